@@ -1,0 +1,72 @@
+// Who takes part. Every library sits behind the same few functions, so that a workload cannot favour one.
+import { asyncMutex } from './async-mutex.mjs'
+import { holdfast } from './holdfast.mjs'
+import { liveMutex } from './live-mutex.mjs'
+import { properLockfile } from './proper-lockfile.mjs'
+import { rawMemory } from './raw-memory.mjs'
+import { rawRedis } from './raw-redis.mjs'
+import { redisSemaphore } from './redis-semaphore.mjs'
+import { redlockUniversal } from './redlock-universal.mjs'
+import { redlock } from './redlock.mjs'
+import { sesamecare } from './sesamecare.mjs'
+import { simpleRedisMutex } from './simple-redis-mutex.mjs'
+import { verrou } from './verrou.mjs'
+
+/**
+ * What one task holds on to while it works with one name. Made before the clock starts.
+ * @typedef {object} LockHandle
+ * @property {() => Promise<unknown>} acquire waits; rejects when the library gives up
+ * @property {(held: any) => Promise<unknown> | void} release
+ *
+ * @typedef {{ held: () => boolean, drop: () => unknown }} Held
+ *
+ * An open library in one process.
+ * @typedef {object} Session
+ * @property {(name: string, ttl?: number) => LockHandle} lock
+ * @property {(name: string, ttl: number) => Promise<Held>} [hold] acquires and keeps renewing until it is dropped;
+ *   missing where a library does not renew
+ * @property {() => Promise<void>} [prepareShared] called once before `shared`
+ * @property {(name: string) => { read: LockHandle, write: LockHandle }} [shared] read-write lock
+ * @property {() => unknown} close
+ *
+ * Where a session finds its store.
+ * @typedef {{ url?: string, folder: string, broker?: { port: number } }} Endpoint
+ *
+ * @typedef {object} Contestant
+ * @property {string} id unique
+ * @property {string} family the library; what `--only` names
+ * @property {string} label
+ * @property {'memory' | 'redis'} store the comparison it belongs to
+ * @property {'ours' | 'peer' | 'limit'} role
+ * @property {string} config in words: what was set
+ * @property {boolean} [waitingOnly] differs from the library's default only in how it waits, so that workloads
+ *   without waiting leave it out
+ * @property {boolean} [ownStore] does not use the store of its comparison but something of its own; shown, never
+ *   counted as the best peer
+ * @property {boolean} [secondary] the same library on another driver: shown where drivers matter, never compared with
+ * @property {boolean} [needsBroker]
+ * @property {string} [package] on npm; its version is recorded
+ * @property {string} [missing] why it cannot take part here
+ * @property {string} [dist] the built file it needs
+ * @property {string} [file] set by the list below
+ * @property {(endpoint: Endpoint) => Promise<Session>} open
+ */
+
+/** Each file's entries, with the file's name: a process loads only the one it is to be. */
+const from = (file, entries) => entries.map((entry) => ({ ...entry, file }))
+
+/** @type {readonly Contestant[]} */
+export const CONTESTANTS = [
+  ...from('raw-memory.mjs', rawMemory),
+  ...from('raw-redis.mjs', rawRedis),
+  ...from('holdfast.mjs', holdfast),
+  ...from('async-mutex.mjs', asyncMutex),
+  ...from('redlock.mjs', redlock),
+  ...from('sesamecare.mjs', sesamecare),
+  ...from('redis-semaphore.mjs', redisSemaphore),
+  ...from('redlock-universal.mjs', redlockUniversal),
+  ...from('verrou.mjs', verrou),
+  ...from('simple-redis-mutex.mjs', simpleRedisMutex),
+  ...from('live-mutex.mjs', liveMutex),
+  ...from('proper-lockfile.mjs', properLockfile),
+]

@@ -1,0 +1,63 @@
+// The raw limit: what a careful person would send by hand for one lock on one server, without waiting, renewal or
+// tokens. The same driver, `SET NX PX` and a compare-and-delete script called by its hash.
+import { randomUUID } from 'node:crypto'
+
+import { openIoredis, openNodeRedis } from './drivers.mjs'
+import { TTL } from './settings.mjs'
+
+const RELEASE = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+/** @type {import('./index.mjs').Contestant[]} */
+export const rawRedis = [
+  {
+    id: 'raw-redis',
+    family: 'raw',
+    label: 'raw limit (ioredis)',
+    store: 'redis',
+    role: 'limit',
+    config: 'SET NX PX, EVALSHA compare-and-delete',
+    open: async ({ url }) => {
+      const { client, close } = await openIoredis(url)
+      const sha = await client.script('LOAD', RELEASE)
+      return session(
+        close,
+        (key, id, ttl) => client.set(key, id, 'PX', ttl, 'NX'),
+        (key, id) => client.evalsha(sha, 1, key, id),
+      )
+    },
+  },
+  {
+    id: 'raw-node-redis',
+    family: 'raw',
+    label: 'raw limit (node-redis)',
+    store: 'redis',
+    role: 'limit',
+    config: 'SET NX PX, EVALSHA compare-and-delete',
+    secondary: true,
+    open: async ({ url }) => {
+      const { client, close } = await openNodeRedis(url)
+      const sha = await client.scriptLoad(RELEASE)
+      return session(
+        close,
+        (key, id, ttl) => client.set(key, id, { NX: true, PX: ttl }),
+        (key, id) => client.evalSha(sha, { keys: [key], arguments: [id] }),
+      )
+    },
+  },
+]
+
+function session(close, set, compareAndDelete) {
+  return {
+    lock(name, ttl = TTL) {
+      let id = ''
+      return {
+        async acquire() {
+          id = randomUUID()
+          if ((await set(name, id, ttl)) !== 'OK') throw new Error('taken')
+        },
+        release: () => compareAndDelete(name, id),
+      }
+    },
+    close,
+  }
+}

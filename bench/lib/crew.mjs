@@ -1,0 +1,85 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+import { within } from './clock.mjs'
+
+const PROGRAM = fileURLToPath(new URL('./subject.mjs', import.meta.url))
+const PATIENCE_MS = 90_000
+
+/** The parent's end of one measured process. */
+export class Subject {
+  #child
+  #number = 0
+  #waiting = new Map()
+  #contestant
+  /** Errors that nobody in the library caught. */
+  strays = 0
+
+  constructor(contestant, flags = []) {
+    this.#contestant = contestant
+    this.#child = fork(PROGRAM, [], {
+      serialization: 'advanced',
+      execArgv: flags,
+      // A library's chatter must not run into the tables.
+      stdio: ['ignore', 'ignore', process.env.BENCH_STDERR === '1' ? 'inherit' : 'ignore', 'ipc'],
+    })
+    this.#child.on('message', (message) => this.#hear(message))
+    this.#child.on('exit', (code, signal) => this.#fail(new Error(`the process ended (${signal ?? code})`)))
+  }
+
+  static async open(contestant, endpoint, flags) {
+    const subject = new Subject(contestant, flags)
+    await subject.#ask('open', { file: contestant.file, id: contestant.id, endpoint })
+    return subject
+  }
+
+  /** One step of a workload, inside that process. */
+  run(workload, step, params) {
+    return this.#ask('run', { workload, step, params })
+  }
+
+  async close() {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const asked = this.#ask('close', undefined).catch(() => {})
+    const gone = once(this.#child, 'exit')
+    await within(2000, asked)
+    if (this.#child.connected) this.#child.disconnect()
+    if (!(await within(1000, gone))) {
+      this.#child.kill('SIGKILL')
+      await gone
+    }
+  }
+
+  #ask(operation, args) {
+    const number = ++this.#number
+    return new Promise((resolve, reject) => {
+      const late = () => {
+        this.#child.kill('SIGKILL')
+        reject(new Error(`${this.#contestant.id}: no answer within ${PATIENCE_MS / 1000} s`))
+      }
+      this.#waiting.set(number, { resolve, reject, timer: setTimeout(late, PATIENCE_MS) })
+      this.#child.send({ number, operation, args }, (error) => error && this.#fail(error))
+    })
+  }
+
+  #hear({ number, result, error, stray }) {
+    if (stray !== undefined) {
+      this.strays++
+      return
+    }
+    const waiting = this.#waiting.get(number)
+    this.#waiting.delete(number)
+    clearTimeout(waiting?.timer)
+    if (error === undefined) waiting?.resolve(result)
+    else waiting?.reject(Object.assign(new Error(`${this.#contestant.id}: ${error.message}`), { cause: error.stack }))
+  }
+
+  #fail(error) {
+    for (const { reject, timer } of this.#waiting.values()) {
+      clearTimeout(timer)
+      reject(error)
+    }
+    this.#waiting.clear()
+  }
+}

@@ -1,0 +1,47 @@
+import { charged } from '../lib/charged.mjs'
+import { measured } from '../lib/measured.mjs'
+import { pairs } from '../lib/pairs.mjs'
+import { tail } from '../lib/stats.mjs'
+
+const FILE = 'w01-sequential.mjs'
+
+/** In memory a pair is shorter than a reading of the clock. */
+export const strideFor = ({ store }) => (store === 'memory' ? 64 : 1)
+
+/** @type {import('./index.mjs').Workload} */
+export const workload = {
+  id: 'w1',
+  title: 'One client, one name, acquire and release in a loop',
+  about: 'Nobody else wants the lock. Times are of one acquire with its release.',
+  stores: ['memory', 'redis'],
+  plans: {
+    full: { rounds: 7, ms: 500, warmUp: 300 },
+    quick: { rounds: 2, ms: 200, warmUp: 200 },
+  },
+  variants: () => [{ id: 'alone', label: '' }],
+  takes: ({ waitingOnly }) => !waitingOnly,
+  headline: 'rate',
+  columns: ['rate', 'toRaw', 'p50', 'p99', 'max', 'requests', 'clientCpu', 'serverCpu', 'errors'],
+  async round(stage, contestant, plan) {
+    const params = { name: stage.name(), stride: strideFor(contestant), ms: plan.ms }
+    const subject = await stage.subject(contestant, (fresh) => fresh.run(FILE, 'loop', { ...params, ms: plan.warmUp }))
+    const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loop', params))
+    return { alone: pairMetrics(run, server) }
+  },
+}
+
+/** @param {{ done: number, times: number[], ms: number, cpu: number, requests: number, errors: number }} run */
+export const pairMetrics = (run, server) => ({
+  rate: run.done / (run.ms / 1000),
+  sections: run.done,
+  ...tail(run.times),
+  requests: run.requests / run.done,
+  serverOps: server.ops / run.done,
+  clientCpu: run.cpu / run.done,
+  serverCpu: server.cpu / run.done,
+  errors: run.errors,
+})
+
+export const steps = {
+  loop: (session, { name, ms, stride }) => measured(() => pairs(session.lock(name), { ms, stride })),
+}

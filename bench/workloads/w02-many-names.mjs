@@ -1,0 +1,48 @@
+import { charged } from '../lib/charged.mjs'
+import { measured } from '../lib/measured.mjs'
+import { pairs } from '../lib/pairs.mjs'
+import { pairMetrics, strideFor } from './w01-sequential.mjs'
+
+const FILE = 'w02-many-names.mjs'
+const SIZES = [64, 1024]
+
+/** @type {import('./index.mjs').Workload} */
+export const workload = {
+  id: 'w2',
+  title: 'Many names at once, one process',
+  about: 'As many tasks as names, each with its own name; nobody waits for anybody.',
+  stores: ['memory', 'redis'],
+  plans: {
+    full: { rounds: 5, ms: 500, warmUp: 300 },
+    quick: { rounds: 1, ms: 200, warmUp: 200 },
+  },
+  variants: () => SIZES.map((size) => ({ id: String(size), label: `${size.toLocaleString('en')} names` })),
+  // A thousand lock files at once measure the disk.
+  takes: ({ waitingOnly, family }) => !waitingOnly && family !== 'proper-lockfile',
+  headline: 'rate',
+  columns: ['rate', 'toRaw', 'p50', 'p99', 'max', 'requests', 'clientCpu', 'serverCpu', 'errors'],
+  async round(stage, contestant, plan) {
+    const results = {}
+    for (const size of SIZES) {
+      const params = { name: stage.name(), size, stride: strideFor(contestant), ms: plan.ms }
+      const warm = (fresh) => fresh.run(FILE, 'loops', { ...params, ms: plan.warmUp })
+      const subject = await stage.subject(contestant, warm)
+      const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loops', params))
+      results[size] = pairMetrics(run, server)
+    }
+    return results
+  },
+}
+
+export const steps = {
+  loops: (session, { name, size, ms, stride }) =>
+    measured(async () => {
+      const locks = Array.from({ length: size }, (_, number) => session.lock(`${name}:${number}`))
+      const runs = await Promise.all(locks.map((lock) => pairs(lock, { ms, stride })))
+      return {
+        done: runs.reduce((sum, run) => sum + run.done, 0),
+        errors: runs.reduce((sum, run) => sum + run.errors, 0),
+        times: Float64Array.from(runs.flatMap((run) => run.times)),
+      }
+    }),
+}

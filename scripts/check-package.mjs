@@ -1,0 +1,145 @@
+// What npm would publish, looked at from outside: packed, unpacked next to nothing but its own name, and used.
+// Expects a build (`npm run check:package` makes one).
+import { execFileSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { apiReports } from './api.mjs'
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.keys(manifest.exports)
+  .filter((subpath) => subpath !== './package.json')
+  .map((subpath) => manifest.name + subpath.slice(1))
+
+/** All that may be in the package. */
+const EXPECTED = [
+  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+  /^dist\/.*\.(js|js\.map|d\.ts)$/,
+  /^dist\/dashboard\//,
+]
+
+const temp = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
+const consumer = join(temp, 'consumer')
+
+/** Runs a program; what it printed is the error's message when it fails. */
+function run(command, args, options = {}) {
+  try {
+    return execFileSync(command, args, { encoding: 'utf8', stdio: 'pipe', cwd: root, ...options })
+  } catch (error) {
+    throw new Error([error.stdout, error.stderr].filter(Boolean).join('\n').trim() || error.message)
+  }
+}
+
+/** A tool of this repository. */
+const tool = (name, args, options) => run(join(root, 'node_modules/.bin', name), args, options)
+
+function fail(faults) {
+  if (faults.length > 0) throw new Error(faults.join('\n'))
+}
+
+let packed
+
+const checks = {
+  'it packs': () => {
+    ;[packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', temp]))
+    run('tar', ['-xzf', join(temp, packed.filename), '-C', temp])
+    mkdirSync(join(consumer, 'node_modules/@types'), { recursive: true })
+    cpSync(join(temp, 'package'), join(consumer, 'node_modules', manifest.name), { recursive: true })
+    symlinkSync(join(root, 'node_modules/@types/node'), join(consumer, 'node_modules/@types/node'))
+    return `${packed.entryCount} files, ${Math.ceil(packed.size / 1024)} kB packed`
+  },
+
+  'every export is a file in it': () => {
+    const files = new Set(packed.files.map(({ path }) => `./${path}`))
+    const targets = [...Object.values(manifest.exports), ...Object.values(manifest.bin ?? {})].flatMap(
+      (target) => (typeof target === 'string' ? [target] : Object.values(target)),
+    )
+    fail(
+      targets
+        .filter((target) => !files.has(target.replace(/^(?!\.\/)/, './')))
+        .map((target) => `missing: ${target}`),
+    )
+  },
+
+  'nothing else is in it': () => {
+    const paths = packed.files.map(({ path }) => path)
+    fail(
+      paths.filter((path) => !EXPECTED.some((pattern) => pattern.test(path))).map((path) => `stray: ${path}`),
+    )
+  },
+
+  publint: () => void tool('publint', ['--strict', join(temp, 'package')]),
+
+  'are the types wrong': () => void tool('attw', [join(temp, packed.filename), '--profile', 'esm-only']),
+
+  'the public surface is what etc/*.api.md say': () => fail(apiReports({ root, update: false })),
+
+  'types compile without any driver, as nodenext': () =>
+    compile({ module: 'nodenext', moduleResolution: 'nodenext' }),
+
+  'types compile without any driver, as bundler': () =>
+    compile({ module: 'esnext', moduleResolution: 'bundler' }),
+
+  'every entry can be imported without any driver': () => {
+    writeFileSync(join(consumer, 'use.mjs'), entries.map((entry) => `await import('${entry}')\n`).join(''))
+    run(process.execPath, ['use.mjs'], { cwd: consumer })
+  },
+
+  'every entry can be required': () => {
+    writeFileSync(join(consumer, 'use.cjs'), entries.map((entry) => `require('${entry}')\n`).join(''))
+    run(process.execPath, ['use.cjs'], { cwd: consumer })
+  },
+}
+
+/** The strictest reader: every declaration file is checked, and nothing is installed beside the types of Node. */
+function compile(options) {
+  writeFileSync(join(consumer, 'package.json'), '{ "type": "module", "private": true }\n')
+  const uses = entries.map(
+    (entry, index) => `import * as entry${index} from '${entry}'\nconsole.log(entry${index})\n`,
+  )
+  writeFileSync(join(consumer, 'use.ts'), uses.join(''))
+  const compilerOptions = {
+    ...options,
+    target: 'es2022',
+    lib: ['es2022'],
+    types: ['node'],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+  }
+  writeFileSync(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['use.ts'] }))
+  tool('tsc', ['--project', consumer])
+}
+
+if (!existsSync(join(root, 'dist'))) {
+  console.error('There is no build to look at: npm run build')
+  process.exit(1)
+}
+try {
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      const note = check()
+      console.log(`ok    ${name}${note === undefined ? '' : ` (${note})`}`)
+    } catch (error) {
+      console.log(`FAIL  ${name}\n${error.message.replace(/^/gm, '        ')}`)
+      process.exitCode = 1
+      // Without a package there is nothing to look at.
+      if (packed === undefined) break
+    }
+  }
+} finally {
+  rmSync(temp, { recursive: true, force: true })
+}

@@ -1,0 +1,86 @@
+// Imports point down only. This is a program of its own rather than a lint pattern, because the rule is about
+// where a path leads (`../memory` may be a neighbour or a part of oneself), and because it has to see `import()` too.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, posix, relative, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const RUNTIME_DOOR = 'src/runtime/env.ts'
+const TIME_AND_CHANCE = /^(node:)?(timers|timers\/promises|perf_hooks|crypto)$/
+
+/** Which layers each layer may see, besides itself. A store is a layer of its own: stores do not see each other. */
+const DOWN = {
+  core: [],
+  stores: ['core'],
+  runtime: ['core'],
+  locks: ['runtime', 'stores', 'core'],
+  recipes: ['locks', 'runtime', 'stores', 'core'],
+  testkit: ['locks', 'runtime', 'stores/memory', 'core'],
+  server: ['recipes', 'locks', 'runtime', 'stores', 'core'],
+  cli: ['server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
+  root: ['recipes', 'locks', 'runtime', 'stores', 'core'],
+}
+
+/** A quorum of Redis servers is made of Redis stores: the one store that stands on another. */
+const STORE_ON_STORE = { 'stores/redlock': ['stores/redis'] }
+
+/** The layer of a path below src: `core`, `stores/redis`, … and `root` for the entry files. */
+function layerOf(path) {
+  const [first, second, third] = path.split('/')
+  if (second === undefined) return 'root'
+  return first === 'stores' && third !== undefined ? `stores/${second}` : first
+}
+
+function mayImport(from, to) {
+  if (from === to) return true
+  const allowed = [...(DOWN[from.split('/')[0]] ?? []), ...(STORE_ON_STORE[from] ?? [])]
+  return allowed.some((layer) => to === layer || to.startsWith(`${layer}/`))
+}
+
+/** Every module a text names: static, re-exported, for types only, for effect, or dynamic with a literal. */
+function importsOf(text) {
+  const code = text.replace(/^\s*(\/\/.*|\/?\*.*)$/gm, '')
+  const forms = [
+    /\b(?:import|export)\s[^'";]*?\sfrom\s*['"]([^'"]+)['"]/g,
+    /\bimport\s*['"]([^'"]+)['"]/g,
+    /\bimport\s*\(\s*['"]([^'"]+)['"]/g,
+  ]
+  return forms.flatMap((form) => [...code.matchAll(form)].map((match) => match[1]))
+}
+
+/**
+ * What is wrong with the imports of one source file, as sentences.
+ * @param {string} file path from the repository's root, with forward slashes
+ * @param {string} text
+ * @returns {string[]}
+ */
+export function layerFaults(file, text) {
+  const here = file.replace(/^src\//, '')
+  const from = layerOf(here)
+  return importsOf(text).flatMap((specifier) => {
+    if (specifier.startsWith('.')) {
+      const to = layerOf(posix.join(posix.dirname(here), specifier))
+      return mayImport(from, to) ? [] : [`${file}: ${from} may not import ${to} (${specifier})`]
+    }
+    if (from === 'core') return [`${file}: core imports nothing but core (${specifier})`]
+    const guarded = from === 'runtime' || from === 'locks'
+    if (guarded && file !== RUNTIME_DOOR && TIME_AND_CHANCE.test(specifier)) {
+      return [`${file}: time and randomness come through ${RUNTIME_DOOR} (${specifier})`]
+    }
+    return []
+  })
+}
+
+/** @returns {string[]} the faults of every TypeScript file below `root`/src */
+export function checkLayers(root) {
+  const src = join(root, 'src')
+  return readdirSync(src, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .flatMap((path) => layerFaults(relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const faults = checkLayers(resolve(dirname(fileURLToPath(import.meta.url)), '..'))
+  for (const fault of faults) console.error(fault)
+  process.exitCode = faults.length === 0 ? 0 : 1
+}

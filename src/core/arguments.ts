@@ -1,0 +1,66 @@
+import { InvalidArgumentError } from './errors.ts'
+
+/** Checks of what users pass in. All of them run before a store is touched. */
+
+export const MAX_NAME_BYTES = 512
+/** Timers cannot wait longer: beyond this they fire at once. */
+export const MAX_MS: number = 2 ** 31 - 1
+
+function refuse(argument: string, problem: string, value: unknown): never {
+  throw new InvalidArgumentError(`${argument} ${problem}; got ${show(value)}`, { argument })
+}
+
+function show(value: unknown): string {
+  if (typeof value !== 'string') return typeof value === 'object' && value !== null ? 'an object' : String(value)
+  return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+}
+
+// eslint-disable-next-line no-control-regex -- control characters are what this looks for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/
+
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+export function checkName(name: unknown): asserts name is string {
+  if (typeof name !== 'string') refuse('name', 'must be a string', name)
+  if (name.length === 0) refuse('name', 'must not be empty', name)
+  if (CONTROL.test(name)) refuse('name', 'must not contain control characters', name)
+  if (LONE_SURROGATE.test(name)) refuse('name', 'must be well-formed Unicode (it has half of a surrogate pair)', name)
+  // A UTF-16 unit is at most three bytes of UTF-8, so most names need no counting.
+  if (name.length * 3 > MAX_NAME_BYTES && utf8Length(name) > MAX_NAME_BYTES) {
+    refuse('name', `must be at most ${MAX_NAME_BYTES} bytes of UTF-8`, name)
+  }
+}
+
+function utf8Length(text: string): number {
+  let bytes = 0
+  for (const char of text) {
+    const point = char.codePointAt(0) ?? 0
+    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4
+  }
+  return bytes
+}
+
+export interface Range {
+  readonly min: number
+  readonly max: number
+}
+
+/** A whole number of milliseconds within a range. */
+export function checkMs(argument: string, value: unknown, { min, max }: Range): asserts value is number {
+  checkWhole(argument, value, { min, max: Math.min(max, MAX_MS) }, ' milliseconds')
+}
+
+export function checkWhole(
+  argument: string,
+  value: unknown,
+  { min, max }: Range,
+  unit = '',
+): asserts value is number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) refuse(argument, `must be a whole number${unit && ` of${unit}`}`, value)
+  if (value < min || value > max) refuse(argument, `must be between ${min} and ${max}${unit}`, value)
+}
+
+/** Like `checkMs`, and Infinity means "for ever". */
+export function checkWait(argument: string, value: unknown): asserts value is number {
+  if (value !== Infinity) checkMs(argument, value, { min: 0, max: MAX_MS })
+}

@@ -1,0 +1,368 @@
+import type {
+  ClaimAnswer,
+  ClaimInfo,
+  ClaimRef,
+  ClaimRequest,
+  Held,
+  NameInfo,
+  Queued,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  StoreEvent,
+} from './contract.ts'
+
+/**
+ * The rule that all of holdfast rests on: claims on one name are granted in the order in which they came, while the
+ * weights held fit into the capacity. Every store does what this file says; the memory store by calling it.
+ *
+ * `step(state, command, now)` is deterministic and does no I/O. It changes the state that it is given, because a queue of
+ * ten thousand waiters must not be copied for every command; nothing else reads or keeps that state.
+ */
+
+/** The store's clock at the moment of a command. */
+export interface Instant {
+  /** Milliseconds on the clock that leases are measured by. */
+  readonly ms: number
+  /** Microseconds of wall time: the floor of the next token, so that a lost counter never repeats one. */
+  readonly micros: number
+}
+
+interface Holder {
+  readonly id: string
+  readonly owner: string
+  readonly weight: number
+  token: number
+  count: number
+  expiresAt: number
+}
+
+interface Waiter {
+  readonly id: string
+  readonly owner: string
+  readonly weight: number
+  readonly tokens: number
+  /** As the waiter said last: what it counts on if it is granted now. */
+  ttl: number
+  patience: number
+  /** A waiter that says nothing until then is gone. */
+  keptUntil: number
+}
+
+export interface QueueState {
+  /** The last token given. A double holds microseconds exactly until the year 2255. */
+  fence: number
+  capacity: number
+  used: number
+  /** No holder's lease ends before this: lets most commands skip the search for expired ones. */
+  nextExpiry: number
+  readonly holders: Map<string, Holder>
+  /** In order of arrival. */
+  readonly waiters: Map<string, Waiter>
+  /** Withdrawn ids, and until when a late copy of their request is refused. */
+  readonly withdrawn: Map<string, number>
+}
+
+export type QueueCommand =
+  | { readonly kind: 'claim'; readonly request: ClaimRequest }
+  | { readonly kind: 'renew'; readonly request: RenewRequest }
+  | { readonly kind: 'release'; readonly claim: ClaimRef; readonly next?: ClaimRequest | undefined }
+  | { readonly kind: 'withdraw'; readonly claim: ClaimRef }
+
+export interface AnswerOf {
+  claim: ClaimAnswer
+  renew: RenewAnswer
+  release: ReleaseResult
+  withdraw: ReleaseAnswer
+}
+
+/** What a session is to be told. */
+export interface Notice {
+  readonly session: string
+  readonly event: StoreEvent
+}
+
+export interface Outcome<K extends QueueCommand['kind']> {
+  readonly answer: AnswerOf[K]
+  readonly notices: readonly Notice[]
+}
+
+/** Whether a session can be told anything now. A waiter that cannot be told keeps its place but is passed over. */
+export type Reachable = (session: string) => boolean
+
+/** How long a withdrawn id stays refused: longer than a network keeps a lost packet alive. */
+export const WITHDRAWN_MS = 60_000
+
+const NO_NOTICES: readonly Notice[] = []
+const everyone: Reachable = () => true
+
+export function sessionOf(id: string): string {
+  return id.slice(0, id.indexOf('.'))
+}
+
+export function emptyQueue(fence = 0): QueueState {
+  return {
+    fence,
+    capacity: 0,
+    used: 0,
+    nextExpiry: Infinity,
+    holders: new Map(),
+    waiters: new Map(),
+    withdrawn: new Map(),
+  }
+}
+
+/** Nothing is held, waited for or remembered but the fence. */
+export function isIdle(state: QueueState): boolean {
+  return state.holders.size === 0 && state.waiters.size === 0 && state.withdrawn.size === 0
+}
+
+export function step<C extends QueueCommand>(
+  state: QueueState,
+  command: C,
+  now: Instant,
+  reachable: Reachable = everyone,
+): Outcome<C['kind']> {
+  const transition = new Transition(state, now, reachable, nameOf(command))
+  transition.forgetExpired()
+  const answer = transition.apply(command)
+  return { answer: answer as AnswerOf[C['kind']], notices: transition.notices }
+}
+
+function nameOf(command: QueueCommand): string {
+  return 'request' in command ? command.request.name : command.claim.name
+}
+
+/** What `inspect` shows at a moment, without the claims that have run out by then. */
+export function view(state: QueueState, name: string, now: Instant): NameInfo {
+  const holders: ClaimInfo[] = []
+  for (const { id, owner, weight, token, expiresAt } of state.holders.values()) {
+    if (expiresAt > now.ms)
+      holders.push({ id, owner, weight, token: BigInt(token), expiresIn: expiresAt - now.ms })
+  }
+  const waiters: ClaimInfo[] = []
+  for (const { id, owner, weight, keptUntil } of state.waiters.values()) {
+    if (keptUntil > now.ms) waiters.push({ id, owner, weight, expiresIn: keptUntil - now.ms })
+  }
+  return { name, capacity: state.capacity, holders, waiters }
+}
+
+class Transition {
+  notices: readonly Notice[] = NO_NOTICES
+  private readonly state: QueueState
+  private readonly now: Instant
+  private readonly reachable: Reachable
+  private readonly name: string
+
+  constructor(state: QueueState, now: Instant, reachable: Reachable, name: string) {
+    this.state = state
+    this.now = now
+    this.reachable = reachable
+    this.name = name
+  }
+
+  apply(command: QueueCommand): AnswerOf[QueueCommand['kind']] {
+    switch (command.kind) {
+      case 'claim':
+        return this.claim(command.request)
+      case 'renew':
+        return this.renew(command.request)
+      case 'release':
+        return this.release(command.claim, command.next)
+      case 'withdraw':
+        return this.withdraw(command.claim)
+    }
+  }
+
+  forgetExpired(): void {
+    const { state, now } = this
+    if (state.withdrawn.size > 0) {
+      for (const [id, until] of state.withdrawn) if (until <= now.ms) state.withdrawn.delete(id)
+    }
+    if (now.ms < state.nextExpiry) return
+    state.nextExpiry = Infinity
+    for (const holder of state.holders.values()) {
+      if (holder.expiresAt <= now.ms) this.removeHolder(holder)
+      else if (holder.expiresAt < state.nextExpiry) state.nextExpiry = holder.expiresAt
+    }
+  }
+
+  private claim(request: ClaimRequest): ClaimAnswer {
+    const { state, now } = this
+    const known = this.repeated(request)
+    if (known !== undefined) return known
+    if (state.withdrawn.has(request.id)) return { kind: 'busy' }
+
+    // Those ahead first. If all of them are granted, or only the unreachable are left, it is the newcomer's turn.
+    const { blocked } = this.promote()
+    if (!this.agree(request.capacity)) return { kind: 'mismatch', capacity: state.capacity }
+    if (!blocked && state.used + request.weight <= state.capacity) {
+      return this.held(this.grant(request, request.ttl))
+    }
+    if (request.whenBusy === 'try') {
+      return state.nextExpiry === Infinity
+        ? { kind: 'busy' }
+        : { kind: 'busy', retryAfter: state.nextExpiry - now.ms }
+    }
+    this.enqueue(request)
+    if (state.waiters.size === 1) this.tellHolders()
+    return { kind: 'queued' }
+  }
+
+  /** The answer to a claim that is here already, by its id: the driver or the runtime sent it again. */
+  private repeated(request: ClaimRequest): ClaimAnswer | undefined {
+    const holder = this.state.holders.get(request.id)
+    if (holder !== undefined) {
+      this.keepHolder(holder, request.ttl)
+      return this.held(holder)
+    }
+    const waiter = this.liveWaiter(request.id)
+    return waiter && this.heardFrom(waiter, request)
+  }
+
+  private renew(request: RenewRequest): RenewAnswer {
+    const { state } = this
+    const holder = state.holders.get(request.id)
+    if (holder !== undefined) {
+      this.keepHolder(holder, request.ttl)
+      if (request.tokens === 0) return { kind: 'renewed', contended: state.waiters.size > 0 }
+      this.giveTokens(holder, request.tokens)
+      return this.held(holder)
+    }
+    const waiter = this.liveWaiter(request.id)
+    if (waiter !== undefined) return this.heardFrom(waiter, request)
+    this.promote()
+    return { kind: 'lost' }
+  }
+
+  /** A waiter that was silent for too long is none. */
+  private liveWaiter(id: string): Waiter | undefined {
+    const waiter = this.state.waiters.get(id)
+    if (waiter === undefined || waiter.keptUntil > this.now.ms) return waiter
+    this.state.waiters.delete(id)
+    return undefined
+  }
+
+  private heardFrom(waiter: Waiter, { ttl, patience }: ClaimRequest | RenewRequest): Held | Queued {
+    waiter.ttl = ttl
+    waiter.patience = patience
+    waiter.keptUntil = this.now.ms + patience
+    return this.promote(waiter.id).granted ?? { kind: 'queued' }
+  }
+
+  private release(claim: ClaimRef, next: ClaimRequest | undefined): ReleaseResult {
+    const { state } = this
+    const released = this.remove(claim.id)
+    if (next === undefined) {
+      this.promote()
+      return { released }
+    }
+    const known = state.holders.has(next.id) || state.waiters.has(next.id) || state.withdrawn.has(next.id)
+    if (known || !this.agree(next.capacity)) {
+      this.promote()
+      return { released, next: this.claim(next) }
+    }
+    // In line before the others are granted, so that they learn at once that somebody waits behind them.
+    this.enqueue(next)
+    const alone = state.waiters.size === 1
+    const { granted } = this.promote(next.id)
+    if (granted === undefined && alone) this.tellHolders()
+    return { released, next: granted ?? { kind: 'queued' } }
+  }
+
+  private withdraw(claim: ClaimRef): ReleaseAnswer {
+    const answer = this.remove(claim.id)
+    this.state.withdrawn.set(claim.id, this.now.ms + WITHDRAWN_MS)
+    this.promote()
+    return answer
+  }
+
+  /**
+   * Grants from the head while it fits. The asker gets its grant as the answer, for its full ttl; the others are
+   * told, and have until their patience ends to pick theirs up. `blocked`: somebody is left who must go first.
+   */
+  private promote(asker?: string): { granted?: Held; blocked: boolean } {
+    const { state, now } = this
+    let granted: Held | undefined
+    let blocked = false
+    for (const waiter of state.waiters.values()) {
+      if (waiter.keptUntil <= now.ms) {
+        state.waiters.delete(waiter.id)
+        continue
+      }
+      if (state.used + waiter.weight > state.capacity) {
+        blocked = true
+        break
+      }
+      if (waiter.id === asker) {
+        state.waiters.delete(waiter.id)
+        granted = this.held(this.grant(waiter, waiter.ttl))
+      } else if (this.reachable(sessionOf(waiter.id))) {
+        state.waiters.delete(waiter.id)
+        const holder = this.grant(waiter, Math.min(waiter.ttl, waiter.patience))
+        const { token, count, contended } = this.held(holder)
+        this.tell(waiter.id, { kind: 'granted', name: this.name, id: waiter.id, token, count, contended })
+      }
+    }
+    return granted === undefined ? { blocked } : { granted, blocked }
+  }
+
+  /** A name has one capacity while anybody holds it or waits for it. */
+  private agree(capacity: number): boolean {
+    const { state } = this
+    if (state.holders.size === 0 && state.waiters.size === 0) state.capacity = capacity
+    return state.capacity === capacity
+  }
+
+  private enqueue({ id, owner, weight, tokens, ttl, patience }: ClaimRequest): void {
+    const keptUntil = this.now.ms + patience
+    this.state.waiters.set(id, { id, owner, weight, tokens, ttl, patience, keptUntil })
+  }
+
+  private grant({ id, owner, weight, tokens }: Waiter | ClaimRequest, ttl: number): Holder {
+    const holder: Holder = { id, owner, weight, token: 0, count: 0, expiresAt: 0 }
+    this.giveTokens(holder, tokens)
+    this.state.used += weight
+    this.state.holders.set(id, holder)
+    this.keepHolder(holder, ttl)
+    return holder
+  }
+
+  private giveTokens(holder: Holder, count: number): void {
+    holder.token = Math.max(this.state.fence + 1, this.now.micros)
+    holder.count = count
+    this.state.fence = holder.token + count - 1
+  }
+
+  private keepHolder(holder: Holder, ttl: number): void {
+    holder.expiresAt = this.now.ms + ttl
+    if (holder.expiresAt < this.state.nextExpiry) this.state.nextExpiry = holder.expiresAt
+  }
+
+  private held({ token, count }: Holder): Held {
+    return { kind: 'held', token: BigInt(token), count, contended: this.state.waiters.size > 0 }
+  }
+
+  private remove(id: string): ReleaseAnswer {
+    const holder = this.state.holders.get(id)
+    if (holder !== undefined) this.removeHolder(holder)
+    else if (this.liveWaiter(id) === undefined) return { kind: 'not-held' }
+    else this.state.waiters.delete(id)
+    return { kind: 'released' }
+  }
+
+  private removeHolder(holder: Holder): void {
+    this.state.holders.delete(holder.id)
+    this.state.used -= holder.weight
+  }
+
+  private tellHolders(): void {
+    for (const id of this.state.holders.keys()) this.tell(id, { kind: 'contended', name: this.name, id })
+  }
+
+  private tell(id: string, event: StoreEvent): void {
+    if (this.notices === NO_NOTICES) this.notices = []
+    ;(this.notices as Notice[]).push({ session: sessionOf(id), event })
+  }
+}

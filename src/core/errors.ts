@@ -1,0 +1,161 @@
+/**
+ * Every error that holdfast throws, with a stable `code`. docs/errors.md lists the same ones; a test compares the two.
+ * An error carries plain facts (name, times, store) and a `cause`, never a claim's id, a password or a client object.
+ */
+
+export type ErrorCode =
+  | 'LOCK_TIMEOUT'
+  | 'LOCK_LOST'
+  | 'LOCK_ABORTED'
+  | 'LOCK_REENTRY'
+  | 'STORE_UNAVAILABLE'
+  | 'UNSUPPORTED'
+  | 'INVALID_ARGUMENT'
+  | 'CAPACITY_MISMATCH'
+  | 'CLOSED'
+  | 'DRIVER_MISSING'
+
+export interface ErrorDetails {
+  readonly cause?: unknown
+  /** The lock's name. */
+  readonly lock?: string
+  /** The store's kind. */
+  readonly store?: string
+}
+
+/** What a function under a lock did although the lock was lost meanwhile. */
+export type RunOutcome =
+  | { readonly status: 'fulfilled'; readonly value: unknown }
+  | { readonly status: 'rejected'; readonly reason: unknown }
+
+// Two copies of the package in one process must recognise each other's errors.
+const brand = (code: ErrorCode | 'ANY'): symbol => Symbol.for(`holdfast.error.${code}`)
+
+export class HoldfastError extends Error {
+  readonly code: ErrorCode
+  readonly lock?: string
+  readonly store?: string
+
+  constructor(code: ErrorCode, message: string, { cause, lock, store }: ErrorDetails = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+    if (lock !== undefined) this.lock = lock
+    if (store !== undefined) this.store = store
+    this.name = new.target.name
+    for (const mark of [brand('ANY'), brand(code)]) Object.defineProperty(this, mark, { value: true })
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    const code = codeOf.get(this)
+    // A user's own subclass has no code of its own: the ordinary rule applies to it.
+    if (code === undefined) return Function.prototype[Symbol.hasInstance].call(this, value)
+    return typeof value === 'object' && value !== null && brand(code) in value
+  }
+}
+
+/** The lock did not become free within `wait`. */
+export class LockTimeoutError extends HoldfastError {
+  readonly waited: number
+
+  constructor(message: string, details: ErrorDetails & { readonly waited: number }) {
+    super('LOCK_TIMEOUT', message, details)
+    this.waited = details.waited
+  }
+}
+
+/** The lease ended before it was released: somebody else may hold the lock. */
+export class LockLostError extends HoldfastError {
+  readonly token: bigint
+  /** Only from `run`: what the function returned or threw. */
+  readonly outcome?: RunOutcome
+
+  constructor(
+    message: string,
+    details: ErrorDetails & { readonly token: bigint; readonly outcome?: RunOutcome },
+  ) {
+    super('LOCK_LOST', message, details)
+    this.token = details.token
+    if (details.outcome !== undefined) this.outcome = details.outcome
+  }
+}
+
+/** The caller's AbortSignal ended the wait; `cause` is its reason. */
+export class LockAbortedError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('LOCK_ABORTED', message, details)
+  }
+}
+
+/** A lock was asked for inside its own `run`, where waiting for it could never end. */
+export class LockReentryError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('LOCK_REENTRY', message, details)
+  }
+}
+
+/** The store did not answer, or not in time. Nothing is known to be held. */
+export class StoreUnavailableError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('STORE_UNAVAILABLE', message, details)
+  }
+}
+
+/** The store cannot do this; the message names one that can. */
+export class UnsupportedError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('UNSUPPORTED', message, details)
+  }
+}
+
+/** An argument is wrong. Nothing was asked of the store. */
+export class InvalidArgumentError extends HoldfastError {
+  readonly argument: string
+
+  constructor(message: string, details: ErrorDetails & { readonly argument: string }) {
+    super('INVALID_ARGUMENT', message, details)
+    this.argument = details.argument
+  }
+}
+
+/** The name is in use with another capacity. */
+export class CapacityMismatchError extends HoldfastError {
+  readonly expected: number
+  readonly actual: number
+
+  constructor(
+    message: string,
+    details: ErrorDetails & { readonly expected: number; readonly actual: number },
+  ) {
+    super('CAPACITY_MISMATCH', message, details)
+    this.expected = details.expected
+    this.actual = details.actual
+  }
+}
+
+/** The Holdfast was closed. */
+export class ClosedError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('CLOSED', message, details)
+  }
+}
+
+/** The store's driver package is not installed; the message says how to install it. */
+export class DriverMissingError extends HoldfastError {
+  constructor(message: string, details: ErrorDetails = {}) {
+    super('DRIVER_MISSING', message, details)
+  }
+}
+
+const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
+  [HoldfastError, 'ANY'],
+  [LockTimeoutError, 'LOCK_TIMEOUT'],
+  [LockLostError, 'LOCK_LOST'],
+  [LockAbortedError, 'LOCK_ABORTED'],
+  [LockReentryError, 'LOCK_REENTRY'],
+  [StoreUnavailableError, 'STORE_UNAVAILABLE'],
+  [UnsupportedError, 'UNSUPPORTED'],
+  [InvalidArgumentError, 'INVALID_ARGUMENT'],
+  [CapacityMismatchError, 'CAPACITY_MISMATCH'],
+  [ClosedError, 'CLOSED'],
+  [DriverMissingError, 'DRIVER_MISSING'],
+])

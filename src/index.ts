@@ -1,0 +1,17 @@
+export { Holdfast } from './locks/holdfast.ts'
+export type {
+  CloseOptions,
+  LockInfo,
+  PublicClaim,
+  ReentrantOptions,
+  StripedLock,
+} from './locks/holdfast.ts'
+export type { Lock, ReadWriteLock, Semaphore } from './locks/lock.ts'
+export type { LeaseSet, LockSet } from './locks/lock-set.ts'
+export type { AcquireOptions, HoldfastOptions, LockOptions, PermitOptions } from './locks/options.ts'
+export type { AssertHeldOptions, Lease, ReleaseOutcome } from './runtime/lease.ts'
+export type { LockEvents } from './runtime/events.ts'
+export type { ClockOptions } from './runtime/clock.ts'
+export type { Env, Timer } from './runtime/env.ts'
+export * from './core/errors.ts'
+export * from './core/contract.ts'

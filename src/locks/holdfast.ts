@@ -1,0 +1,154 @@
+import { hostname } from 'node:os'
+import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
+import { ALL } from '../core/contract.ts'
+import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
+import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { systemEnv } from '../runtime/env.ts'
+import { Session } from '../runtime/session.ts'
+import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
+import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
+import { SortedLockSet } from './lock-set.ts'
+import type { LockSet } from './lock-set.ts'
+import { DEFAULTS, resolve } from './options.ts'
+import type { HoldfastOptions, LockOptions, ResolvedLockOptions } from './options.ts'
+import { stripeOf } from './stripes.ts'
+
+export interface ReentrantOptions extends LockOptions {
+  /** Inside its own `run`, the lock may be taken again: counted, same token. Default false: a typed error. */
+  readonly reentrant?: boolean
+}
+
+/** A claim as people may see it: everything but its secret id. */
+export type PublicClaim = Omit<ClaimInfo, 'id'>
+export interface LockInfo extends Omit<NameInfo, 'holders' | 'waiters'> {
+  readonly holders: readonly PublicClaim[]
+  readonly waiters: readonly PublicClaim[]
+}
+
+export interface StripedLock {
+  readonly stripes: number
+  /** The lock for a key: always the same one for the same key. */
+  for(key: string): Lock
+}
+
+export interface CloseOptions {
+  /** `false`: what is held is left to run out by itself. Default true. */
+  readonly release?: boolean
+}
+
+const MAX_STRIPES = 65_536
+
+/** Locks at one store. Make one per process and keep it. */
+export class Holdfast implements AsyncDisposable {
+  readonly store: Store
+  private readonly session: Session
+  private readonly defaults: ResolvedLockOptions
+  private closing: Promise<void> | null = null
+
+  constructor(store: Store, options: HoldfastOptions = {}) {
+    const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
+    const { owner = `${hostname()}:${process.pid}` } = options
+    const { count = 256, ms = 4 } = turn
+    checkWhole('turn.count', count, { min: 1, max: ALL })
+    checkMs('turn.ms', ms, { min: 0, max: MAX_MS })
+    checkMs('patience', patience, { min: 10, max: MAX_MS })
+    checkMs('requestTimeout', requestTimeout, { min: 1, max: MAX_MS })
+    this.store = store
+    this.defaults = resolve(options, DEFAULTS, store.capabilities)
+    this.session = new Session(store, { env, clock, owner, patience, requestTimeout, turn: { count, ms } })
+  }
+
+  /** One at a time. */
+  mutex(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): Lock {
+    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  }
+
+  /** Many readers or one writer, first come, first served. */
+  readWriteLock(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): ReadWriteLock {
+    if (!this.store.capabilities.shared) throw this.unsupported('read-write locks')
+    return {
+      name,
+      read: this.lock(name, { ...READ, reentrant }, options),
+      write: this.lock(name, { ...WRITE, reentrant }, options),
+    }
+  }
+
+  /** Up to `capacity` at a time. Every user of the name must give the same capacity. */
+  semaphore(name: string, capacity: number, options: LockOptions = {}): Semaphore {
+    if (!this.store.capabilities.permits) throw this.unsupported('semaphores')
+    checkWhole('capacity', capacity, { min: 1, max: ALL - 1 })
+    return this.lock(name, { mode: 'permits', capacity, weight: 1, reentrant: false }, options)
+  }
+
+  /** Several locks, by name or as they are: taken in one order, all or none. */
+  all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
+    if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
+    const { wait } = resolve(options, this.defaults, this.store.capabilities)
+    const made = locks.map((lock) => (typeof lock === 'string' ? this.mutex(lock, options) : lock))
+    return new SortedLockSet(this.session, made, wait)
+  }
+
+  /** One name split into many locks: keys that fall on different stripes do not wait for each other. */
+  striped(name: string, stripes: number, options: LockOptions = {}): StripedLock {
+    checkName(name)
+    checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
+    return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
+  }
+
+  /** Who holds a name and who waits for it. */
+  async inspect(name: string): Promise<LockInfo> {
+    this.assertOpen()
+    checkName(name)
+    const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
+    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => claim
+    return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
+  }
+
+  /** The names that are held or waited for. */
+  async list(query: ListQuery = {}): Promise<ListPage> {
+    this.assertOpen()
+    if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
+    return this.answered(await this.store.list(query, this.session.requestTimeout))
+  }
+
+  /** No new locks; waiters are rejected with a ClosedError; what is held is released, and its signals abort. */
+  close({ release = true }: CloseOptions = {}): Promise<void> {
+    this.closing ??= this.closeOnce(release)
+    return this.closing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  private async closeOnce(release: boolean): Promise<void> {
+    const { session } = this
+    session.closed = true
+    for (const lane of session.everyLane()) lane.close(release)
+    await session.cleanup.whenDone()
+    session.stopWatching()
+  }
+
+  private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
+    checkName(name)
+    return new CapacityLock(this.session, name, kind, resolve(options, this.defaults, this.store.capabilities))
+  }
+
+  private assertOpen(): void {
+    if (this.session.closed) throw new ClosedError('The Holdfast was closed.')
+  }
+
+  private answered<T>(answer: T | Unknown): T {
+    if (typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown') {
+      const { kind: store } = this.store
+      const message = `The ${store} store did not answer. Check that it runs and can be reached.`
+      throw new StoreUnavailableError(message, { store, cause: answer.cause })
+    }
+    return answer as T
+  }
+
+  private unsupported(what: string): UnsupportedError {
+    const { kind: store } = this.store
+    return new UnsupportedError(`The ${store} store has no ${what}. Use the redis or the memory store.`, { store })
+  }
+}

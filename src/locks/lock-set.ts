@@ -1,0 +1,120 @@
+import { InvalidArgumentError } from '../core/errors.ts'
+import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
+import type { Session } from '../runtime/session.ts'
+import type { Lock } from './lock.ts'
+import type { AcquireOptions } from './options.ts'
+import { runAndRelease } from './run.ts'
+
+/** Leases on several names, as one. */
+export interface LeaseSet extends Lease {
+  /** One per name, in the order in which they were taken. */
+  readonly leases: readonly Lease[]
+}
+
+/** Several locks that are taken together: all or none. */
+export interface LockSet {
+  readonly names: readonly string[]
+  acquire(options?: AcquireOptions): Promise<LeaseSet>
+  tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<LeaseSet | null>
+  run<T>(body: (leases: LeaseSet) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+}
+
+/** Everybody takes them in the order of their names, so that no two can wait for each other. */
+export class SortedLockSet implements LockSet {
+  readonly names: readonly string[]
+  private readonly session: Session
+  private readonly locks: readonly Lock[]
+  private readonly wait: number
+
+  constructor(session: Session, locks: readonly Lock[], wait: number) {
+    const byName = new Map(locks.map((lock) => [lock.name, lock]))
+    if (byName.size !== locks.length) {
+      throw new InvalidArgumentError('locks must have different names', { argument: 'locks' })
+    }
+    if (locks.length === 0) throw new InvalidArgumentError('locks must not be empty', { argument: 'locks' })
+    // Not localeCompare: every process must sort alike, whatever its language.
+    this.locks = [...locks].sort((a, b) => (a.name < b.name ? -1 : 1))
+    this.names = this.locks.map(({ name }) => name)
+    this.session = session
+    this.wait = wait
+  }
+
+  async acquire(options: AcquireOptions = {}): Promise<LeaseSet> {
+    const { clock } = this.session
+    const { wait = this.wait } = options
+    const until = clock.now() + wait
+    const leases = await this.collect((lock) => {
+      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - clock.now()))
+      return lock.acquire({ ...options, wait: left })
+    })
+    return new Together(leases as readonly Lease[])
+  }
+
+  async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
+    const leases = await this.collect((lock) => lock.tryAcquire(options))
+    return leases === null ? null : new Together(leases)
+  }
+
+  async run<T>(body: (leases: LeaseSet) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>> {
+    const set = await this.acquire(options)
+    return runAndRelease(set, this.session.store.kind, () => body(set))
+  }
+
+  /** Takes one after the other; gives back what it has when one cannot be had. */
+  private async collect(take: (lock: Lock) => Promise<Lease | null>): Promise<readonly Lease[] | null> {
+    const leases: Lease[] = []
+    let complete = false
+    try {
+      for (const lock of this.locks) {
+        const lease = await take(lock)
+        if (lease === null) return null
+        leases.push(lease)
+      }
+      // The first ones may have run out while the last one was waited for.
+      for (const lease of leases) lease.assertHeld()
+      complete = true
+      return leases
+    } finally {
+      if (!complete) await Promise.all(leases.map((lease) => lease.release()))
+    }
+  }
+}
+
+class Together implements LeaseSet {
+  readonly leases: readonly Lease[]
+  readonly name: string
+  /** The largest one. A resource that is guarded by one of the names compares that name's own token. */
+  readonly token: bigint
+  private combined: AbortSignal | null = null
+
+  constructor(leases: readonly Lease[]) {
+    this.leases = leases
+    this.name = leases.map(({ name }) => name).join(' + ')
+    this.token = leases.reduce((highest, { token }) => (token > highest ? token : highest), 0n)
+  }
+
+  get signal(): AbortSignal {
+    this.combined ??= AbortSignal.any(this.leases.map(({ signal }) => signal))
+    return this.combined
+  }
+  get held(): boolean {
+    return this.leases.every(({ held }) => held)
+  }
+
+  remaining(): number {
+    return Math.min(...this.leases.map((lease) => lease.remaining()))
+  }
+
+  assertHeld(options?: AssertHeldOptions): void {
+    for (const lease of this.leases) lease.assertHeld(options)
+  }
+
+  async release(): Promise<ReleaseOutcome> {
+    const outcomes = await Promise.all(this.leases.map((lease) => lease.release()))
+    return outcomes.find((outcome) => outcome === 'expired') ?? outcomes.find((o) => o === 'unknown') ?? 'released'
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}

@@ -1,0 +1,135 @@
+import { ALL } from '../core/contract.ts'
+import { LockTimeoutError } from '../core/errors.ts'
+import { checkWait } from '../core/arguments.ts'
+import type { Lane, LaneSpec } from '../runtime/lane.ts'
+import type { Lease } from '../runtime/lease.ts'
+import type { Session } from '../runtime/session.ts'
+import { nestedIn, runInside } from './context.ts'
+import type { Mode } from './context.ts'
+import { NestedLease } from './nested-lease.ts'
+import { checkMaxHold, checkPermits, checkSignal, checkTtl } from './options.ts'
+import type { AcquireOptions, PermitOptions, ResolvedLockOptions } from './options.ts'
+import { runAndRelease } from './run.ts'
+
+/** A name to be locked, in one way. Cheap to make, holds nothing itself, may be kept and shared. */
+export interface Lock {
+  readonly name: string
+  /** Waits for the lock. Rejects with a LockTimeoutError, LockAbortedError, StoreUnavailableError … */
+  acquire(options?: AcquireOptions): Promise<Lease>
+  /** Takes the lock if it is free now: one attempt, null when somebody has it or stands in line. */
+  tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<Lease | null>
+  /** Waits for the lock, runs the function, releases. */
+  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+}
+
+/** A lock of which several permits can be taken at once. */
+export interface Semaphore extends Lock {
+  readonly capacity: number
+  acquire(options?: PermitOptions): Promise<Lease>
+  tryAcquire(options?: Omit<PermitOptions, 'wait'>): Promise<Lease | null>
+  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>>
+}
+
+export interface ReadWriteLock {
+  readonly name: string
+  /** Many at a time. */
+  readonly read: Lock
+  /** Alone. */
+  readonly write: Lock
+}
+
+export interface Kind {
+  readonly mode: Mode
+  readonly capacity: number
+  readonly weight: number
+  readonly reentrant: boolean
+}
+
+export const EXCLUSIVE: Kind = { mode: 'exclusive', capacity: 1, weight: 1, reentrant: false }
+export const READ: Kind = { mode: 'read', capacity: ALL, weight: 1, reentrant: false }
+export const WRITE: Kind = { mode: 'write', capacity: ALL, weight: ALL, reentrant: false }
+
+/** All locks are this: a claim of some weight on a capacity. */
+export class CapacityLock implements Semaphore {
+  readonly name: string
+  readonly capacity: number
+  private readonly session: Session
+  private readonly kind: Kind
+  private readonly defaults: ResolvedLockOptions
+  private readonly spec: LaneSpec
+  private lane: Lane | null = null
+
+  constructor(session: Session, name: string, kind: Kind, options: ResolvedLockOptions) {
+    this.session = session
+    this.name = name
+    this.capacity = kind.capacity
+    this.kind = kind
+    this.defaults = options
+    const { ttl, renew, fair } = options
+    this.spec = { weight: kind.weight, capacity: kind.capacity, ttl, renew, fair }
+  }
+
+  acquire(options: PermitOptions = NO_OPTIONS): Promise<Lease> {
+    try {
+      const { wait = this.defaults.wait, maxHold = this.defaults.maxHold, signal } = this.checked(options)
+      const nested = this.nested()
+      if (nested !== null) return Promise.resolve(nested)
+      const lane = this.laneFor(options)
+      return wait === 0 ? this.atOnce(lane, maxHold, signal) : lane.acquire({ wait, maxHold, signal })
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  tryAcquire(options: Omit<PermitOptions, 'wait'> = NO_OPTIONS): Promise<Lease | null> {
+    try {
+      const { maxHold = this.defaults.maxHold, signal } = this.checked(options)
+      return Promise.resolve(this.nested() ?? this.laneFor(options).tryAcquire({ maxHold, signal }))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>> {
+    const lease = await this.acquire(options)
+    return runAndRelease(lease, this.session.store.kind, () =>
+      runInside(this.session, this.kind.mode, lease, () => body(lease)),
+    )
+  }
+
+  private nested(): Lease | null {
+    const { session, name, kind } = this
+    const outer = nestedIn(session, name, kind.mode, kind.reentrant)
+    return outer === null ? null : new NestedLease(outer)
+  }
+
+  private checked(options: PermitOptions): PermitOptions {
+    if (options === NO_OPTIONS) return options
+    const { wait, ttl, maxHold, permits, signal } = options
+    if (wait !== undefined) checkWait('wait', wait)
+    if (ttl !== undefined) checkTtl(ttl, this.session.store.capabilities)
+    if (maxHold !== undefined) checkMaxHold(maxHold)
+    if (permits !== undefined) checkPermits(permits, this.kind.mode === 'permits' ? this.capacity : 1)
+    checkSignal(signal)
+    return options
+  }
+
+  private laneFor({ ttl, permits }: PermitOptions): Lane {
+    if (ttl === undefined && permits === undefined) {
+      this.lane = this.session.lane(this.name, this.spec, this.lane)
+      return this.lane
+    }
+    const spec = { ...this.spec, ttl: ttl ?? this.spec.ttl, weight: permits ?? this.spec.weight }
+    return this.session.lane(this.name, spec, null)
+  }
+
+  private async atOnce(lane: Lane, maxHold: number, signal: AbortSignal | undefined): Promise<Lease> {
+    const lease = await lane.tryAcquire({ maxHold, signal })
+    if (lease !== null) return lease
+    const { kind } = this.session.store
+    const details = { lock: this.name, store: kind, waited: 0 }
+    throw new LockTimeoutError(`"${this.name}" is not free, and the call was not to wait for it.`, details)
+  }
+}
+
+const NO_OPTIONS: PermitOptions = {}

@@ -1,0 +1,42 @@
+import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
+
+/** A re-entry: the outer lease under another hand. Releasing it leaves the outer one as it is. */
+export class NestedLease implements Lease {
+  private readonly outer: Lease
+  private released = false
+
+  constructor(outer: Lease) {
+    this.outer = outer
+  }
+
+  get name(): string {
+    return this.outer.name
+  }
+  get token(): bigint {
+    return this.outer.token
+  }
+  get signal(): AbortSignal {
+    return this.outer.signal
+  }
+  get held(): boolean {
+    return !this.released && this.outer.held
+  }
+
+  remaining(): number {
+    return this.released ? 0 : this.outer.remaining()
+  }
+
+  assertHeld(options?: AssertHeldOptions): void {
+    this.outer.assertHeld(options)
+  }
+
+  release(): Promise<ReleaseOutcome> {
+    const outcome: ReleaseOutcome = this.released || this.outer.held ? 'released' : 'expired'
+    this.released = true
+    return Promise.resolve(outcome)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}

@@ -1,0 +1,41 @@
+import { LockLostError } from '../core/errors.ts'
+import type { RunOutcome } from '../core/errors.ts'
+import type { Lease } from '../runtime/lease.ts'
+
+/** What `run` needs of a lease, or of several under one roof. */
+export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'>
+
+/**
+ * Runs the body and releases. The body's own result or error comes out, whatever the release does; only if the lease was
+ * lost meanwhile, so that others may have run at the same time, is it wrapped in a LockLostError.
+ */
+export async function runAndRelease<T>(
+  lease: Releasable,
+  store: string,
+  body: () => T | PromiseLike<T>,
+): Promise<Awaited<T>> {
+  let outcome: RunOutcome
+  try {
+    outcome = { status: 'fulfilled', value: await body() }
+  } catch (reason) {
+    outcome = { status: 'rejected', reason }
+  }
+  const before = lossOf(lease)
+  if ((await lease.release()) === 'expired') {
+    const { name, token } = lease
+    throw new LockLostError(
+      `The lease on "${name}" was lost while the function ran; see error.outcome for what it did. Others may have run at the same time.`,
+      { lock: name, store, token, outcome, ...(before === undefined ? {} : { cause: before }) },
+    )
+  }
+  if (outcome.status === 'rejected') throw outcome.reason
+  return outcome.value as Awaited<T>
+}
+
+function lossOf(lease: Releasable): unknown {
+  try {
+    return lease.assertHeld()
+  } catch (error) {
+    return error
+  }
+}

@@ -1,0 +1,103 @@
+import type { ClaimRequest, RenewRequest, StoreEvent } from '../core/contract.ts'
+import { Deadline } from './deadlines.ts'
+import type { Lane } from './lane.ts'
+import type { ClaimLease } from './lease.ts'
+import type { Task } from './task.ts'
+
+/**
+ * - `asking`: a request is under way, or the next one waits for its time.
+ * - `queued`: in line at the store.
+ * - `held`: granted, valid until `validUntil`.
+ * - `gone`: released, lost or abandoned; nothing that still arrives for it matters.
+ */
+export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
+
+/** One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. */
+export class Claim extends Deadline implements ClaimRequest, RenewRequest {
+  readonly lane: Lane
+  readonly id: string
+  readonly since: number
+  state: ClaimState = 'asking'
+  whenBusy: 'queue' | 'try' = 'try'
+  /** How many tokens the next request asks for. */
+  tokens = 1
+
+  /** A request for it is under way. */
+  inFlight = false
+  /** The outcome of a request is unknown: the store may know more of this claim than we do. */
+  doubtful = false
+  /** How often in a row it was asked for in vain. */
+  attempts = 0
+  /** When the last request left that the store answered with "still queued". */
+  queuedSentAt = 0
+
+  validUntil = 0
+  /** Others wait for it at the store. */
+  contended = false
+  nextToken = 0n
+  tokensLeft = 0
+  /** Sections of this turn, and when it began. */
+  sections = 0
+  turnBegan = 0
+  /** Sections since the event loop last had its chance. */
+  unyielded = 0
+  /** Who uses it: one lease, or a set of readers' leases. */
+  users = 0
+  lease: ClaimLease | null = null
+  leases: Set<ClaimLease> | null = null
+
+  /** The only task it is for: one that will not wait. */
+  only: Task | null = null
+  /** Whoever made it takes the lease himself if the store answers at once. */
+  reserved = false
+  /** A grant whose message overtook the answer to the request. */
+  early: Extract<StoreEvent, { kind: 'granted' }> | null = null
+
+  constructor(lane: Lane, id: string, since: number) {
+    super()
+    this.lane = lane
+    this.id = id
+    this.since = since
+  }
+
+  get name(): string {
+    return this.lane.name
+  }
+  get weight(): number {
+    return this.lane.weight
+  }
+  get capacity(): number {
+    return this.lane.capacity
+  }
+  get ttl(): number {
+    return this.lane.ttl
+  }
+  get patience(): number {
+    return this.lane.session.patience
+  }
+  get owner(): string {
+    return this.lane.session.owner
+  }
+
+  due(now: number): void {
+    this.lane.session.upkeep.due(this, now)
+  }
+
+  takeTokens(token: bigint, count: number): void {
+    this.nextToken = token
+    this.tokensLeft = count
+  }
+
+  addLease(lease: ClaimLease): void {
+    this.users++
+    if (!this.lane.shared) this.lease = lease
+    else if (this.leases === null) this.leases = new Set([lease])
+    else this.leases.add(lease)
+  }
+
+  dropLease(lease: ClaimLease): void {
+    this.users--
+    if (this.lease === lease) this.lease = null
+    else this.leases?.delete(lease)
+  }
+}

@@ -1,0 +1,82 @@
+import type { ClaimRef, ReleaseAnswer, ReleaseResult } from '../core/contract.ts'
+import { Deadline, Deadlines } from './deadlines.ts'
+import type { Session } from './session.ts'
+
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 2000
+
+/**
+ * Takes claims that nobody wants any more away from the store: asks until it is confirmed, or until the store must
+ * have forgotten them by itself. No caller waits for it and no signal stops it.
+ */
+export class Cleanup {
+  private readonly session: Session
+  private readonly pauses: Deadlines
+  private readonly open = new Set<Removal>()
+  private idle: (() => void)[] = []
+
+  constructor(session: Session) {
+    this.session = session
+    // Keeps the process alive: leaving would leave a ghost behind. Ends with the claim's ttl at the latest.
+    this.pauses = new Deadlines(session.clock, session.env, { background: false })
+  }
+
+  /** `doubtful`: a copy of a request may still be under way, so the id has to be refused from now on. */
+  remove(claim: ClaimRef, doubtful: boolean, ttl: number): void {
+    const removal = new Removal(this, claim, doubtful, this.session.clock.now() + ttl)
+    this.open.add(removal)
+    this.attempt(removal)
+  }
+
+  attempt(removal: Removal): void {
+    const { store, requestTimeout } = this.session
+    const { claim, doubtful } = removal
+    this.session.ask<ReleaseAnswer | ReleaseResult>(
+      () => (doubtful ? store.withdraw(claim, requestTimeout) : store.release(claim, undefined, requestTimeout)),
+      (answer) => this.settle(removal, 'kind' in answer ? answer : answer.released),
+    )
+  }
+
+  /** Resolves when nothing is left to remove. */
+  whenDone(): Promise<void> {
+    return this.open.size === 0 ? Promise.resolve() : new Promise((resolve) => this.idle.push(resolve))
+  }
+
+  private settle(removal: Removal, { kind }: ReleaseAnswer): void {
+    const now = this.session.clock.now()
+    if (kind !== 'unknown' || now >= removal.until) return this.done(removal)
+    removal.doubtful = true
+    removal.pause = Math.min(removal.pause * 2, LONGEST_PAUSE_MS)
+    const at = Math.min(now + removal.pause * (0.5 + this.session.env.random() / 2), removal.until)
+    this.pauses.set(removal, at, removal.pause)
+  }
+
+  private done(removal: Removal): void {
+    this.open.delete(removal)
+    if (this.open.size > 0) return
+    const waiting = this.idle
+    this.idle = []
+    for (const resolve of waiting) resolve()
+  }
+}
+
+class Removal extends Deadline {
+  private readonly cleanup: Cleanup
+  readonly claim: ClaimRef
+  doubtful: boolean
+  /** After that the store has forgotten the claim by itself. */
+  readonly until: number
+  pause: number = FIRST_PAUSE_MS / 2
+
+  constructor(cleanup: Cleanup, { name, id }: ClaimRef, doubtful: boolean, until: number) {
+    super()
+    this.cleanup = cleanup
+    this.claim = { name, id }
+    this.doubtful = doubtful
+    this.until = until
+  }
+
+  due(): void {
+    this.cleanup.attempt(this)
+  }
+}

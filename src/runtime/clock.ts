@@ -1,0 +1,63 @@
+import type { Env } from './env.ts'
+
+/** Readings differ by this much without meaning anything: the boot clock ticks in hundredths of a second. */
+const NOISE_MS = 20
+/** Going back by more than this is a step, not noise. */
+const STEP_BACK_MS = 50
+/** How often the boot clock is read when nothing looks suspicious; a reading costs microseconds. */
+const BOOT_EVERY_MS = 1000
+
+export interface ClockOptions {
+  /** `false` where the wall clock is set by hand so often that false alarms hurt more than a missed suspend. */
+  readonly wall?: boolean
+}
+
+/**
+ * One time for everything that is leased: it runs with the monotonic clock and jumps ahead whenever boot time or wall
+ * time did. A laptop that slept, or a wall clock that was put forward, costs a lease; it never makes one last longer.
+ *
+ * The boot clock is read only when the wall clock moved against the monotonic one, which a suspend shows too, and
+ * once a second besides: reading all three each time would cost more than an acquire in memory.
+ */
+export class Clock {
+  private readonly env: Env
+  private readonly useWall: boolean
+  /** By how much this clock is ahead of the monotonic one. */
+  private ahead = 0
+  private wallOffset: number
+  private bootOffset: number
+  private bootReadAt: number
+
+  constructor(env: Env, { wall = true }: ClockOptions = {}) {
+    this.env = env
+    this.useWall = wall
+    const mono = env.mono()
+    this.wallOffset = env.wall() - mono
+    this.bootOffset = env.boot() - mono
+    this.bootReadAt = mono
+  }
+
+  /** Milliseconds; only differences mean anything. */
+  now(): number {
+    const mono = this.env.mono()
+    const moved = this.env.wall() - mono - this.wallOffset
+    if (moved > NOISE_MS || moved < -STEP_BACK_MS || mono - this.bootReadAt > BOOT_EVERY_MS || !this.useWall) {
+      this.compare(mono, moved)
+    }
+    return mono + this.ahead
+  }
+
+  private compare(mono: number, wallMoved: number): void {
+    const bootMoved = this.env.boot() - mono - this.bootOffset
+    const jump = Math.max(bootMoved, this.useWall ? wallMoved : 0)
+    this.bootReadAt = mono
+    if (jump > NOISE_MS) {
+      // Both witnesses saw the same jump, so both start afresh.
+      this.ahead += jump
+      this.wallOffset += wallMoved
+      this.bootOffset += bootMoved
+    } else if (wallMoved < -STEP_BACK_MS) {
+      this.wallOffset += wallMoved
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import { uptime } from 'node:os'
+
+/**
+ * Everything the runtime takes from the world: clocks, timers, randomness. A simulation passes its own.
+ */
+export interface Env {
+  /** Milliseconds on the monotonic clock. On Linux it stands still while the machine sleeps. */
+  mono(): number
+  /** Milliseconds since boot, sleep included. May be coarse. */
+  boot(): number
+  /** Milliseconds of wall time. May jump. */
+  wall(): number
+  /** Calls back once, after at least about `ms`. `background`: does not keep the process alive. */
+  setTimer(callback: () => void, ms: number, background: boolean): Timer
+  /** Calls back once, after the event loop has looked for input. */
+  defer(callback: () => void): void
+  /** 128 random bits as text without `.`. */
+  randomId(): string
+  /** 0 ≤ x < 1, for jitter. */
+  random(): number
+}
+
+export interface Timer {
+  cancel(): void
+}
+
+// Taken once: a user's fake timers must not freeze a lease.
+const { setTimeout, clearTimeout, setImmediate, performance, Date } = globalThis
+const now = performance.now.bind(performance)
+const RANDOM_STEPS = 2 ** 32
+
+export const systemEnv: Env = {
+  mono: now,
+  boot: () => uptime() * 1000,
+  wall: Date.now,
+  setTimer(callback, ms, background) {
+    const timeout = setTimeout(callback, ms)
+    if (background) timeout.unref()
+    return { cancel: () => clearTimeout(timeout) }
+  },
+  defer: (callback) => void setImmediate(callback),
+  randomId: () => randomBytes(16).toString('base64url'),
+  random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
+}

@@ -1,0 +1,174 @@
+import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
+import type { Claim } from './claim.ts'
+import { Cleanup } from './cleanup.ts'
+import { Clock } from './clock.ts'
+import type { ClockOptions } from './clock.ts'
+import { Deadlines } from './deadlines.ts'
+import type { Env } from './env.ts'
+import { Lane, sameSpec } from './lane.ts'
+import type { LaneSpec } from './lane.ts'
+import { Upkeep } from './upkeep.ts'
+
+export interface TurnBudget {
+  /** Sections that a process may run in one turn while others wait. */
+  readonly count: number
+  /** Milliseconds that a turn may take while others wait. */
+  readonly ms: number
+}
+
+export interface SessionOptions {
+  readonly env: Env
+  readonly clock: ClockOptions
+  readonly owner: string
+  readonly patience: number
+  readonly turn: TurnBudget
+  readonly requestTimeout: number
+}
+
+/** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
+const POLL_MS = { shortest: 5, longest: 500 }
+
+/** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
+export class Session {
+  readonly store: Store
+  readonly env: Env
+  readonly clock: Clock
+  readonly id: string
+  readonly owner: string
+  readonly patience: number
+  readonly turn: TurnBudget
+  readonly requestTimeout: number
+  /** The ends of callers' waits. They keep the process alive: somebody waits for the answer. */
+  readonly waits: Deadlines
+  /** Moments that must not be missed: the ends of leases, and pauses between attempts. */
+  readonly expiries: Deadlines
+  readonly upkeep: Upkeep
+  readonly cleanup: Cleanup
+  closed = false
+  /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
+  private readonly lanes = new Map<string, Lane>()
+  private claimsMade = 0
+  private watch: Watch | 'starting' | null = null
+  private onWatch: ((watching: boolean) => void)[] = []
+
+  constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
+    this.store = store
+    this.env = env
+    this.clock = new Clock(env, clock)
+    this.id = env.randomId()
+    this.owner = owner
+    this.patience = patience
+    this.turn = turn
+    this.requestTimeout = requestTimeout
+    this.waits = new Deadlines(this.clock, env, { background: false })
+    this.expiries = new Deadlines(this.clock, env, { background: true })
+    this.upkeep = new Upkeep(this)
+    this.cleanup = new Cleanup(this)
+  }
+
+  nextClaimId(): string {
+    return `${this.id}.${(this.claimsMade++).toString(36)}`
+  }
+
+  /** Asks the store. Whatever goes wrong on the way is an answer too. */
+  ask<T>(call: () => MaybePromise<T>, settle: (answer: T | Unknown) => void): void {
+    let answer: MaybePromise<T>
+    try {
+      answer = call()
+    } catch (cause) {
+      return settle({ kind: 'unknown', cause })
+    }
+    if (answer instanceof Promise) {
+      answer.then(settle, (cause: unknown) => settle({ kind: 'unknown', cause }))
+    } else settle(answer)
+  }
+
+  /** The lane for these claims. Pass the one you had before: it is used again unless another took its place. */
+  lane(name: string, spec: LaneSpec, known: Lane | null): Lane {
+    const first = this.lanes.get(name)
+    for (let lane = first ?? null; lane !== null; lane = lane.sibling) {
+      if (lane === known || sameSpec(lane.spec, spec)) return lane
+    }
+    const lane = known ?? new Lane(this, name, spec)
+    lane.sibling = first ?? null
+    this.lanes.set(name, lane)
+    return lane
+  }
+
+  /** A lane has nothing to do any more. */
+  forget(lane: Lane): void {
+    const first = this.lanes.get(lane.name)
+    if (first === lane) {
+      if (lane.sibling === null) this.lanes.delete(lane.name)
+      else this.lanes.set(lane.name, lane.sibling)
+    } else {
+      let before = first
+      while (before !== undefined && before.sibling !== lane) before = before.sibling ?? undefined
+      if (before !== undefined) before.sibling = lane.sibling
+    }
+    lane.sibling = null
+  }
+
+  get watching(): boolean {
+    return this.watch !== null && this.watch !== 'starting'
+  }
+
+  /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
+  startWatching(then: (watching: boolean) => void): void {
+    if (this.watching) return then(true)
+    this.onWatch.push(then)
+    if (this.watch === 'starting') return
+    this.watch = 'starting'
+    this.ask<Watch | Unknown>(
+      () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
+      (answer) => {
+        this.watch = answer.kind === 'watching' ? answer : null
+        if (this.closed) this.stopWatching()
+        const waiting = this.onWatch
+        this.onWatch = []
+        for (const callback of waiting) callback(this.watching)
+      },
+    )
+  }
+
+  stopWatching(): void {
+    if (this.watch !== null && this.watch !== 'starting') this.watch.stop()
+    this.watch = null
+  }
+
+  /** Milliseconds until a waiter shows again that it is there, and asks. */
+  heartbeat(claim: Claim, now: number): number {
+    const keptFor = Math.min(claim.ttl, this.patience) / 3
+    return this.store.capabilities.wakeups === 'push' ? keptFor : Math.min(this.pollDelay(claim, now), keptFor)
+  }
+
+  /** Who has waited long will not mind waiting a little longer: an eighth of the wait so far, within bounds. */
+  pollDelay(claim: Claim, now: number): number {
+    const { shortest, longest } = POLL_MS
+    const delay = Math.min(Math.max((now - claim.since) / 8, shortest), longest)
+    return Math.ceil(delay * (0.75 + this.env.random() / 2))
+  }
+
+  *everyLane(): Iterable<Lane> {
+    for (const first of [...this.lanes.values()]) {
+      for (let lane: Lane | null = first; lane !== null; ) {
+        const { sibling }: Lane = lane
+        yield lane
+        lane = sibling
+      }
+    }
+  }
+
+  private told(event: StoreEvent): void {
+    if (event.kind === 'gap') {
+      const queued: Claim[] = []
+      for (const lane of this.everyLane()) queued.push(...lane.claims.filter(({ state }) => state === 'queued'))
+      return this.upkeep.renewAllNow(queued)
+    }
+    for (let lane = this.lanes.get(event.name) ?? null; lane !== null; ) {
+      const { sibling }: Lane = lane
+      lane.told(event)
+      lane = sibling
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import type { Claim } from './claim.ts'
+import { Deadline } from './deadlines.ts'
+import type { Lane } from './lane.ts'
+import type { Lease } from './lease.ts'
+
+/** One caller's wait for a lease. Its deadline is the end of its patience (`wait`). */
+export class Task extends Deadline {
+  readonly lane: Lane
+  readonly resolve: (lease: Lease | null) => void
+  readonly reject: (error: unknown) => void
+  readonly since: number
+  readonly maxHold: number
+  /** In the lane's line. */
+  previous: Task | null = null
+  following: Task | null = null
+  /** The claim that is for this task alone; such a task stands in no line. */
+  only: Claim | null = null
+  /** Forgets the caller's AbortSignal. */
+  forgetSignal: (() => void) | null = null
+
+  constructor(
+    lane: Lane,
+    { since, maxHold }: { readonly since: number; readonly maxHold: number },
+    resolve: (lease: Lease | null) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super()
+    this.lane = lane
+    this.since = since
+    this.maxHold = maxHold
+    this.resolve = resolve
+    this.reject = reject
+  }
+
+  due(): void {
+    this.lane.timedOut(this)
+  }
+
+  private settle(): void {
+    this.cancel()
+    this.forgetSignal?.()
+  }
+
+  give(lease: Lease | null): void {
+    this.settle()
+    this.resolve(lease)
+  }
+
+  fail(error: Error): void {
+    this.settle()
+    this.reject(error)
+  }
+}
+
+/** First come, first served, with removal from anywhere at no cost. */
+export class TaskLine {
+  length = 0
+  first: Task | null = null
+  private last: Task | null = null
+
+  push(task: Task): void {
+    task.previous = this.last
+    if (this.last === null) this.first = task
+    else this.last.following = task
+    this.last = task
+    this.length++
+  }
+
+  remove(task: Task): void {
+    const { previous, following } = task
+    if (previous === null) this.first = following
+    else previous.following = following
+    if (following === null) this.last = previous
+    else following.previous = previous
+    task.previous = null
+    task.following = null
+    this.length--
+  }
+
+  shift(): Task | null {
+    const task = this.first
+    if (task !== null) this.remove(task)
+    return task
+  }
+}

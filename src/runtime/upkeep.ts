@@ -1,0 +1,165 @@
+import type { RenewAnswer, Unknown } from '../core/contract.ts'
+import { extended, renewalDue, validUntil } from '../core/validity.ts'
+import type { Claim } from './claim.ts'
+import { Deadlines } from './deadlines.ts'
+import { events } from './events.ts'
+import type { Session } from './session.ts'
+
+/** Renewals that fall due within this part of their span go along with the first. */
+const TOGETHER = 0.1
+/** A claim that was granted by push is renewed after this, unless its section is over by then. */
+const PICK_UP_AFTER_MS = 10
+const MIN_TIMEOUT_MS = 50
+
+/**
+ * The watchdog: keeps the session's claims alive, holders and waiters alike, with one timer and one batch per tick, and
+ * ends those whose time is up. A claim is here while it is queued or held.
+ */
+export class Upkeep {
+  private readonly session: Session
+  private readonly renewals: Deadlines
+  private batch: Claim[] = []
+
+  constructor(session: Session) {
+    this.session = session
+    this.renewals = new Deadlines(session.clock, session.env, {
+      background: true,
+      slack: TOGETHER,
+      afterwards: () => this.flush(),
+    })
+  }
+
+  /** A claim was granted: `sentAt` is when the request left whose answer says so. */
+  held(claim: Claim, sentAt: number): void {
+    const { ttl, renew } = claim.lane
+    if (renew) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
+    else this.session.expiries.set(claim, claim.validUntil, ttl)
+  }
+
+  /** A claim was granted by push, for its pick-up time only. */
+  pickedUp(claim: Claim, now: number): void {
+    this.renewals.set(claim, now + PICK_UP_AFTER_MS, 3 * PICK_UP_AFTER_MS)
+  }
+
+  /** A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. */
+  queued(claim: Claim, sentAt: number): void {
+    const every = this.session.heartbeat(claim, sentAt)
+    this.renewals.set(claim, sentAt + every, 3 * every)
+  }
+
+  /** The store did not answer a waiter: it asks again soon. */
+  queuedAgain(claim: Claim, delay: number): void {
+    this.renewals.set(claim, this.session.clock.now() + delay, Math.ceil(delay))
+  }
+
+  /** Asks about a claim at once. */
+  renewNow(claim: Claim): void {
+    if (claim.inFlight) return
+    claim.cancel()
+    this.batch.push(claim)
+    this.flush()
+  }
+
+  renewAllNow(claims: Iterable<Claim>): void {
+    for (const claim of claims) {
+      if (claim.inFlight) continue
+      claim.cancel()
+      this.batch.push(claim)
+    }
+    this.flush()
+  }
+
+  /** A claim's deadline came, in `renewals` or in `expiries`. */
+  due(claim: Claim, now: number): void {
+    if (claim.state === 'asking') claim.lane.ask(claim)
+    else if (claim.state === 'held' && now >= claim.validUntil) this.expire(claim)
+    else if (claim.state !== 'gone' && !claim.inFlight) this.batch.push(claim)
+  }
+
+  /** The claim is not ours any more. */
+  lose(claim: Claim, why: string): void {
+    if (claim.state !== 'held') return
+    claim.lane.lost(claim, why)
+  }
+
+  /** By our own clocks the lease has ended. The store may still have it, for nobody. */
+  expire(claim: Claim): void {
+    this.lose(claim, 'it was not renewed in time')
+    this.session.cleanup.remove(claim, claim.doubtful, claim.ttl)
+  }
+
+  private flush(): void {
+    if (this.batch.length === 0) return
+    const batch = this.batch
+    this.batch = []
+    const { clock, store, expiries } = this.session
+    const sentAt = clock.now()
+    let timeout = Infinity
+    for (const claim of batch) {
+      claim.inFlight = true
+      const { ttl, patience } = claim
+      timeout = Math.min(timeout, ttl / 6, patience / 6)
+      // While nobody answers, the local clock decides.
+      if (claim.state === 'held') expiries.set(claim, claim.validUntil, ttl)
+    }
+    this.session.ask<readonly RenewAnswer[]>(
+      () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
+      (answers) => this.settleAll(batch, sentAt, answers),
+    )
+  }
+
+  private settleAll(
+    batch: readonly Claim[],
+    sentAt: number,
+    answers: readonly RenewAnswer[] | Unknown,
+  ): void {
+    const now = this.session.clock.now()
+    batch.forEach((claim, index) => {
+      claim.inFlight = false
+      const answer = 'kind' in answers ? answers : (answers[index] ?? NO_ANSWER)
+      if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
+      else if (claim.state === 'queued') claim.lane.stillQueued(claim, sentAt, answer)
+    })
+  }
+
+  private settleHeld(claim: Claim, sentAt: number, now: number, answer: RenewAnswer): void {
+    const { lane } = claim
+    if (now >= claim.validUntil) return this.expire(claim)
+    switch (answer.kind) {
+      case 'held':
+      case 'renewed': {
+        const { earlyExpiry } = this.session.store.capabilities
+        claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
+        claim.contended = answer.contended
+        if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
+        claim.tokens = 0
+        this.held(claim, sentAt)
+        if (events.renewed.hasSubscribers) {
+          events.renewed.publish({ name: lane.name, store: this.session.store.kind, took: now - sentAt })
+        }
+        return lane.resume(claim)
+      }
+      case 'unknown':
+        return this.retry(claim, now, answer.cause)
+      case 'lost':
+      case 'queued':
+        return this.lose(claim, 'the store does not know it any more')
+    }
+  }
+
+  /** The outcome is unknown: believe no longer than before, and ask again with what time is left. */
+  private retry(claim: Claim, now: number, cause: unknown): void {
+    const { session } = this
+    const remaining = claim.validUntil - now
+    if (events['at-risk'].hasSubscribers) {
+      events['at-risk'].publish({ name: claim.name, store: session.store.kind, remaining, cause })
+    }
+    const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
+    if (pause < remaining) this.renewals.set(claim, now + pause, Math.ceil(pause))
+    else session.expiries.set(claim, claim.validUntil, claim.ttl)
+    claim.tokens = 0
+    claim.lane.refillFailed(claim)
+  }
+}
+
+const NO_ANSWER: RenewAnswer = { kind: 'unknown', cause: new Error('The store gave too few answers') }

@@ -1,0 +1,123 @@
+import { emptyQueue, isIdle, step, view } from '../../core/claim-queue.ts'
+import type { Instant, Outcome, QueueCommand, QueueState } from '../../core/claim-queue.ts'
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreListener,
+  Watch,
+} from '../../core/contract.ts'
+
+export interface MemoryStoreOptions {
+  /** The clock; for tests. */
+  readonly now?: () => Instant
+}
+
+const capabilities: Capabilities = {
+  queue: true,
+  shared: true,
+  permits: true,
+  fencing: 'monotonic',
+  wakeups: 'push',
+  reach: 'process',
+  minTtl: 1,
+  maxTtl: 2 ** 31 - 1,
+  earlyExpiry: 0,
+  guarantees: {
+    holderCrash: 'holds',
+    holderPause: 'fenced',
+    partition: 'n/a',
+    storeRestart: 'n/a',
+    failover: 'n/a',
+    storeClockJump: 'holds',
+  },
+}
+
+const systemNow = (): Instant => ({ ms: performance.now(), micros: Date.now() * 1000 })
+
+/** The claim queue of core, one per name, in this process. */
+class MemoryStore implements Store {
+  readonly kind = 'memory'
+  readonly capabilities: Capabilities = capabilities
+  private readonly queues = new Map<string, QueueState>()
+  private readonly listeners = new Map<string, StoreListener>()
+  private readonly now: () => Instant
+  /** The highest token of any name that was forgotten: tokens grow also for a name that comes back. */
+  private fence = 0
+
+  constructor({ now = systemNow }: MemoryStoreOptions) {
+    this.now = now
+  }
+
+  claim(request: ClaimRequest): ClaimAnswer {
+    return this.run(request.name, { kind: 'claim', request }).answer
+  }
+
+  renew(requests: readonly RenewRequest[]): readonly RenewAnswer[] {
+    return requests.map((request) => this.run(request.name, { kind: 'renew', request }).answer)
+  }
+
+  release(claim: ClaimRef, next: ClaimRequest | undefined): ReleaseResult {
+    return this.run(claim.name, { kind: 'release', claim, next }).answer
+  }
+
+  withdraw(claim: ClaimRef): ReleaseAnswer {
+    return this.run(claim.name, { kind: 'withdraw', claim }).answer
+  }
+
+  watch(session: string, listener: StoreListener): Watch {
+    this.listeners.set(session, listener)
+    return { kind: 'watching', stop: () => void this.listeners.delete(session) }
+  }
+
+  inspect(name: string): NameInfo {
+    return view(this.queues.get(name) ?? emptyQueue(), name, this.now())
+  }
+
+  list({ prefix = '', limit = 100, cursor = '' }: ListQuery): ListPage {
+    const now = this.now()
+    const names: string[] = []
+    for (const name of [...this.queues.keys()].sort()) {
+      if (!name.startsWith(prefix) || name <= cursor) continue
+      const { holders, waiters } = view(this.queues.get(name) ?? emptyQueue(), name, now)
+      if (holders.length + waiters.length === 0) continue
+      if (names.length === limit) return { names, cursor: names.at(-1) ?? '' }
+      names.push(name)
+    }
+    return { names }
+  }
+
+  close(): void {
+    this.listeners.clear()
+  }
+
+  private run<C extends QueueCommand>(name: string, command: C): Outcome<C['kind']> {
+    let queue = this.queues.get(name)
+    if (queue === undefined) {
+      queue = emptyQueue(this.fence)
+      this.queues.set(name, queue)
+    }
+    const outcome = step(queue, command, this.now(), (session) => this.listeners.has(session))
+    if (isIdle(queue)) {
+      this.fence = Math.max(this.fence, queue.fence)
+      this.queues.delete(name)
+    }
+    // Not from inside the command: whoever is told may send the next one at once.
+    for (const { session, event } of outcome.notices) queueMicrotask(() => this.listeners.get(session)?.(event))
+    return outcome
+  }
+}
+
+/** Locks between the tasks of one process. For tests, and for programs that never run twice. */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  return new MemoryStore(options)
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+import { defineConfig } from 'vitest/config'
+
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, string | { readonly default: string }>>
+}
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const manifest = JSON.parse(readFileSync(here('package.json'), 'utf8')) as Manifest
+
+// `holdfast/redis` means the source file behind that export, so tests never run against a stale build.
+const alias = Object.entries(manifest.exports).flatMap(([subpath, target]) => {
+  if (typeof target === 'string') return []
+  const source = target.default.replace('./dist/', './src/').replace(/\.js$/, '.ts')
+  return [{ find: new RegExp(`^${manifest.name}${subpath.slice(1)}$`), replacement: here(source) }]
+})
+
+export default defineConfig({
+  resolve: { alias },
+  test: {
+    passWithNoTests: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'fast',
+          include: ['test/{unit,property,simulation,package}/**/*.test.ts'],
+          testTimeout: 30_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'servers',
+          include: ['test/{conformance,faults,process,stores}/**/*.test.ts'],
+          pool: 'forks',
+          // Each file starts real servers and measures time: more of them at once than a small machine has
+          // cores would measure the machine instead.
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+})
