@@ -1,11 +1,5 @@
 export { Holdfast } from './locks/holdfast.ts'
-export type {
-  CloseOptions,
-  LockInfo,
-  PublicClaim,
-  ReentrantOptions,
-  StripedLock,
-} from './locks/holdfast.ts'
+export type { CloseOptions, LockInfo, PublicClaim, ReentrantOptions, StripedLock } from './locks/holdfast.ts'
 export type { Lock, ReadWriteLock, Semaphore } from './locks/lock.ts'
 export type { LeaseSet, LockSet } from './locks/lock-set.ts'
 export type { AcquireOptions, HoldfastOptions, LockOptions, PermitOptions } from './locks/options.ts'

@@ -11,7 +11,8 @@ function refuse(argument: string, problem: string, value: unknown): never {
 }
 
 function show(value: unknown): string {
-  if (typeof value !== 'string') return typeof value === 'object' && value !== null ? 'an object' : String(value)
+  if (typeof value !== 'string')
+    return typeof value === 'object' && value !== null ? 'an object' : String(value)
   return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
 }
 
@@ -24,7 +25,8 @@ export function checkName(name: unknown): asserts name is string {
   if (typeof name !== 'string') refuse('name', 'must be a string', name)
   if (name.length === 0) refuse('name', 'must not be empty', name)
   if (CONTROL.test(name)) refuse('name', 'must not contain control characters', name)
-  if (LONE_SURROGATE.test(name)) refuse('name', 'must be well-formed Unicode (it has half of a surrogate pair)', name)
+  if (LONE_SURROGATE.test(name))
+    refuse('name', 'must be well-formed Unicode (it has half of a surrogate pair)', name)
   // A UTF-16 unit is at most three bytes of UTF-8, so most names need no counting.
   if (name.length * 3 > MAX_NAME_BYTES && utf8Length(name) > MAX_NAME_BYTES) {
     refuse('name', `must be at most ${MAX_NAME_BYTES} bytes of UTF-8`, name)
@@ -56,7 +58,8 @@ export function checkWhole(
   { min, max }: Range,
   unit = '',
 ): asserts value is number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) refuse(argument, `must be a whole number${unit && ` of${unit}`}`, value)
+  if (typeof value !== 'number' || !Number.isInteger(value))
+    refuse(argument, `must be a whole number${unit && ` of${unit}`}`, value)
   if (value < min || value > max) refuse(argument, `must be between ${min} and ${max}${unit}`, value)
 }
 

@@ -12,6 +12,7 @@ import type {
   RenewRequest,
   StoreEvent,
 } from './contract.ts'
+import { OneOrMany } from './one-or-many.ts'
 
 /**
  * The rule that all of holdfast rests on: claims on one name are granted in the order in which they came, while the
@@ -57,11 +58,11 @@ export interface QueueState {
   used: number
   /** No holder's lease ends before this: lets most commands skip the search for expired ones. */
   nextExpiry: number
-  readonly holders: Map<string, Holder>
-  /** In order of arrival. */
-  readonly waiters: Map<string, Waiter>
-  /** Withdrawn ids, and until when a late copy of their request is refused. */
-  readonly withdrawn: Map<string, number>
+  readonly holders: OneOrMany<Holder>
+  /** In order of arrival. Made when the first one comes: most names never have a queue. */
+  waiters: Map<string, Waiter>
+  /** Withdrawn ids, and until when a late copy of their request is refused. Made like the waiters. */
+  withdrawn: Map<string, number>
 }
 
 export type QueueCommand =
@@ -94,6 +95,9 @@ export type Reachable = (session: string) => boolean
 /** How long a withdrawn id stays refused: longer than a network keeps a lost packet alive. */
 export const WITHDRAWN_MS = 60_000
 
+// Never written to: shared by all queues that have none of their own.
+const NOBODY: Map<string, Waiter> = new Map()
+const NONE: Map<string, number> = new Map()
 const NO_NOTICES: readonly Notice[] = []
 const everyone: Reachable = () => true
 
@@ -107,9 +111,9 @@ export function emptyQueue(fence = 0): QueueState {
     capacity: 0,
     used: 0,
     nextExpiry: Infinity,
-    holders: new Map(),
-    waiters: new Map(),
-    withdrawn: new Map(),
+    holders: new OneOrMany(),
+    waiters: NOBODY,
+    withdrawn: NONE,
   }
 }
 
@@ -147,6 +151,13 @@ export function view(state: QueueState, name: string, now: Instant): NameInfo {
   }
   return { name, capacity: state.capacity, holders, waiters }
 }
+
+interface Promotion {
+  readonly granted?: Held
+  readonly blocked: boolean
+}
+
+const NO_PROMOTION: Promotion = { blocked: false }
 
 class Transition {
   notices: readonly Notice[] = NO_NOTICES
@@ -258,7 +269,7 @@ class Transition {
       this.promote()
       return { released }
     }
-    const known = state.holders.has(next.id) || state.waiters.has(next.id) || state.withdrawn.has(next.id)
+    const known = state.holders.get(next.id) !== undefined || state.waiters.has(next.id) || state.withdrawn.has(next.id)
     if (known || !this.agree(next.capacity)) {
       this.promote()
       return { released, next: this.claim(next) }
@@ -273,6 +284,7 @@ class Transition {
 
   private withdraw(claim: ClaimRef): ReleaseAnswer {
     const answer = this.remove(claim.id)
+    if (this.state.withdrawn === NONE) this.state.withdrawn = new Map()
     this.state.withdrawn.set(claim.id, this.now.ms + WITHDRAWN_MS)
     this.promote()
     return answer
@@ -282,8 +294,9 @@ class Transition {
    * Grants from the head while it fits. The asker gets its grant as the answer, for its full ttl; the others are
    * told, and have until their patience ends to pick theirs up. `blocked`: somebody is left who must go first.
    */
-  private promote(asker?: string): { granted?: Held; blocked: boolean } {
+  private promote(asker?: string): Promotion {
     const { state, now } = this
+    if (state.waiters.size === 0) return NO_PROMOTION
     let granted: Held | undefined
     let blocked = false
     for (const waiter of state.waiters.values()) {
@@ -317,6 +330,7 @@ class Transition {
 
   private enqueue({ id, owner, weight, tokens, ttl, patience }: ClaimRequest): void {
     const keptUntil = this.now.ms + patience
+    if (this.state.waiters === NOBODY) this.state.waiters = new Map()
     this.state.waiters.set(id, { id, owner, weight, tokens, ttl, patience, keptUntil })
   }
 
@@ -324,7 +338,7 @@ class Transition {
     const holder: Holder = { id, owner, weight, token: 0, count: 0, expiresAt: 0 }
     this.giveTokens(holder, tokens)
     this.state.used += weight
-    this.state.holders.set(id, holder)
+    this.state.holders.add(holder)
     this.keepHolder(holder, ttl)
     return holder
   }
@@ -358,7 +372,7 @@ class Transition {
   }
 
   private tellHolders(): void {
-    for (const id of this.state.holders.keys()) this.tell(id, { kind: 'contended', name: this.name, id })
+    for (const { id } of this.state.holders.values()) this.tell(id, { kind: 'contended', name: this.name, id })
   }
 
   private tell(id: string, event: StoreEvent): void {

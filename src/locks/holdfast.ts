@@ -43,6 +43,7 @@ export class Holdfast implements AsyncDisposable {
   readonly store: Store
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
+  private readonly closeStore: boolean
   private closing: Promise<void> | null = null
 
   constructor(store: Store, options: HoldfastOptions = {}) {
@@ -54,6 +55,7 @@ export class Holdfast implements AsyncDisposable {
     checkMs('patience', patience, { min: 10, max: MAX_MS })
     checkMs('requestTimeout', requestTimeout, { min: 1, max: MAX_MS })
     this.store = store
+    this.closeStore = options.closeStore ?? false
     this.defaults = resolve(options, DEFAULTS, store.capabilities)
     this.session = new Session(store, { env, clock, owner, patience, requestTimeout, turn: { count, ms } })
   }
@@ -127,11 +129,17 @@ export class Holdfast implements AsyncDisposable {
     for (const lane of session.everyLane()) lane.close(release)
     await session.cleanup.whenDone()
     session.stopWatching()
+    if (this.closeStore) await this.store.close()
   }
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
-    return new CapacityLock(this.session, name, kind, resolve(options, this.defaults, this.store.capabilities))
+    return new CapacityLock(
+      this.session,
+      name,
+      kind,
+      resolve(options, this.defaults, this.store.capabilities),
+    )
   }
 
   private assertOpen(): void {
@@ -149,6 +157,8 @@ export class Holdfast implements AsyncDisposable {
 
   private unsupported(what: string): UnsupportedError {
     const { kind: store } = this.store
-    return new UnsupportedError(`The ${store} store has no ${what}. Use the redis or the memory store.`, { store })
+    return new UnsupportedError(`The ${store} store has no ${what}. Use the redis or the memory store.`, {
+      store,
+    })
   }
 }

@@ -55,7 +55,10 @@ export class SortedLockSet implements LockSet {
     return leases === null ? null : new Together(leases)
   }
 
-  async run<T>(body: (leases: LeaseSet) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>> {
+  async run<T>(
+    body: (leases: LeaseSet) => T | PromiseLike<T>,
+    options?: AcquireOptions,
+  ): Promise<Awaited<T>> {
     const set = await this.acquire(options)
     return runAndRelease(set, this.session.store.kind, () => body(set))
   }
@@ -111,7 +114,9 @@ class Together implements LeaseSet {
 
   async release(): Promise<ReleaseOutcome> {
     const outcomes = await Promise.all(this.leases.map((lease) => lease.release()))
-    return outcomes.find((outcome) => outcome === 'expired') ?? outcomes.find((o) => o === 'unknown') ?? 'released'
+    return (
+      outcomes.find((outcome) => outcome === 'expired') ?? outcomes.find((o) => o === 'unknown') ?? 'released'
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

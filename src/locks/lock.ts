@@ -1,6 +1,6 @@
 import { ALL } from '../core/contract.ts'
-import { LockTimeoutError } from '../core/errors.ts'
 import { checkWait } from '../core/arguments.ts'
+import { notFree } from '../runtime/lane-errors.ts'
 import type { Lane, LaneSpec } from '../runtime/lane.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
@@ -65,8 +65,7 @@ export class CapacityLock implements Semaphore {
     this.capacity = kind.capacity
     this.kind = kind
     this.defaults = options
-    const { ttl, renew, fair } = options
-    this.spec = { weight: kind.weight, capacity: kind.capacity, ttl, renew, fair }
+    this.spec = session.spec(kind, options)
   }
 
   acquire(options: PermitOptions = NO_OPTIONS): Promise<Lease> {
@@ -125,10 +124,8 @@ export class CapacityLock implements Semaphore {
 
   private async atOnce(lane: Lane, maxHold: number, signal: AbortSignal | undefined): Promise<Lease> {
     const lease = await lane.tryAcquire({ maxHold, signal })
-    if (lease !== null) return lease
-    const { kind } = this.session.store
-    const details = { lock: this.name, store: kind, waited: 0 }
-    throw new LockTimeoutError(`"${this.name}" is not free, and the call was not to wait for it.`, details)
+    if (lease === null) throw notFree(lane)
+    return lease
   }
 }
 

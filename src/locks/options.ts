@@ -30,6 +30,8 @@ export interface HoldfastOptions extends LockOptions {
   readonly requestTimeout?: number
   /** Who holds the locks, in words for people; shown by `inspect`. Default: host name and process id. */
   readonly owner?: string
+  /** `close()` closes the store too. Default false; `open()` makes it true. */
+  readonly closeStore?: boolean
   readonly clock?: ClockOptions
   /** Clocks, timers and randomness; for tests and simulations. */
   readonly env?: Env

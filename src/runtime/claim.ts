@@ -16,7 +16,6 @@ export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
 export class Claim extends Deadline implements ClaimRequest, RenewRequest {
   readonly lane: Lane
   readonly id: string
-  readonly since: number
   state: ClaimState = 'asking'
   whenBusy: 'queue' | 'try' = 'try'
   /** How many tokens the next request asks for. */
@@ -26,7 +25,7 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest {
   inFlight = false
   /** The outcome of a request is unknown: the store may know more of this claim than we do. */
   doubtful = false
-  /** How often in a row it was asked for in vain. */
+  /** How often it was asked for in vain, or heard that it still waits. */
   attempts = 0
   /** When the last request left that the store answered with "still queued". */
   queuedSentAt = 0
@@ -53,24 +52,23 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest {
   /** A grant whose message overtook the answer to the request. */
   early: Extract<StoreEvent, { kind: 'granted' }> | null = null
 
-  constructor(lane: Lane, id: string, since: number) {
+  constructor(lane: Lane, id: string) {
     super()
     this.lane = lane
     this.id = id
-    this.since = since
   }
 
   get name(): string {
     return this.lane.name
   }
   get weight(): number {
-    return this.lane.weight
+    return this.lane.spec.weight
   }
   get capacity(): number {
-    return this.lane.capacity
+    return this.lane.spec.capacity
   }
   get ttl(): number {
-    return this.lane.ttl
+    return this.lane.spec.ttl
   }
   get patience(): number {
     return this.lane.session.patience

@@ -32,7 +32,8 @@ export class Cleanup {
     const { store, requestTimeout } = this.session
     const { claim, doubtful } = removal
     this.session.ask<ReleaseAnswer | ReleaseResult>(
-      () => (doubtful ? store.withdraw(claim, requestTimeout) : store.release(claim, undefined, requestTimeout)),
+      () =>
+        doubtful ? store.withdraw(claim, requestTimeout) : store.release(claim, undefined, requestTimeout),
       (answer) => this.settle(removal, 'kind' in answer ? answer : answer.released),
     )
   }

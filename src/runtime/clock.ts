@@ -41,7 +41,12 @@ export class Clock {
   now(): number {
     const mono = this.env.mono()
     const moved = this.env.wall() - mono - this.wallOffset
-    if (moved > NOISE_MS || moved < -STEP_BACK_MS || mono - this.bootReadAt > BOOT_EVERY_MS || !this.useWall) {
+    if (
+      moved > NOISE_MS ||
+      moved < -STEP_BACK_MS ||
+      mono - this.bootReadAt > BOOT_EVERY_MS ||
+      !this.useWall
+    ) {
       this.compare(mono, moved)
     }
     return mono + this.ahead

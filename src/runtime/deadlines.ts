@@ -99,7 +99,8 @@ export class Deadlines {
 
   private armForEarliest(): void {
     let earliest = Infinity
-    for (const { first } of this.lists.values()) if (first !== null && first.at < earliest) earliest = first.at
+    for (const { first } of this.lists.values())
+      if (first !== null && first.at < earliest) earliest = first.at
     if (earliest < this.armedFor) this.arm(earliest)
   }
 

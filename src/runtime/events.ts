@@ -11,8 +11,19 @@ export interface LockEvents {
   acquired: { readonly name: string; readonly store: string; readonly token: bigint; readonly waited: number }
   renewed: { readonly name: string; readonly store: string; readonly took: number }
   /** A renewal failed; the lease ends after `remaining` unless one succeeds. */
-  'at-risk': { readonly name: string; readonly store: string; readonly remaining: number; readonly cause: unknown }
-  lost: { readonly name: string; readonly store: string; readonly token: bigint; readonly held: number; readonly reason: string }
+  'at-risk': {
+    readonly name: string
+    readonly store: string
+    readonly remaining: number
+    readonly cause: unknown
+  }
+  lost: {
+    readonly name: string
+    readonly store: string
+    readonly token: bigint
+    readonly held: number
+    readonly reason: string
+  }
   released: { readonly name: string; readonly store: string; readonly token: bigint; readonly held: number }
 }
 

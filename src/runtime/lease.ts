@@ -83,7 +83,8 @@ export class ClaimLease implements Lease {
     const state = this.check()
     if (state === 'lost') throw this.reason ?? this.lostError('it has ended')
     if (state === 'released') throw this.lostError('it was released')
-    if (atLeast > 0 && this.remaining() < atLeast) throw this.lostError(`less than ${atLeast} ms of it are left`)
+    if (atLeast > 0 && this.remaining() < atLeast)
+      throw this.lostError(`less than ${atLeast} ms of it are left`)
   }
 
   release(): Promise<ReleaseOutcome> {
@@ -104,7 +105,13 @@ export class ClaimLease implements Lease {
     const { session } = this.claim.lane
     if (events.lost.hasSubscribers) {
       const held = session.clock.now() - this.since
-      events.lost.publish({ name: this.name, store: session.store.kind, token: this.token, held, reason: why })
+      events.lost.publish({
+        name: this.name,
+        store: session.store.kind,
+        token: this.token,
+        held,
+        reason: why,
+      })
     }
     this.controller?.abort(this.reason)
   }
@@ -112,27 +119,28 @@ export class ClaimLease implements Lease {
   /** `maxHold` is over: only this lease ends; the claim goes to whoever is next. */
   limitReached(): void {
     this.lose('its maxHold is over')
-    void this.claim.lane.finish(this.claim, this)
+    // Cannot reject, see Lane.giveUp.
+    const { lane } = this.claim
+    lane.finish(this.claim, this, lane.session.clock.now()).catch(() => {})
   }
 
   private releaseOnce(): Promise<ReleaseOutcome> {
-    if (this.check() !== 'held') return EXPIRED
+    const now = this.claim.lane.session.clock.now()
+    if (this.check(now) !== 'held') return EXPIRED
     this.state = 'released'
     this.limit?.cancel()
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
-      const held = lane.session.clock.now() - this.since
+      const held = now - this.since
       events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
     }
-    return lane.finish(this.claim, this)
+    return lane.finish(this.claim, this, now)
   }
 
-  private check(): LeaseState {
+  private check(now: number = this.claim.lane.session.clock.now()): LeaseState {
     if (this.state !== 'held') return this.state
     const { claim, limit } = this
-    const { session } = claim.lane
-    const now = session.clock.now()
-    if (now >= claim.validUntil) session.upkeep.expire(claim)
+    if (now >= claim.validUntil) claim.lane.session.upkeep.expire(claim)
     else if (limit !== null && now >= limit.at) this.limitReached()
     return this.state
   }

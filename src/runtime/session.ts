@@ -26,7 +26,7 @@ export interface SessionOptions {
 }
 
 /** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
-const POLL_MS = { shortest: 5, longest: 500 }
+const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
@@ -47,6 +47,9 @@ export class Session {
   closed = false
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
+  private resting: Lane | null = null
+  private lastSpec: LaneSpec | null = null
+  private readonly idPrefix: string
   private claimsMade = 0
   private watch: Watch | 'starting' | null = null
   private onWatch: ((watching: boolean) => void)[] = []
@@ -56,6 +59,7 @@ export class Session {
     this.env = env
     this.clock = new Clock(env, clock)
     this.id = env.randomId()
+    this.idPrefix = `${this.id}.`
     this.owner = owner
     this.patience = patience
     this.turn = turn
@@ -67,20 +71,30 @@ export class Session {
   }
 
   nextClaimId(): string {
-    return `${this.id}.${(this.claimsMade++).toString(36)}`
+    return this.idPrefix + this.claimsMade++
   }
 
-  /** Asks the store. Whatever goes wrong on the way is an answer too. */
-  ask<T>(call: () => MaybePromise<T>, settle: (answer: T | Unknown) => void): void {
+  /** Asks the store. Whatever goes wrong on the way is an answer too. `atOnce`: no time has passed. */
+  ask<T>(call: () => MaybePromise<T>, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
     let answer: MaybePromise<T>
     try {
       answer = call()
     } catch (cause) {
-      return settle({ kind: 'unknown', cause })
+      return settle({ kind: 'unknown', cause }, true)
     }
-    if (answer instanceof Promise) {
-      answer.then(settle, (cause: unknown) => settle({ kind: 'unknown', cause }))
-    } else settle(answer)
+    if (!(answer instanceof Promise)) return settle(answer, true)
+    answer.then(
+      (settled) => settle(settled, false),
+      (cause: unknown) => settle({ kind: 'unknown', cause }, false),
+    )
+  }
+
+  /** One object for all locks that are alike, as most of a process's locks are. */
+  spec({ weight, capacity }: Pick<LaneSpec, 'weight' | 'capacity'>, options: Omit<LaneSpec, 'weight' | 'capacity'>): LaneSpec {
+    const { ttl, renew, fair } = options
+    const spec = { weight, capacity, ttl, renew, fair }
+    if (this.lastSpec === null || !sameSpec(this.lastSpec, spec)) this.lastSpec = spec
+    return this.lastSpec
   }
 
   /** The lane for these claims. Pass the one you had before: it is used again unless another took its place. */
@@ -95,8 +109,14 @@ export class Session {
     return lane
   }
 
-  /** A lane has nothing to do any more. */
-  forget(lane: Lane): void {
+  /** A lane has nothing to do any more. The last such one is kept: it is likely to be the next one needed. */
+  rest(lane: Lane): void {
+    if (lane === this.resting) return
+    if (this.resting?.idle === true) this.forget(this.resting)
+    this.resting = lane
+  }
+
+  private forget(lane: Lane): void {
     const first = this.lanes.get(lane.name)
     if (first === lane) {
       if (lane.sibling === null) this.lanes.delete(lane.name)
@@ -111,6 +131,11 @@ export class Session {
 
   get watching(): boolean {
     return this.watch !== null && this.watch !== 'starting'
+  }
+
+  /** Whether a claim may stand in line at the store: there is a line, and we would hear of a grant. */
+  get canQueue(): boolean {
+    return this.watching && this.store.capabilities.queue && !this.closed
   }
 
   /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
@@ -137,21 +162,20 @@ export class Session {
   }
 
   /** Milliseconds until a waiter shows again that it is there, and asks. */
-  heartbeat(claim: Claim, now: number): number {
+  heartbeat(claim: Claim): number {
     const keptFor = Math.min(claim.ttl, this.patience) / 3
-    return this.store.capabilities.wakeups === 'push' ? keptFor : Math.min(this.pollDelay(claim, now), keptFor)
+    return this.store.capabilities.wakeups === 'push' ? keptFor : Math.min(this.pollDelay(claim), keptFor)
   }
 
-  /** Who has waited long will not mind waiting a little longer: an eighth of the wait so far, within bounds. */
-  pollDelay(claim: Claim, now: number): number {
-    const { shortest, longest } = POLL_MS
-    const delay = Math.min(Math.max((now - claim.since) / 8, shortest), longest)
-    return Math.ceil(delay * (0.75 + this.env.random() / 2))
+  /** Who has waited long will not mind waiting a little longer. */
+  pollDelay({ attempts }: Claim): number {
+    const { shortest, longest, growth } = POLL_MS
+    return Math.ceil(Math.min(shortest * growth ** attempts, longest) * (0.75 + this.env.random() / 2))
   }
 
   *everyLane(): Iterable<Lane> {
     for (const first of [...this.lanes.values()]) {
-      for (let lane: Lane | null = first; lane !== null; ) {
+      for (let lane: Lane | null = first; lane !== null;) {
         const { sibling }: Lane = lane
         yield lane
         lane = sibling
@@ -162,10 +186,11 @@ export class Session {
   private told(event: StoreEvent): void {
     if (event.kind === 'gap') {
       const queued: Claim[] = []
-      for (const lane of this.everyLane()) queued.push(...lane.claims.filter(({ state }) => state === 'queued'))
+      for (const lane of this.everyLane())
+        queued.push(...lane.claims.filter(({ state }) => state === 'queued'))
       return this.upkeep.renewAllNow(queued)
     }
-    for (let lane = this.lanes.get(event.name) ?? null; lane !== null; ) {
+    for (let lane = this.lanes.get(event.name) ?? null; lane !== null;) {
       const { sibling }: Lane = lane
       lane.told(event)
       lane = sibling

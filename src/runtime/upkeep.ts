@@ -1,5 +1,6 @@
 import type { RenewAnswer, Unknown } from '../core/contract.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
+import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { Deadlines } from './deadlines.ts'
 import { events } from './events.ts'
@@ -43,7 +44,7 @@ export class Upkeep {
 
   /** A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. */
   queued(claim: Claim, sentAt: number): void {
-    const every = this.session.heartbeat(claim, sentAt)
+    const every = this.session.heartbeat(claim)
     this.renewals.set(claim, sentAt + every, 3 * every)
   }
 
@@ -71,7 +72,7 @@ export class Upkeep {
 
   /** A claim's deadline came, in `renewals` or in `expiries`. */
   due(claim: Claim, now: number): void {
-    if (claim.state === 'asking') claim.lane.ask(claim)
+    if (claim.state === 'asking') ask(claim)
     else if (claim.state === 'held' && now >= claim.validUntil) this.expire(claim)
     else if (claim.state !== 'gone' && !claim.inFlight) this.batch.push(claim)
   }
@@ -97,15 +98,16 @@ export class Upkeep {
     let timeout = Infinity
     for (const claim of batch) {
       claim.inFlight = true
-      const { ttl, patience } = claim
-      timeout = Math.min(timeout, ttl / 6, patience / 6)
-      // While nobody answers, the local clock decides.
-      if (claim.state === 'held') expiries.set(claim, claim.validUntil, ttl)
+      timeout = Math.min(timeout, claim.ttl / 6, claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
       (answers) => this.settleAll(batch, sentAt, answers),
     )
+    // While nobody answers, the local clock decides.
+    for (const claim of batch) {
+      if (claim.inFlight && claim.state === 'held') expiries.set(claim, claim.validUntil, claim.ttl)
+    }
   }
 
   private settleAll(
@@ -118,7 +120,7 @@ export class Upkeep {
       claim.inFlight = false
       const answer = 'kind' in answers ? answers : (answers[index] ?? NO_ANSWER)
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
-      else if (claim.state === 'queued') claim.lane.stillQueued(claim, sentAt, answer)
+      else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
     })
   }
 
@@ -158,7 +160,7 @@ export class Upkeep {
     if (pause < remaining) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
     claim.tokens = 0
-    claim.lane.refillFailed(claim)
+    claim.lane.renewalFailed(claim)
   }
 }
 

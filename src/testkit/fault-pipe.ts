@@ -12,6 +12,13 @@ export interface LinkFaults {
   readonly slice?: number
 }
 
+export interface FaultPipeOptions {
+  readonly from: Socket
+  readonly to: Socket
+  readonly faults: LinkFaults
+  readonly onSwallow: (bytes: number) => void
+}
+
 interface Packet {
   /** Undefined: the end of the stream. */
   readonly bytes: Buffer | undefined
@@ -24,16 +31,18 @@ export class FaultPipe {
   inspect: (chunk: Buffer) => boolean = () => true
   private readonly from: Socket
   private readonly to: Socket
+  private readonly onSwallow: (bytes: number) => void
   private readonly packets: Packet[] = []
   private faults: LinkFaults
   private timer: NodeJS.Timeout | NodeJS.Immediate | undefined
   /** Bytes were swallowed: the stream can never be whole again, not even after healing. */
   private broken = false
 
-  constructor(from: Socket, to: Socket, faults: LinkFaults) {
+  constructor({ from, to, faults, onSwallow }: FaultPipeOptions) {
     this.from = from
     this.to = to
     this.faults = faults
+    this.onSwallow = onSwallow
     from.on('data', (chunk: Buffer) => {
       if (this.inspect(chunk)) this.take(chunk)
     })
@@ -58,7 +67,7 @@ export class FaultPipe {
   private take(bytes: Buffer | undefined): void {
     const { blackhole = false, latency = 0, slice = Infinity } = this.faults
     this.broken ||= blackhole
-    if (this.broken) return
+    if (this.broken) return this.onSwallow(bytes?.length ?? 0)
     const due = performance.now() + latency
     if (bytes === undefined) this.packets.push({ bytes, due })
     else

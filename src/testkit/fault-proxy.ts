@@ -43,6 +43,7 @@ export class FaultProxy {
   private readonly faults: Record<Direction, LinkFaults> = { requests: {}, replies: {} }
   private readonly cuts = new Set<Cut>()
   private taken = 0
+  private lost = 0
   private bound = 0
 
   private constructor(upstream: Upstream) {
@@ -69,6 +70,11 @@ export class FaultProxy {
   /** Connections that were ever accepted. */
   get accepted(): number {
     return this.taken
+  }
+
+  /** Bytes that a black hole took. */
+  get swallowed(): number {
+    return this.lost
   }
 
   /** Replaces the faults of a direction, for open and for new connections. */
@@ -124,8 +130,9 @@ export class FaultProxy {
   private link(client: Socket): void {
     this.taken += 1
     const server = connect({ ...this.upstream, allowHalfOpen: true, noDelay: true })
-    const requests = new FaultPipe(client, server, this.faults.requests)
-    const replies = new FaultPipe(server, client, this.faults.replies)
+    const onSwallow = (bytes: number): void => void (this.lost += bytes)
+    const requests = new FaultPipe({ from: client, to: server, faults: this.faults.requests, onSwallow })
+    const replies = new FaultPipe({ from: server, to: client, faults: this.faults.replies, onSwallow })
     const link: Link = { client, server, requests, replies }
     this.links.add(link)
     requests.inspect = (chunk) => this.applyCuts(link, chunk)
@@ -161,6 +168,8 @@ export class FaultProxy {
     link.replies.stop()
     this.links.delete(link)
     link.client.resetAndDestroy()
-    link.server.resetAndDestroy()
+    // Only TCP has resets.
+    if ('path' in this.upstream) link.server.destroy()
+    else link.server.resetAndDestroy()
   }
 }

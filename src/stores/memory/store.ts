@@ -42,7 +42,11 @@ const capabilities: Capabilities = {
   },
 }
 
-const systemNow = (): Instant => ({ ms: performance.now(), micros: Date.now() * 1000 })
+const { timeOrigin } = performance
+const systemNow = (): Instant => {
+  const ms = performance.now()
+  return { ms, micros: Math.floor((timeOrigin + ms) * 1000) }
+}
 
 /** The claim queue of core, one per name, in this process. */
 class MemoryStore implements Store {
@@ -51,6 +55,9 @@ class MemoryStore implements Store {
   private readonly queues = new Map<string, QueueState>()
   private readonly listeners = new Map<string, StoreListener>()
   private readonly now: () => Instant
+  private readonly reachable = (session: string): boolean => this.listeners.has(session)
+  /** The name that fell idle last. Its queue is kept: it is likely to be the next one needed. */
+  private idleName: string | undefined
   /** The highest token of any name that was forgotten: tokens grow also for a name that comes back. */
   private fence = 0
 
@@ -63,7 +70,8 @@ class MemoryStore implements Store {
   }
 
   renew(requests: readonly RenewRequest[]): readonly RenewAnswer[] {
-    return requests.map((request) => this.run(request.name, { kind: 'renew', request }).answer)
+    const now = this.now()
+    return requests.map((request) => this.run(request.name, { kind: 'renew', request }, now).answer)
   }
 
   release(claim: ClaimRef, next: ClaimRequest | undefined): ReleaseResult {
@@ -100,20 +108,29 @@ class MemoryStore implements Store {
     this.listeners.clear()
   }
 
-  private run<C extends QueueCommand>(name: string, command: C): Outcome<C['kind']> {
+  private run<C extends QueueCommand>(name: string, command: C, now: Instant = this.now()): Outcome<C['kind']> {
     let queue = this.queues.get(name)
     if (queue === undefined) {
       queue = emptyQueue(this.fence)
       this.queues.set(name, queue)
     }
-    const outcome = step(queue, command, this.now(), (session) => this.listeners.has(session))
-    if (isIdle(queue)) {
-      this.fence = Math.max(this.fence, queue.fence)
-      this.queues.delete(name)
-    }
+    const outcome = step(queue, command, now, this.reachable)
+    if (isIdle(queue)) this.rest(name)
     // Not from inside the command: whoever is told may send the next one at once.
-    for (const { session, event } of outcome.notices) queueMicrotask(() => this.listeners.get(session)?.(event))
+    for (const { session, event } of outcome.notices)
+      queueMicrotask(() => this.listeners.get(session)?.(event))
     return outcome
+  }
+
+  private rest(name: string): void {
+    const { idleName } = this
+    if (name === idleName) return
+    this.idleName = name
+    if (idleName === undefined) return
+    const queue = this.queues.get(idleName)
+    if (queue === undefined || !isIdle(queue)) return
+    this.fence = Math.max(this.fence, queue.fence)
+    this.queues.delete(idleName)
   }
 }
 

@@ -1,7 +1,7 @@
 -- How every script on one name begins: what the header says, and the server's clock.
 --
 -- The header is one string, so that an uncontended lock costs one GET and one SET. A hash was measured at 1.3 times
--- the server's time: HMGET and HSET take a field at a time, and need a PEXPIRE besides.
+-- the server's time: HMGET and HSET work a field at a time, and need a PEXPIRE besides.
 --
 --   idle        <token> <count>
 --   held        <token> <at> <id> <weight> <capacity> <count> <ttl> <patience> <owner>

@@ -1,6 +1,6 @@
 -- What is known of a name, in locals that the functions of the other files share.
 --
--- Besides the header a name has two keys, as long as it needs them:
+-- Besides the header a name has two keys, for as long as it needs them:
 --   records  hash   id of a waiter        -> <kept until, ms> <weight> <capacity> <tokens> <ttl> <patience> <owner>
 --                   id of a shared holder -> <token> <weight> <count> <owner>
 --   index    zset   id -> a number that says what the id is, and sorts its kind:
@@ -10,12 +10,17 @@
 -- One zset for three orders keeps the keys of a command few: each costs the driver and the server a little time.
 local index, records = KEYS[2], KEYS[3]
 local format = string.format
+-- A lease lasts a day at most; the header a day longer, so that the fence outlives every lease by that much.
+local KEEP_HEADER = '172800000'
 local now = (micros - micros % 1000) / 1000
--- Set by the scripts before `load`; see their ARGV.
-local durable, everyoneListens
+local FIRST_MS = '1000000000000'
+local BEFORE_MS = '(1000000000000'
 
+-- `used` is the weight held; `seq` the last place given in the line; `withdrawn` the ms after which no id is refused
+-- any more, or 0; `kept` the ms until which Redis keeps index and records.
 local used, capacity, waiting, shared, seq, withdrawn, kept
 local token, count
+-- The holder that takes all of the capacity, or nil.
 local holder, at, ttl, patience, owner
 
 local function load(text)
@@ -24,42 +29,50 @@ local function load(text)
   if not text then return end
   local body = text
   if sub(text, 1, 1) == '+' then
-    local a, b, c, d, e, f, g
-    a, b, c, d, e, f, g, body = match(text, '^%+(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-    used, capacity, waiting, shared = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
-    seq, withdrawn, kept = tonumber(e), tonumber(f), tonumber(g)
+    local u, c, w, s, n, x, k
+    u, c, w, s, n, x, k, body = match(text, '^%+(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+    used, capacity, waiting, shared = tonumber(u), tonumber(c), tonumber(w), tonumber(s)
+    seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
   end
-  local t, when, id, c, n, lease, p, who = match(body, '^(%d+) (%d+) (%S+) %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
-  if not id then
-    token, count = match(body, '^(%d+) (%d+)$')
-    token, count = tonumber(token), tonumber(count)
-    return
+  local t, a, id, c, n, l, p, o = match(body, '^(%d+) (%d+) (%S+) %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
+  if id then
+    capacity = tonumber(c)
+    used = capacity
+    holder, at, ttl, patience, owner = id, tonumber(a), tonumber(l), p, o
+  else
+    t, n = match(body, '^(%d+) (%d+)$')
   end
   token, count = tonumber(t), tonumber(n)
-  holder, at, ttl, patience, owner = id, tonumber(when), tonumber(lease), p, who
-  capacity = tonumber(c)
-  used = capacity
 end
-
-local function holderEnds()
-  return (at - at % 1000) / 1000 + ttl
-end
-
--- Longer than any lease by a day, so that the fence outlives it by that much.
-local KEEP_HEADER = '172800000'
 
 local function save()
   local text
   if holder then
     text = format('%.0f %.0f %s %d %d %d %d %s %s', token, at, holder, capacity, capacity, count, ttl, patience, owner)
-  elseif token > 0 then
-    text = format('%.0f %d', token, count)
   else
-    text = '0 1'
+    text = format('%.0f %d', token, count)
   end
   if waiting + shared > 0 or withdrawn > 0 then
     text = format('+%d %d %d %d %d %.0f %.0f ', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
   end
+  -- An answer that changed nothing must not cost a write, which replicas and the log would have to repeat.
   if text == (value or '0 1') then return end
-  if durable then write('SET', header, text) else write('SET', header, text, 'PX', KEEP_HEADER) end
+  if durable then call('SET', header, text) else call('SET', header, text, 'PX', KEEP_HEADER) end
+end
+
+-- Before the first entry of an index that the header does not know: what an evicted or flushed header left behind.
+local function startIndex()
+  if waiting + shared == 0 and withdrawn == 0 then
+    call('DEL', index, records)
+    seq, kept = 0, 0
+  end
+end
+
+-- Has Redis keep index and records until then at least. A minute more, so that it is not asked every time.
+local function keepUntil(ms)
+  if ms <= kept and waiting + shared > 1 then return end
+  if ms > kept then kept = ms + 60000 end
+  local life = format('%.0f', kept - now)
+  call('PEXPIRE', index, life)
+  call('PEXPIRE', records, life)
 end

@@ -1,0 +1,26 @@
+import type { Command } from './spec.ts'
+
+interface Entry {
+  readonly summary: string
+  /** Loaded when it is asked for: `holdfast run` must not wait for the server's code. */
+  load(): Promise<Command>
+}
+
+const entry = (summary: string, load: () => Promise<{ readonly default: unknown }>): Entry => ({
+  summary,
+  // A command knows the names of its own options; here they are all alike.
+  load: async () => (await load()).default as Command,
+})
+
+/** Every command, in the order in which help lists them. */
+export const COMMANDS: Readonly<Record<string, Entry>> = {
+  run: entry('run a command while holding a lock', () => import('./commands/run.ts')),
+  acquire: entry('take a lock for a script and keep it', () => import('./commands/acquire.ts')),
+  release: entry('give back a lock that acquire took, or take one away by force', () => import('./commands/release.ts')),
+  ls: entry('list the locks that are held or waited for', () => import('./commands/ls.ts')),
+  inspect: entry('show who holds a lock and who waits for it', () => import('./commands/inspect.ts')),
+  doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
+  conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
+  demo: entry('sell train tickets from several processes, without and with a lock', () => import('./commands/demo.ts')),
+  completion: entry('print the completion script for a shell', () => import('./commands/completion.ts')),
+}

@@ -1,0 +1,75 @@
+import { HoldfastError } from '../core/errors.ts'
+
+/** What the command's exit codes mean. docs/command.md has the same table, and a test compares the two. */
+export const EXIT = {
+  ok: 0,
+  /** `doctor` found something wrong, or a case of `conformance` failed. */
+  failed: 1,
+  usage: 64,
+  storeUnavailable: 69,
+  /** A fault of holdfast's own. */
+  software: 70,
+  /** The system refused something that holdfast needs: a process, a socket, a file. */
+  system: 71,
+  notAcquired: 75,
+  /** Just outside the range of sysexits.h, so that a command that uses those cannot be mistaken for it. */
+  lockLost: 79,
+  cannotExecute: 126,
+  notFound: 127,
+} as const
+
+/** Shells say it this way too. */
+export function exitOfSignal(signal: number): number {
+  return 128 + signal
+}
+
+/** The command line is wrong. Its message is the whole answer; nothing was done. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/** Something ended the command that is no fault of the command line. Its message is the whole answer. */
+export class CommandError extends Error {
+  override name = 'CommandError'
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: number) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** The exit code for an error, whoever threw it. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof UsageError) return EXIT.usage
+  if (error instanceof CommandError) return error.exitCode
+  if (!(error instanceof HoldfastError)) return EXIT.software
+  switch (error.code) {
+    case 'INVALID_ARGUMENT':
+    case 'UNSUPPORTED':
+    case 'CAPACITY_MISMATCH':
+      return EXIT.usage
+    case 'STORE_UNAVAILABLE':
+    case 'DRIVER_MISSING':
+      return EXIT.storeUnavailable
+    case 'LOCK_TIMEOUT':
+      return EXIT.notAcquired
+    case 'LOCK_LOST':
+      return EXIT.lockLost
+    case 'LOCK_ABORTED':
+    case 'LOCK_REENTRY':
+    case 'CLOSED':
+      return EXIT.software
+  }
+}
+
+/** What an error says to people: its message and, where it has one, the cause's. Stacks are for `DEBUG=holdfast`. */
+export function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  const known = error instanceof HoldfastError || error instanceof UsageError || error instanceof CommandError
+  const lines = [known ? error.message : `${error.name}: ${error.message}`]
+  if (cause instanceof Error && cause.message !== '') lines.push(`  because: ${cause.message}`)
+  if (!known || process.env['DEBUG'] === 'holdfast') lines.push(error.stack ?? '')
+  return lines.join('\n')
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env node
+import { COMMANDS } from './commands.ts'
+import { EXIT, exitCodeOf, explain, UsageError } from './exit.ts'
+import { parse } from './parse.ts'
+import { note, print } from './table.ts'
+
+async function main([name = '', ...rest]: readonly string[]): Promise<number> {
+  const wantsHelp = name === '' || name === 'help' || name === '--help' || name === '-h'
+  const asked = name === 'help' ? rest[0] : undefined
+  if (wantsHelp && asked === undefined) {
+    const { overview } = await import('./help.ts')
+    print(overview())
+    return name === '' ? EXIT.usage : EXIT.ok
+  }
+  if (name === '--version' || name === '-V') {
+    const { version } = await import('./version.ts')
+    print(version())
+    return EXIT.ok
+  }
+  const entry = Object.hasOwn(COMMANDS, asked ?? name) ? COMMANDS[asked ?? name] : undefined
+  if (entry === undefined) {
+    throw new UsageError(`There is no command "${asked ?? name}". holdfast --help lists them.`)
+  }
+  const command = await entry.load()
+  const given = asked === undefined ? parse(command.spec, rest) : 'help'
+  if (given === 'help') {
+    const { commandHelp } = await import('./help.ts')
+    print(commandHelp(command.spec))
+    return EXIT.ok
+  }
+  return command.run(given)
+}
+
+// A reader that went away (`holdfast ls | head -1`) is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(EXIT.ok)
+  throw error
+})
+
+main(process.argv.slice(2)).then(
+  (code) => finish(code),
+  (error: unknown) => {
+    note(explain(error))
+    finish(exitCodeOf(error))
+  },
+)
+
+/** Not left to the event loop: a driver's idle connection would keep the command for a moment, or for ever. */
+function finish(code: number): void {
+  process.exitCode = code
+  // What is still on its way to a pipe goes out first.
+  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+}

@@ -1,0 +1,63 @@
+/** Text for people. Programs ask for `--json`. */
+
+export type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
+
+const CODES: Readonly<Record<Colour, readonly [number, number]>> = {
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  dim: [2, 22],
+  bold: [1, 22],
+}
+
+/** Colours only where a person looks at it: on a terminal, unless NO_COLOR says otherwise. */
+export function coloured(stream: NodeJS.WriteStream): boolean {
+  return stream.isTTY && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
+}
+
+export function paint(colour: Colour, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  if (!coloured(stream)) return text
+  const [on, off] = CODES[colour]
+  return `\u001b[${on}m${text}\u001b[${off}m`
+}
+
+/** A cell, with a colour that does not count into its width. */
+export type Cell = string | { readonly text: string; readonly colour: Colour }
+
+/** Columns as wide as they need to be; no lines between them, so that it can be cut and copied. */
+export function table(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const texts = [header, ...rows.map((row) => row.map(textOf))]
+  const widths = header.map((_, column) => Math.max(...texts.map((row) => width(row[column] ?? ''))))
+  const line = (cells: readonly Cell[]): string =>
+    cells
+      .map((cell, column) => {
+        const pad = column === cells.length - 1 ? '' : ' '.repeat((widths[column] ?? 0) - width(textOf(cell)))
+        return (typeof cell === 'string' ? cell : paint(cell.colour, cell.text)) + pad
+      })
+      .join('  ')
+      .trimEnd()
+  return [line(header.map((text) => ({ text, colour: 'dim' }))), ...rows.map(line)].join('\n')
+}
+
+function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text
+}
+
+/** Characters, not UTF-16 units. Wide scripts still come out a little crooked; measuring them would need a table. */
+function width(text: string): number {
+  return [...text].length
+}
+
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** For programs. Tokens are larger than numbers may be, so they travel as text. */
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part)))
+}
+
+/** Messages that are not the answer: so that stdout stays clean. */
+export function note(text: string): void {
+  process.stderr.write(`holdfast: ${text}\n`)
+}

@@ -1,0 +1,166 @@
+import type { ClaimAnswer, Held, RenewAnswer, StoreEvent } from '../core/contract.ts'
+import { validUntil } from '../core/validity.ts'
+import type { Claim } from './claim.ts'
+import * as errors from './lane-errors.ts'
+import type { Lane } from './lane.ts'
+
+/**
+ * From "I want it" to "I have it": how a claim is asked for, what each answer means, and what becomes of a claim that
+ * nobody wants any more. What a lane does with a claim that it has is in lane.ts.
+ */
+
+type Granted = Extract<StoreEvent, { kind: 'granted' }>
+
+const RETRY_MS = { first: 25, longest: 1000 }
+/** An answer that comes when half the ttl is over is of little use. */
+const MIN_TIMEOUT_MS = 100
+
+/** Sends the claim, for the first time or again. */
+export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now()): void {
+  const { lane } = claim
+  const { session } = lane
+  claim.inFlight = true
+  claim.tokens = lane.blockFor(claim)
+  claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
+  const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
+  session.ask<ClaimAnswer>(
+    () => session.store.claim(claim, timeout),
+    (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
+  )
+}
+
+/** A claim request that left at `sentAt` was answered, or not. */
+export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now: number): void {
+  const { lane } = claim
+  claim.inFlight = false
+  lane.failure = answer.kind === 'unknown' ? answer : null
+  if (answer.kind === 'unknown') claim.doubtful = true
+  if (claim.state === 'gone') return sweep(claim, answer)
+  switch (answer.kind) {
+    case 'held':
+      return granted(claim, sentAt, now, answer)
+    case 'queued':
+      claim.state = 'queued'
+      claim.attempts = 0
+      claim.queuedSentAt = sentAt
+      lane.session.upkeep.queued(claim, sentAt)
+      if (claim.early !== null) pushed(claim, claim.early)
+      return
+    case 'busy':
+      return busy(claim, answer.retryAfter)
+    case 'mismatch':
+      return lane.refuse(claim, errors.mismatch(lane, answer.capacity))
+    case 'unknown':
+      if (claim.only === null && answer.retryable !== false) return pause(claim, retryDelay(claim))
+      return lane.refuse(claim, errors.unavailable(lane, answer))
+  }
+}
+
+/** A waiter's sign of life, sent at `sentAt`, was answered. */
+export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): void {
+  const { lane } = claim
+  const { upkeep } = lane.session
+  lane.failure = answer.kind === 'unknown' ? answer : null
+  switch (answer.kind) {
+    case 'queued':
+      claim.attempts++
+      claim.queuedSentAt = sentAt
+      return upkeep.queued(claim, sentAt)
+    case 'held':
+      return granted(claim, sentAt, lane.session.clock.now(), answer)
+    case 'unknown':
+      upkeep.queuedAgain(claim, retryDelay(claim))
+      claim.attempts++
+      return
+    case 'renewed':
+    case 'lost':
+      // Silent for too long, or the store lost its memory: to the end of the line.
+      lane.drop(claim)
+      return lane.pump()
+  }
+}
+
+/** The store told of a grant. */
+export function told(claim: Claim, event: Granted): void {
+  // The message may overtake the answer that says "queued": then it has to wait for it.
+  if (claim.state === 'asking') claim.early = event
+  else if (claim.state === 'queued') pushed(claim, event)
+}
+
+/** Asks again now what would have been asked after a pause. */
+export function askNow(claim: Claim): void {
+  if (claim.state !== 'asking' || claim.inFlight) return
+  claim.cancel()
+  ask(claim)
+}
+
+/** Nobody wants the claim any more: whatever the store knows of it has to go. */
+export function abandon(claim: Claim): void {
+  const { lane, state, inFlight, doubtful } = claim
+  lane.drop(claim)
+  // With a claim request under way its answer will tell what there is to remove; with none ever answered, nothing is.
+  if (state === 'asking' && (inFlight || !doubtful)) return
+  lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience))
+}
+
+function granted(claim: Claim, sentAt: number, now: number, answer: Held): void {
+  const { lane } = claim
+  const { store, upkeep, cleanup } = lane.session
+  const end = validUntil(sentAt, lane.ttl, store.capabilities.earlyExpiry)
+  if (now < end) {
+    lane.hold(claim, now, end, answer)
+    upkeep.held(claim, sentAt)
+    return lane.serveFirst(claim, now)
+  }
+  // It took longer than the lease lasts. Nobody may have it; a new claim may be quicker.
+  lane.failure = { kind: 'unknown', cause: new Error('The grant arrived after its lease had ended') }
+  const { only } = claim
+  lane.drop(claim)
+  cleanup.remove(claim, claim.doubtful, lane.ttl)
+  only?.fail(errors.unavailable(lane, lane.failure))
+  lane.pump()
+}
+
+/** Granted without being asked just now: it counts from when the store last said "queued", and not for the full ttl. */
+function pushed(claim: Claim, event: Granted): void {
+  const { lane } = claim
+  const { clock, store, upkeep, patience } = lane.session
+  const now = clock.now()
+  const end = validUntil(claim.queuedSentAt, Math.min(lane.ttl, patience), store.capabilities.earlyExpiry)
+  if (now >= end) return upkeep.renewNow(claim)
+  lane.hold(claim, now, end, event)
+  upkeep.pickedUp(claim, now)
+  lane.serveFirst(claim, now)
+}
+
+function busy(claim: Claim, retryAfter = Infinity): void {
+  const { lane } = claim
+  const { session } = lane
+  if (claim.only !== null) return lane.refuse(claim, null)
+  const tryLater = (): void =>
+    pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
+  if (!session.store.capabilities.queue) return tryLater()
+  session.startWatching((watching) => {
+    if (claim.state !== 'asking' || claim.inFlight) return
+    if (watching) ask(claim)
+    else tryLater()
+  })
+}
+
+function pause(claim: Claim, delay: number): void {
+  const { clock, expiries } = claim.lane.session
+  claim.attempts++
+  expiries.set(claim, clock.now() + delay, Math.ceil(delay))
+}
+
+function retryDelay({ attempts, lane }: Claim): number {
+  const delay = Math.min(RETRY_MS.first * 2 ** attempts, RETRY_MS.longest)
+  return delay * (0.5 + lane.session.env.random() / 2)
+}
+
+/** The answer came for a claim that nobody wants any more. */
+function sweep(claim: Claim, { kind }: ClaimAnswer): void {
+  const { lane, doubtful } = claim
+  const nothingThere = kind === 'busy' || kind === 'mismatch'
+  if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, lane.ttl)
+}

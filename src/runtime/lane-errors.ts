@@ -1,0 +1,49 @@
+import type { Unknown } from '../core/contract.ts'
+import {
+  CapacityMismatchError,
+  ClosedError,
+  LockAbortedError,
+  LockTimeoutError,
+  StoreUnavailableError,
+} from '../core/errors.ts'
+import type { Lane } from './lane.ts'
+
+/** Why a task goes without its lease. */
+
+type Where = Pick<Lane, 'name' | 'session' | 'capacity'>
+
+const details = ({ name, session }: Where): { lock: string; store: string } => ({
+  lock: name,
+  store: session.store.kind,
+})
+
+export function timedOut(lane: Where, waited: number): LockTimeoutError {
+  const message = `"${lane.name}" was not free within ${waited} ms. Wait longer, or see who holds it with inspect().`
+  return new LockTimeoutError(message, { ...details(lane), waited })
+}
+
+export function notFree(lane: Where): LockTimeoutError {
+  const message = `"${lane.name}" is not free, and the call was not to wait for it.`
+  return new LockTimeoutError(message, { ...details(lane), waited: 0 })
+}
+
+export function unavailable(lane: Where, { cause }: Unknown): StoreUnavailableError {
+  const { kind } = lane.session.store
+  const message = `The ${kind} store did not answer, so "${lane.name}" was not acquired. Check that it runs and can be reached.`
+  return new StoreUnavailableError(message, { ...details(lane), cause })
+}
+
+export function mismatch(lane: Where, actual: number): CapacityMismatchError {
+  const { name, capacity: expected } = lane
+  const message = `"${name}" is in use with a capacity of ${actual}, not ${expected}. Use one kind of lock and one capacity per name.`
+  return new CapacityMismatchError(message, { ...details(lane), expected, actual })
+}
+
+export function closed(lane: Where): ClosedError {
+  return new ClosedError(`"${lane.name}" cannot be acquired: the Holdfast was closed.`, details(lane))
+}
+
+export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
+  const cause: unknown = signal.reason
+  return new LockAbortedError(`The wait for "${lane.name}" was aborted.`, { ...details(lane), cause })
+}

@@ -1,0 +1,170 @@
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimInfo,
+  ListPage,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  StoreEvent,
+  Unknown,
+} from '../../core/contract.ts'
+
+/**
+ * What a lock server and its clients say to each other after the HTTP upgrade: lines of JSON, both ways, on one
+ * connection. One HTTP request per operation was tried first: it costs four times as much, and the events would need a
+ * second connection whose messages overtake the answers of the first.
+ *
+ * - client: `[number, operation, payload, timeout]`
+ * - server: `[number, answer]`, in any order, and `[0, event]` for what nobody asked for; the first is a `hello`.
+ *
+ * Tokens are text, for they may be larger than a double holds exactly.
+ */
+
+/** The value of the `Upgrade` header, with the version of everything in this file. */
+export const PROTOCOL = 'holdfast.1'
+export const SESSION_PATH = '/v1/session'
+/** On every request that changes something: a web page cannot send it to a stranger without being asked first. */
+export const WRITE_HEADER = 'holdfast-request'
+export const DEFAULT_PORT = 7420
+/** Renewals that go into one line; a longer list is sent as several. */
+export const RENEWALS_PER_LINE = 100
+
+export type Operation =
+  | 'claim'
+  | 'renew'
+  | 'release'
+  | 'withdraw'
+  | 'watch'
+  | 'unwatch'
+  | 'inspect'
+  | 'list'
+  | 'ping'
+
+export type Line = readonly [number: number, operation: Operation, payload: unknown, timeout: number]
+
+/** The server's first words: what stands behind it. */
+export interface Hello {
+  readonly kind: 'hello'
+  readonly store: string
+  readonly capabilities: Capabilities
+}
+
+/** A `StoreEvent` of one session. */
+export interface SessionEvent {
+  readonly session: string
+  readonly event: StoreEvent
+}
+
+interface WireToken {
+  readonly token: string
+}
+
+type AnyAnswer = ClaimAnswer | RenewAnswer | ReleaseAnswer
+
+/** Unknown, as it travels: the cause in words. */
+interface WireUnknown {
+  readonly kind: 'unknown'
+  readonly cause: string
+  readonly retryable?: false
+}
+
+export type Wire<T> = T extends { readonly token: bigint }
+  ? Omit<T, 'token'> & WireToken
+  : T extends Unknown
+    ? WireUnknown
+    : T
+
+export function answerToWire(answer: AnyAnswer): Wire<AnyAnswer> {
+  switch (answer.kind) {
+    case 'held':
+      return { kind: 'held', token: String(answer.token), count: answer.count, contended: answer.contended }
+    case 'unknown':
+      return unknownToWire(answer)
+    default:
+      return answer
+  }
+}
+
+export function unknownToWire({ cause, retryable }: Unknown): WireUnknown {
+  const words = cause instanceof Error ? cause.message : String(cause)
+  return retryable === false
+    ? { kind: 'unknown', cause: words, retryable }
+    : { kind: 'unknown', cause: words }
+}
+
+export function answerFromWire<T extends AnyAnswer>(answer: Wire<T>): T {
+  const one = answer as Wire<AnyAnswer>
+  if (one.kind === 'held') return { ...one, token: BigInt(one.token) } as AnyAnswer as T
+  if (one.kind === 'unknown') return unknownFromWire(one) as AnyAnswer as T
+  return one as T
+}
+
+export function unknownFromWire({ cause, retryable }: WireUnknown): Unknown {
+  const error = new Error(cause)
+  return retryable === false
+    ? { kind: 'unknown', cause: error, retryable }
+    : { kind: 'unknown', cause: error }
+}
+
+export interface WireRelease {
+  readonly released: Wire<ReleaseAnswer>
+  readonly next?: Wire<ClaimAnswer>
+}
+
+export function releaseToWire({ released, next }: ReleaseResult): WireRelease {
+  const first = answerToWire(released) as Wire<ReleaseAnswer>
+  return next === undefined
+    ? { released: first }
+    : { released: first, next: answerToWire(next) as Wire<ClaimAnswer> }
+}
+
+export function releaseFromWire({ released, next }: WireRelease): ReleaseResult {
+  const first = answerFromWire<ReleaseAnswer>(released)
+  return next === undefined
+    ? { released: first }
+    : { released: first, next: answerFromWire<ClaimAnswer>(next) }
+}
+
+export function eventToWire(event: StoreEvent): Wire<StoreEvent> {
+  return event.kind === 'granted' ? { ...event, token: String(event.token) } : event
+}
+
+export function eventFromWire(event: Wire<StoreEvent>): StoreEvent {
+  return event.kind === 'granted' ? { ...event, token: BigInt(event.token) } : event
+}
+
+type WireClaim = Omit<ClaimInfo, 'token'> & { readonly token?: string }
+
+export interface WireInfo extends Omit<NameInfo, 'holders' | 'waiters'> {
+  readonly holders: readonly WireClaim[]
+  readonly waiters: readonly WireClaim[]
+}
+
+export function infoToWire({ name, capacity, holders, waiters }: NameInfo): WireInfo {
+  return { name, capacity, holders: holders.map(claimToWire), waiters: waiters.map(claimToWire) }
+}
+
+export function infoFromWire({ name, capacity, holders, waiters }: WireInfo): NameInfo {
+  return { name, capacity, holders: holders.map(claimFromWire), waiters: waiters.map(claimFromWire) }
+}
+
+function claimToWire({ token, ...claim }: ClaimInfo): WireClaim {
+  return token === undefined ? claim : { ...claim, token: String(token) }
+}
+
+function claimFromWire({ token, ...claim }: WireClaim): ClaimInfo {
+  return token === undefined ? claim : { ...claim, token: BigInt(token) }
+}
+
+/** What stands in the second place of a server's line. */
+export type Spoken =
+  | Hello
+  | { readonly session: string; readonly event: Wire<StoreEvent> }
+  | Wire<AnyAnswer>
+  | readonly Wire<RenewAnswer>[]
+  | WireRelease
+  | WireInfo
+  | ListPage
+  | { readonly kind: 'done' }

@@ -1,0 +1,49 @@
+import type { Unknown } from '../../core/contract.ts'
+
+/**
+ * Errors of drivers and servers, as answers. A driver's error may carry the command with all its arguments (claim ids),
+ * or the client with its password: only the message and the code go on.
+ */
+
+/** The first word of a server's error that no repetition will change. */
+const FINAL = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'NOPROTO', 'WRONGTYPE', 'CROSSSLOT', 'HFNOMARK', 'DENIED'])
+const FINAL_TEXT = /^ERR (unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
+
+export function unknown(cause: Error): Unknown {
+  return { kind: 'unknown', cause }
+}
+
+export function unknownForGood(cause: Error): Unknown {
+  return { kind: 'unknown', cause, retryable: false }
+}
+
+/** What a failed command is answered with. */
+export function failed(error: unknown): Unknown {
+  const cause = plainError(error)
+  return isFinal(cause.message) ? unknownForGood(cause) : unknown(cause)
+}
+
+export function isNoScript(error: unknown): boolean {
+  return messageOf(error).startsWith('NOSCRIPT')
+}
+
+function isFinal(message: string): boolean {
+  const word = message.slice(0, message.indexOf(' '))
+  // A script that hits a full memory or a read-only server reports it with its own name; that passes.
+  if (/\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b/.test(message)) return false
+  return FINAL.has(word) || FINAL_TEXT.test(message)
+}
+
+export function plainError(error: unknown): Error {
+  // `unknown command 'EVALSHA', with args beginning with: …` would quote keys and ids.
+  const plain = new Error(messageOf(error).replace(/, with args beginning with:.*$/s, ''))
+  const code: unknown = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? Object.assign(plain, { code }) : plain
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error === 'string' ? error : 'the Redis client failed without an error'
+  // A driver that tried several addresses reports them all, and nothing itself.
+  if (error.message === '' && error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
+  return error.message === '' ? error.name : error.message
+}

@@ -1,0 +1,119 @@
+import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+
+/** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
+export interface IoredisClient {
+  readonly status: string
+  readonly isCluster: boolean
+  readonly options: { readonly keyPrefix?: string | undefined }
+  connect(): Promise<unknown>
+  disconnect(): void
+  evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
+  eval(script: string, numkeys: string, ...args: string[]): Promise<unknown>
+  call(command: string, ...args: string[]): Promise<unknown>
+  on(event: string, listener: (...args: never[]) => void): unknown
+  off(event: string, listener: (...args: never[]) => void): unknown
+}
+
+/** One server's connection: what `duplicate` of a standalone client makes, and what a cluster consists of. */
+interface IoredisNode extends IoredisClient {
+  duplicate(options: object): IoredisNode
+  subscribe(...channels: string[]): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+}
+
+interface IoredisCluster extends IoredisClient {
+  nodes(role: 'master'): IoredisNode[]
+}
+
+export function isIoredis(client: object): client is IoredisClient {
+  return 'status' in client && typeof client.status === 'string' && 'evalsha' in client && 'isCluster' in client
+}
+
+/** `owned`: the store made the client and ends it. */
+export class IoredisLink implements Link {
+  readonly cluster: boolean
+  readonly keyPrefix: string
+  private readonly client: IoredisClient
+  private readonly owned: boolean
+
+  constructor(client: IoredisClient, owned: boolean) {
+    this.client = client
+    this.owned = owned
+    this.cluster = client.isCluster
+    this.keyPrefix = client.options.keyPrefix ?? ''
+  }
+
+  ready(): boolean {
+    return this.client.status === 'ready'
+  }
+
+  onReady(listener: () => void): () => void {
+    // A lazy client connects with its first command, which it will not be given before it is connected.
+    if (this.client.status === 'wait') this.client.connect().catch(() => {})
+    this.client.on('ready', listener)
+    return () => this.client.off('ready', listener)
+  }
+
+  notReadyBecause(): string | undefined {
+    return this.client.status === 'end' ? 'the Redis client has been closed' : undefined
+  }
+
+  evalsha(args: string[]): Promise<unknown> {
+    return this.client.evalsha(...(args as [string, string]))
+  }
+
+  eval(args: string[]): Promise<unknown> {
+    return this.client.eval(...(args as [string, string]))
+  }
+
+  primaries(): Promise<readonly Node[]> {
+    const nodes = this.cluster ? (this.client as IoredisCluster).nodes('master') : [this.client]
+    return Promise.resolve(
+      nodes.map((node) => ({ send: ([command = '', ...args]) => node.call(command, ...args) })),
+    )
+  }
+
+  async subscriber({ message, end }: SubscriberEvents): Promise<SubscriberConnection> {
+    const connection = this.nodeToListenAt().duplicate({
+      ...{ lazyConnect: true, keyPrefix: '', readOnly: false, enableAutoPipelining: false },
+      // The store connects anew by itself: only so does it know what may have been missed.
+      ...{ retryStrategy: () => null, sentinelRetryStrategy: () => null, reconnectOnError: null },
+      ...{ autoResubscribe: false, enableOfflineQueue: false, maxRetriesPerRequest: null },
+    })
+    connection.on('error', () => {})
+    connection.on('message', message)
+    await connection.connect()
+    connection.on('end', end)
+    if (connection.status === 'end') end()
+    const channels = new Set<string>()
+    return {
+      async subscribe(more) {
+        for (const channel of more) channels.add(channel)
+        await connection.subscribe(...more)
+      },
+      async unsubscribe(channel) {
+        channels.delete(channel)
+        await connection.unsubscribe(channel)
+      },
+      // Subscribing again changes nothing and is answered, which not every version does with a PING in this state.
+      async ping() {
+        await connection.subscribe(...channels)
+      },
+      close: () => connection.disconnect(),
+    }
+  }
+
+  /** In a Cluster any node hears what is published at any other. */
+  private nodeToListenAt(): IoredisNode {
+    if (!this.cluster) return this.client as IoredisNode
+    const ready = (this.client as IoredisCluster).nodes('master').filter(({ status }) => status !== 'end')
+    const node = ready[Math.floor(Math.random() * ready.length)]
+    if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
+    return node
+  }
+
+  close(): Promise<void> {
+    if (this.owned) this.client.disconnect()
+    return Promise.resolve()
+  }
+}

@@ -1,0 +1,41 @@
+/** What the store needs of a driver. One implementation for each driver; the rest of the store knows none of them. */
+export interface Link {
+  /** Whether the keys are spread over a Redis Cluster. */
+  readonly cluster: boolean
+  /** What the driver puts before every key by itself. Channels and SCAN patterns it leaves alone. */
+  readonly keyPrefix: string
+  /** A command sent now leaves now. Otherwise the driver would keep it, for who knows how long. */
+  ready(): boolean
+  /** Calls back whenever the driver has become ready. Returns the function that ends it. */
+  onReady(listener: () => void): () => void
+  /** Why it is not ready, if there is more to say than that. */
+  notReadyBecause(): string | undefined
+  /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */
+  evalsha(args: string[]): Promise<unknown>
+  eval(args: string[]): Promise<unknown>
+  /** Every primary, to be asked on its own. */
+  primaries(): Promise<readonly Node[]>
+  /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */
+  subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
+  /** Ends the connections that belong to the store. A client of the user's is left alone. */
+  close(): Promise<void>
+}
+
+/** One server. */
+export interface Node {
+  send(args: readonly string[]): Promise<unknown>
+}
+
+export interface SubscriberEvents {
+  message(channel: string, message: string): void
+  /** The connection is gone. Said once. */
+  end(): void
+}
+
+export interface SubscriberConnection {
+  subscribe(channels: readonly string[]): Promise<void>
+  unsubscribe(channel: string): Promise<void>
+  /** Resolves when the server has answered. */
+  ping(): Promise<void>
+  close(): void
+}

@@ -1,0 +1,94 @@
+-- Holders: granting, keeping, forgetting.
+
+local function holderEnds()
+  return (at - at % 1000) / 1000 + ttl
+end
+
+-- The shared holder whose lease ends first, and when.
+local function firstToEnd()
+  local first = call('ZRANGEBYSCORE', index, FIRST_MS, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return first[1], tonumber(first[2])
+end
+
+local function removeShared(id)
+  used = used - (match(call('HGET', records, id) or '0 0', '^%d+ (%d+)'))
+  shared = shared - 1
+  -- Whatever became of a record that was evicted: nobody holds, so nothing is held.
+  if shared == 0 then used = 0 end
+  call('ZREM', index, id)
+  call('HDEL', records, id)
+end
+
+local function forgetExpired()
+  if holder and holderEnds() <= now then
+    holder, used = nil, 0
+  end
+  if withdrawn > 0 and withdrawn <= now then
+    call('ZREMRANGEBYSCORE', index, '-inf', '(0')
+    withdrawn = 0
+  end
+  while shared > 0 do
+    local id, ends = firstToEnd()
+    if not id then
+      -- The index was evicted or ran out: so did every lease in it.
+      shared, used = 0, 0
+    elseif ends <= now then
+      removeShared(id)
+    else
+      return
+    end
+  end
+end
+
+local function nextToken()
+  local following = token + count
+  if durable or following > micros then return following end
+  return micros
+end
+
+-- Reserves a block of tokens.
+local function take(tokens)
+  token, count = nextToken(), tonumber(tokens)
+end
+
+local function grant(id, weight, tokens, lease, who)
+  take(tokens)
+  used = used + weight
+  if weight == capacity then
+    holder, at, ttl, patience, owner = id, micros, tonumber(lease), '0', who
+    return
+  end
+  startIndex()
+  shared = shared + 1
+  call('ZADD', index, format('%.0f', now + lease), id)
+  call('HSET', records, id, format('%.0f %d %d %s', token, weight, count, who))
+  keepUntil(now + lease)
+end
+
+local function held(first, number)
+  return format('h%.0f %d %d', first, number, waiting > 0 and 1 or 0)
+end
+
+-- What an id is: its score in the index, or nil. The holder of everything is not in there.
+local function scoreOf(id)
+  if waiting + shared == 0 and withdrawn == 0 then return nil end
+  return tonumber(call('ZSCORE', index, id) or nil)
+end
+
+-- Gives a holder `lease` ms from now, and a new block of tokens if it asks for any. Nil if the id holds nothing.
+local function keepHolder(id, score, lease, tokens)
+  if id == holder then
+    at, ttl = micros, tonumber(lease)
+    if tokens > 0 then take(tokens) end
+    return token, count
+  end
+  if not score or score < 1e12 then return nil end
+  local first, weight, number, who = match(call('HGET', records, id) or '', '^(%d+) (%d+) (%d+) (.*)$')
+  if not first then return removeShared(id) end
+  call('ZADD', index, format('%.0f', now + lease), id)
+  keepUntil(now + lease)
+  if tokens == 0 then return tonumber(first), tonumber(number) end
+  take(tokens)
+  call('HSET', records, id, format('%.0f %d %d %s', token, weight, count, who))
+  return token, count
+end

@@ -1,0 +1,93 @@
+-- The line of waiters, and what sessions are told.
+
+-- One channel a session, whatever the number of names. The name travels as the header's key, last in the message.
+-- Returns how many heard it.
+local function tell(id, message)
+  local channel = match(header, '^(.*){') .. 's:' .. match(id, '^[^.]*')
+  return call('PUBLISH', channel, message .. ' ' .. header)
+end
+
+local function tellHolders()
+  if holder then tell(holder, 'c ' .. holder) end
+  if shared == 0 then return end
+  for _, id in ipairs(call('ZRANGEBYSCORE', index, FIRST_MS, '+inf')) do
+    tell(id, 'c ' .. id)
+  end
+end
+
+local function enqueue(id, record)
+  local silence = match(record, '^%d+ %d+ %d+ %d+ (%d+)')
+  startIndex()
+  waiting, seq = waiting + 1, seq + 1
+  call('HSET', records, id, format('%.0f ', now + silence) .. record)
+  call('ZADD', index, seq, id)
+  keepUntil(now + silence)
+end
+
+local function dequeue(id)
+  waiting = waiting - 1
+  call('ZREM', index, id)
+  call('HDEL', records, id)
+end
+
+-- Grants from the head of the line while it fits. The asker gets its grant as the answer, for its full ttl; the others
+-- are told, and have until their patience ends to pick theirs up. Who cannot be told keeps its place and is passed over.
+-- Returns the asker's answer or nil, and whether somebody is left who must go first.
+local function promote(asker)
+  local answer
+  local passed = 0
+  while waiting > 0 do
+    local head = call('ZRANGEBYSCORE', index, '(' .. passed, BEFORE_MS, 'WITHSCORES', 'LIMIT', 0, 1)
+    local id = head[1]
+    if not id then
+      -- Either only the passed-over are left, or the index was evicted or ran out.
+      if passed == 0 then waiting = 0 end
+      return answer, false
+    end
+    local record = call('HGET', records, id) or '0 0 0 0 0 0 '
+    local till, weight, tokens, lease, silence, who = match(record, '^(%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
+    weight = tonumber(weight)
+    if tonumber(till) <= now then
+      dequeue(id)
+    elseif used + weight > capacity then
+      return answer, true
+    elseif id == asker then
+      dequeue(id)
+      grant(id, weight, tokens, lease, who)
+      answer = held(token, count)
+    else
+      local heard = tell(id, format('g %s %.0f %s %d', id, nextToken(), tokens, waiting > 1 and 1 or 0))
+      if heard > 0 or everyoneListens then
+        dequeue(id)
+        grant(id, weight, tokens, math.min(lease, silence), who)
+      else
+        passed = head[2]
+      end
+    end
+  end
+  return answer, false
+end
+
+-- A name has one capacity while anybody holds it or waits for it.
+local function agree(wanted)
+  if not holder and shared == 0 and waiting == 0 then capacity = wanted end
+  return capacity == wanted
+end
+
+-- The record of a waiter, or nil. One that was silent for too long is none.
+local function liveWaiter(id, score)
+  if not score or score < 1 or score >= 1e12 then return nil end
+  local record = call('HGET', records, id)
+  if record and tonumber(match(record, '^%d+')) > now then return record end
+  dequeue(id)
+end
+
+-- A waiter says that it is still there, and what it counts on from now on. Nil if it is not in the line.
+local function keepWaiter(id, score, lease, silence)
+  local record = liveWaiter(id, score)
+  if not record then return nil end
+  local what, who = match(record, '^%d+ (%d+ %d+ %d+) %d+ %d+ (.*)$')
+  call('HSET', records, id, format('%.0f %s %s %s %s', now + silence, what, lease, silence, who))
+  keepUntil(now + silence)
+  return promote(id) or 'q'
+end

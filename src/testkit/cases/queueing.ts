@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+
+import type { ClaimRequest } from '../../core/contract.ts'
+import type { Case } from '../case.ts'
+import { Client, openClients } from './client.ts'
+
+const MANY = 20
+
+export const queueing: readonly Case[] = [
+  {
+    id: 'queue/fifo',
+    title: 'waiters are granted in the order in which they came',
+    needs: ['queue'],
+    async run(ctx) {
+      const clients = await openClients(ctx)
+      const name = ctx.name()
+      const line: [Client, ClaimRequest][] = []
+      for (let index = 0; index < MANY; index += 1) {
+        const client = clients[index % clients.length] ?? clients[0]
+        const request = client.request(name)
+        if (index === 0) await client.take(request)
+        else await client.queue(request)
+        line.push([client, request])
+      }
+      for (const [index, [client, request]] of line.entries()) {
+        if (index > 0) await client.granted(request)
+        const { holders, waiters } = await client.inspect(name)
+        assert.deepEqual(
+          [...holders, ...waiters].map(({ id }) => id),
+          line.slice(index).map(([, { id }]) => id),
+        )
+        await client.release(request)
+      }
+    },
+  },
+  {
+    id: 'queue/wakes-one',
+    title: 'a release wakes exactly the next waiter',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      const third = await c.queue(c.request(first.name))
+      assert.equal(await a.release(first), 'released')
+      await b.granted(second)
+      assert.equal((await c.renew(third)).kind, 'queued')
+      assert.deepEqual(
+        c.events.filter(({ kind }) => kind === 'granted'),
+        [],
+      )
+    },
+  },
+  {
+    id: 'queue/repeated',
+    title: 'a queued claim that is sent again keeps its one place',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      const third = await c.queue(c.request(first.name))
+      await b.queue(second)
+      const { waiters } = await a.inspect(first.name)
+      assert.deepEqual(
+        waiters.map(({ id }) => id),
+        [second.id, third.id],
+      )
+    },
+  },
+  {
+    id: 'queue/leave',
+    title: 'a waiter that leaves is forgotten, and those behind it move up',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      const third = await c.queue(c.request(first.name))
+      assert.equal(await b.release(second), 'released')
+      assert.equal((await b.renew(second)).kind, 'lost')
+      await a.release(first)
+      await c.granted(third)
+    },
+  },
+  {
+    id: 'queue/contended',
+    title: 'a holder hears with its renewal whether somebody waits',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      assert.equal((await a.take(first)).contended, false)
+      assert.deepEqual(await a.renew(first), { kind: 'renewed', contended: false })
+      const second = await b.queue(b.request(first.name))
+      assert.deepEqual(await a.renew(first), { kind: 'renewed', contended: true })
+      await b.release(second)
+      assert.deepEqual(await a.renew(first), { kind: 'renewed', contended: false })
+    },
+  },
+  {
+    id: 'queue/fused',
+    title: 'a release that queues again in the same step goes behind the others',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      const third = await c.queue(c.request(first.name))
+      const fourth = a.request(first.name)
+      assert.deepEqual(await a.fuse(first, fourth), {
+        released: { kind: 'released' },
+        next: { kind: 'queued' },
+      })
+      await b.granted(second)
+      await b.release(second)
+      await c.granted(third)
+      await c.release(third)
+      await a.granted(fourth)
+    },
+  },
+  {
+    id: 'queue/fused-alone',
+    title: 'a release that queues again gets the name back with a new token when nobody else waits',
+    needs: ['queue'],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const first = a.request(ctx.name())
+      const { token } = await a.take(first)
+      const second = a.request(first.name)
+      const { released, next } = await a.fuse(first, second)
+      assert.equal(released.kind, 'released')
+      assert.ok(next?.kind === 'held' && next.token > token)
+      assert.deepEqual([await a.holds(first), await a.holds(second)], [false, true])
+    },
+  },
+  {
+    id: 'queue/fused-repeated',
+    title: 'a release that queues again may be sent twice',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      const third = a.request(first.name)
+      await a.fuse(first, third)
+      assert.deepEqual(await a.fuse(first, third), {
+        released: { kind: 'not-held' },
+        next: { kind: 'queued' },
+      })
+      const { waiters } = await a.inspect(first.name)
+      assert.deepEqual(
+        waiters.map(({ id }) => id),
+        [third.id],
+      )
+      await b.granted(second)
+    },
+  },
+]

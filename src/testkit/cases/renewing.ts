@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+
+import type { ClaimRequest } from '../../core/contract.ts'
+import type { Case, CaseContext } from '../case.ts'
+import { Client, openClients } from './client.ts'
+
+const THOUSAND = 1000
+const AT_A_TIME = 100
+
+export const renewing: readonly Case[] = [
+  {
+    id: 'renew/extends',
+    title: 'a holder that renews keeps the name beyond its ttl, with the same token',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const ttl = ctx.ttl(1000)
+      const request = a.request(ctx.name(), { ttl })
+      const { token } = await a.take(request)
+      for (let renewal = 0; renewal < 5; renewal += 1) {
+        await ctx.sleep(ttl * 0.3)
+        assert.equal((await a.renew(request)).kind, 'renewed')
+      }
+      await b.findBusy(request.name)
+      const { holders } = await b.inspect(request.name)
+      assert.equal(holders[0]?.token, token)
+    },
+  },
+  {
+    id: 'renew/unknown',
+    title: 'a claim that the store never saw is lost, also while somebody holds the name',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const request = a.request(ctx.name())
+      assert.deepEqual(await a.renew(request), { kind: 'lost' })
+      await a.take(request)
+      assert.deepEqual(await b.renew(b.request(request.name)), { kind: 'lost' })
+      assert.equal((await a.renew(request)).kind, 'renewed')
+    },
+  },
+  {
+    id: 'renew/released',
+    title: 'a renewal after the release is lost and does not bring the claim back',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const request = a.request(ctx.name())
+      await a.take(request)
+      await a.release(request)
+      assert.deepEqual(await a.renew(request), { kind: 'lost' })
+      assert.equal((await b.inspect(request.name)).holders.length, 0)
+      await b.take(b.request(request.name, { whenBusy: 'try' }))
+    },
+  },
+  {
+    id: 'renew/expired',
+    title: 'a renewal after the ttl is lost and does not bring the claim back',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const request = a.request(ctx.name(), { ttl: ctx.ttl(100) })
+      await a.take(request)
+      await runOut(ctx, a, request)
+      assert.deepEqual(await a.renew(request), { kind: 'lost' })
+      assert.equal((await b.inspect(request.name)).holders.length, 0)
+      await b.take(b.request(request.name, { whenBusy: 'try' }))
+    },
+  },
+  {
+    id: 'renew/taken-over',
+    title: 'a renewal by a former holder is lost and does not disturb the new one',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const late = a.request(ctx.name(), { ttl: ctx.ttl(100) })
+      await a.take(late)
+      await runOut(ctx, a, late)
+      const current = b.request(late.name)
+      const { token } = await b.take(current)
+      assert.deepEqual(await a.renew(late), { kind: 'lost' })
+      const { holders } = await b.inspect(late.name)
+      assert.deepEqual(
+        holders.map((holder) => [holder.id, holder.token]),
+        [[current.id, token]],
+      )
+    },
+  },
+  {
+    id: 'renew/waiter',
+    title: 'a waiter that renews hears that it is still queued, and keeps its place',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const name = ctx.name()
+      await a.take(a.request(name))
+      const second = await b.queue(b.request(name))
+      const third = await c.queue(c.request(name))
+      assert.deepEqual(await b.renew(second), { kind: 'queued' })
+      const { waiters } = await a.inspect(name)
+      assert.deepEqual(
+        waiters.map(({ id }) => id),
+        [second.id, third.id],
+      )
+    },
+  },
+  {
+    id: 'renew/tokens',
+    title: 'a holder gets a fresh block of tokens when it asks for one, above all before',
+    needs: [],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const request = a.request(ctx.name())
+      const { token, count } = await a.take(request)
+      const fresh = await a.renew(request, { tokens: 4 })
+      assert.ok(fresh.kind === 'held' && fresh.token >= token + BigInt(count))
+      assert.equal(fresh.count, 4)
+      assert.equal((await a.renew(request)).kind, 'renewed')
+    },
+  },
+  {
+    id: 'renew/mixed',
+    title: 'a batch is answered one by one and in order, whatever happened to some of them',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const requests = Array.from({ length: 5 }, () => a.request(ctx.name()))
+      const [first, taken, third, never, last] = requests as [
+        ClaimRequest,
+        ClaimRequest,
+        ClaimRequest,
+        ClaimRequest,
+        ClaimRequest,
+      ]
+      for (const request of [first, taken, third, last]) await a.take(request)
+      await b.release(taken)
+      const answers = await a.renewAll([
+        ...[first, taken, third, never].map((request) => ({ ...request, tokens: 0 })),
+        { ...last, tokens: 2 },
+      ])
+      assert.deepEqual(
+        answers.map(({ kind }) => kind),
+        ['renewed', 'lost', 'renewed', 'lost', 'held'],
+      )
+    },
+  },
+  {
+    id: 'renew/mixed-waiters',
+    title: 'a batch may mix holders and waiters',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const taken = a.request(ctx.name())
+      await a.take(taken)
+      const waiting = await b.queue(b.request(taken.name))
+      const held = b.request(ctx.name())
+      await b.take(held)
+      const answers = await b.renewAll([waiting, { ...held, tokens: 0 }])
+      assert.deepEqual(
+        answers.map(({ kind }) => kind),
+        ['queued', 'renewed'],
+      )
+    },
+  },
+  {
+    id: 'renew/thousand',
+    title: `${THOUSAND} names are renewed in one batch`,
+    needs: [],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      assert.deepEqual(await a.renewAll([]), [])
+      const requests = Array.from({ length: THOUSAND }, (_, index) => a.request(ctx.name(`${index}`)))
+      const inChunks = async (work: (request: ClaimRequest) => unknown): Promise<void> => {
+        for (let at = 0; at < THOUSAND; at += AT_A_TIME) {
+          await Promise.all(requests.slice(at, at + AT_A_TIME).map(work))
+        }
+      }
+      await inChunks((request) => a.take(request))
+      const answers = await a.renewAll(requests.map((request) => ({ ...request, tokens: 0 })))
+      assert.equal(answers.length, THOUSAND)
+      assert.ok(answers.every(({ kind }) => kind === 'renewed'))
+      await inChunks((request) => a.release(request))
+    },
+  },
+]
+
+/** Waits until the store has let a claim run out. */
+export async function runOut(ctx: CaseContext, client: Client, request: ClaimRequest): Promise<void> {
+  await ctx.sleep(request.ttl)
+  await ctx.eventually('the claim has run out', async () => !(await client.holds(request)))
+}

@@ -1,0 +1,69 @@
+import type { Hold } from '../holds.ts'
+import { byName } from './violation.ts'
+import type { Violation } from './violation.ts'
+
+export interface FifoResult {
+  /** How many grants that were asked for later went before the unluckiest one. */
+  readonly maxBypass: number
+  readonly violations: readonly Violation[]
+}
+
+/**
+ * Who stood in line before another one asked is granted first. The tokens tell in which order grants were made. `allowed`
+ * is how many later ones may go before: 0 where the queue is strict, a turn's budget where a process hands a grant on.
+ */
+export function checkFifo(holds: readonly Hold[], allowed: number = 0): FifoResult {
+  let maxBypass = 0
+  const violations: Violation[] = []
+  for (const group of byName(holds).values()) {
+    for (const { hold, count } of bypasses(group)) {
+      maxBypass = Math.max(maxBypass, count)
+      if (count <= allowed) continue
+      const who = `${hold.process}#${hold.op} of "${hold.name}" (token ${hold.token})`
+      violations.push({ rule: 'fifo', message: `${count} that came later went before ${who}` })
+    }
+  }
+  return { maxBypass, violations }
+}
+
+/** For each hold that stood in line, counts those that were asked for after that and have a smaller token. */
+function bypasses(holds: readonly Hold[]): { readonly hold: Hold; readonly count: number }[] {
+  const ranked = [...holds].sort((a, b) => (a.token < b.token ? -1 : 1))
+  const rank = new Map(ranked.map((hold, index) => [hold, index + 1]))
+  const smaller = new RankCounter(holds.length)
+  const latestFirst = [...holds].sort((a, b) => (a.invoked > b.invoked ? -1 : 1))
+  const waited = holds
+    .flatMap((hold) => (hold.queued === undefined ? [] : [{ hold, queued: hold.queued }]))
+    .sort((a, b) => (a.queued > b.queued ? -1 : 1))
+  let next = 0
+  return waited.map(({ hold, queued }) => {
+    for (
+      let later = latestFirst[next];
+      later !== undefined && later.invoked > queued;
+      later = latestFirst[next]
+    ) {
+      smaller.add(rank.get(later) ?? 0)
+      next += 1
+    }
+    return { hold, count: smaller.upTo((rank.get(hold) ?? 0) - 1) }
+  })
+}
+
+/** Counts how many of the added ranks are at most some rank, in logarithmic time (a Fenwick tree). */
+class RankCounter {
+  private readonly sums: number[]
+
+  constructor(size: number) {
+    this.sums = Array<number>(size + 1).fill(0)
+  }
+
+  add(rank: number): void {
+    for (let at = rank; at < this.sums.length; at += at & -at) this.sums[at] = (this.sums[at] ?? 0) + 1
+  }
+
+  upTo(rank: number): number {
+    let count = 0
+    for (let at = rank; at > 0; at -= at & -at) count += this.sums[at] ?? 0
+    return count
+  }
+}

@@ -1,0 +1,66 @@
+import type { Capabilities } from '../core/contract.ts'
+import type { Case, Need, Target } from './case.ts'
+import { TargetContext } from './context.ts'
+import { VirtualEnv } from './virtual-env.ts'
+
+export type CaseResult =
+  | { readonly status: 'passed' }
+  | { readonly status: 'not applicable'; readonly reason: string }
+  | { readonly status: 'failed'; readonly error: unknown }
+
+/** Runs one case against one target. Never rejects. Drives the target's clock if it is a virtual one. */
+export async function runCase(testCase: Case, target: Target): Promise<CaseResult> {
+  const result = attempt(testCase, target)
+  return target.env instanceof VirtualEnv ? target.env.until(result) : result
+}
+
+async function attempt(testCase: Case, target: Target): Promise<CaseResult> {
+  const exception = target.exceptions?.[testCase.id]
+  if (exception !== undefined) return { status: 'not applicable', reason: exception }
+  try {
+    const capabilities = await capabilitiesOf(target)
+    const missing = testCase.needs.filter((need) => !has(need, target, capabilities))
+    if (missing.length > 0) return { status: 'not applicable', reason: `needs ${missing.join(', ')}` }
+    const ctx = new TargetContext(target, capabilities)
+    try {
+      await testCase.run(ctx)
+    } finally {
+      await ctx.close()
+    }
+    return { status: 'passed' }
+  } catch (error) {
+    return { status: 'failed', error }
+  }
+}
+
+async function capabilitiesOf(target: Target): Promise<Capabilities> {
+  const store = await target.createStore()
+  const { capabilities } = store
+  await store.close()
+  return capabilities
+}
+
+function has(need: Need, target: Target, capabilities: Capabilities): boolean {
+  switch (need) {
+    case 'queue':
+    case 'shared':
+    case 'permits':
+      return capabilities[need]
+    case 'no queue':
+      return !capabilities.queue
+    case 'no shared':
+      return !capabilities.shared
+    case 'no permits':
+      return !capabilities.permits
+    case 'push':
+      return capabilities.wakeups === 'push'
+    case 'monotonic tokens':
+      return capabilities.fencing === 'monotonic'
+    case 'processes':
+      return target.module !== undefined && capabilities.reach !== 'process'
+    case 'proxy':
+      return target.proxied !== undefined
+    case 'restart':
+      return target.restart !== undefined
+  }
+}

@@ -1,0 +1,6 @@
+/** How another process opens a store. */
+export interface StoreModule {
+  readonly url: string
+  readonly export: string
+  readonly args: unknown
+}
