@@ -42,7 +42,7 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
     case 'queued':
       claim.state = 'queued'
       claim.attempts = 0
-      claim.queuedSentAt = sentAt
+      claim.since = sentAt
       lane.session.upkeep.queued(claim, sentAt)
       if (claim.early !== null) pushed(claim, claim.early)
       return
@@ -64,7 +64,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   switch (answer.kind) {
     case 'queued':
       claim.attempts++
-      claim.queuedSentAt = sentAt
+      claim.since = sentAt
       return upkeep.queued(claim, sentAt)
     case 'held':
       return granted(claim, sentAt, lane.session.clock.now(), answer)
@@ -126,7 +126,7 @@ function pushed(claim: Claim, event: Granted): void {
   const { lane } = claim
   const { clock, store, upkeep, patience } = lane.session
   const now = clock.now()
-  const end = validUntil(claim.queuedSentAt, Math.min(lane.ttl, patience), store.capabilities.earlyExpiry)
+  const end = validUntil(claim.since, Math.min(lane.ttl, patience), store.capabilities.earlyExpiry)
   if (now >= end) return upkeep.renewNow(claim)
   lane.hold(claim, now, end, event)
   upkeep.pickedUp(claim, now)

@@ -27,17 +27,16 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest {
   doubtful = false
   /** How often it was asked for in vain, or heard that it still waits. */
   attempts = 0
-  /** When the last request left that the store answered with "still queued". */
-  queuedSentAt = 0
+  /** Queued: when the last request left that the store answered with "still queued". Held: when the turn began. */
+  since = 0
 
   validUntil = 0
   /** Others wait for it at the store. */
   contended = false
   nextToken = 0n
   tokensLeft = 0
-  /** Sections of this turn, and when it began. */
+  /** Sections of this turn. */
   sections = 0
-  turnBegan = 0
   /** Sections since the event loop last had its chance. */
   unyielded = 0
   /** Who uses it: one lease, or a set of readers' leases. */

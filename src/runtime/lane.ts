@@ -144,7 +144,7 @@ export class Lane {
     claim.validUntil = end
     claim.contended = grant.contended
     claim.takeTokens(grant.token, grant.count)
-    claim.turnBegan = now
+    claim.since = now
   }
 
   /** Whom a new grant is for. */
@@ -323,11 +323,11 @@ export class Lane {
   }
 
   /** Whether the next task here may have it, or the store's queue goes first. */
-  private mayPassOn({ validUntil, contended, sections, turnBegan }: Claim, now: number): boolean {
+  private mayPassOn({ validUntil, contended, sections, since }: Claim, now: number): boolean {
     const { turn, closed, patience } = this.session
     if (!this.renew || closed || validUntil - now < Math.min(this.ttl, patience) / 3) return false
     if (!contended) return true
-    return this.spec.fair === 'turns' && sections < turn.count && now - turnBegan < turn.ms
+    return this.spec.fair === 'turns' && sections < turn.count && now - since < turn.ms
   }
 
   private passOn(claim: Claim, now: number): void {

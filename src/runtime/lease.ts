@@ -37,7 +37,6 @@ type LeaseState = 'held' | 'released' | 'lost'
 
 /** A lease on a claim of this process. */
 export class ClaimLease implements Lease {
-  readonly name: string
   readonly token: bigint
   private readonly claim: Claim
   private readonly since: number
@@ -49,13 +48,16 @@ export class ClaimLease implements Lease {
 
   constructor(claim: Claim, token: bigint, now: number, maxHold: number) {
     this.claim = claim
-    this.name = claim.lane.name
     this.token = token
     this.since = now
     if (maxHold !== Infinity) {
       this.limit = new HoldLimit(this)
       claim.lane.session.expiries.set(this.limit, now + maxHold, maxHold)
     }
+  }
+
+  get name(): string {
+    return this.claim.lane.name
   }
 
   // An AbortController costs more than the rest of a lease: most leases never need theirs.

@@ -10,6 +10,8 @@ import type { Session } from './session.ts'
 const TOGETHER = 0.1
 /** A claim that was granted by push is renewed after this, unless its section is over by then. */
 const PICK_UP_AFTER_MS = 10
+/** Claims per request. Few enough to stay in the processor's cache from the first look to the last. */
+const BATCH = 500
 const MIN_TIMEOUT_MS = 50
 
 /**
@@ -74,7 +76,7 @@ export class Upkeep {
   due(claim: Claim, now: number): void {
     if (claim.state === 'asking') ask(claim)
     else if (claim.state === 'held' && now >= claim.validUntil) this.expire(claim)
-    else if (claim.state !== 'gone' && !claim.inFlight) this.batch.push(claim)
+    else if (claim.state !== 'gone' && !claim.inFlight && this.batch.push(claim) >= BATCH) this.flush()
   }
 
   /** The claim is not ours any more. */

@@ -1,0 +1,41 @@
+import type { Holdfast } from '../locks/holdfast.ts'
+import { open } from '../open.ts'
+import { CommandError, EXIT, UsageError } from './exit.ts'
+import type { StoreAddress } from './store-option.ts'
+
+/** Opens the store for a command. One that lives in this process alone would lock nothing for anybody. */
+export async function connect({ url, shown, token }: StoreAddress): Promise<Holdfast> {
+  const holdfast = await open(url, token === undefined ? {} : { token })
+  if (holdfast.store.capabilities.reach === 'process') {
+    await holdfast.close()
+    throw new UsageError(`${shown} lives inside one process: no other could see its locks. Use a store that is shared.`)
+  }
+  return holdfast
+}
+
+/** How long the end of a command may wait for a store that does not answer. What is left there runs out by itself. */
+const LEAVE_MS = 3000
+
+export async function leave(holdfast: Holdfast): Promise<void> {
+  const closing = holdfast.close()
+  closing.catch(() => {})
+  let timer: NodeJS.Timeout | undefined
+  const enough = new Promise<void>((resolve) => (timer = setTimeout(resolve, LEAVE_MS)))
+  await Promise.race([closing, enough]).catch(() => {})
+  clearTimeout(timer)
+}
+
+/** Runs the body with the store open, and closes it whatever happens. */
+export async function withStore<T>(address: StoreAddress, body: (holdfast: Holdfast) => Promise<T>): Promise<T> {
+  const holdfast = await connect(address)
+  try {
+    return await body(holdfast)
+  } finally {
+    await leave(holdfast)
+  }
+}
+
+export function systemError(what: string, error: unknown): CommandError {
+  const reason = error instanceof Error ? error.message : String(error)
+  return new CommandError(`${what}: ${reason}`, EXIT.system)
+}

@@ -1,0 +1,42 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { redact } from '../../core/redact.ts'
+import { DEFAULT_PORT } from './wire.ts'
+
+/** Where a lock server listens. */
+export type Address =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly tls: boolean }
+  | { readonly kind: 'unix'; readonly path: string }
+
+export interface ServerAddress {
+  readonly address: Address
+  /** The bearer token, if the URL has one. */
+  readonly token?: string
+}
+
+const UNIX = /^holdfast\+unix:(?:\/\/)?(\/[^?#]+)$/
+
+/** `holdfast://host:7420`, `holdfasts://host:7420` (TLS), `holdfast+unix:/path`. */
+export function parseAddress(url: string): ServerAddress {
+  const path = UNIX.exec(url)?.[1]
+  if (path !== undefined) return { address: { kind: 'unix', path: decodeURIComponent(path) } }
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const scheme = parsed?.protocol
+  if (parsed === undefined || parsed.hostname === '' || (scheme !== 'holdfast:' && scheme !== 'holdfasts:')) {
+    const wanted = 'holdfast://host:port, holdfasts://host:port (TLS) or holdfast+unix:/path'
+    throw new InvalidArgumentError(`url must look like ${wanted}; got "${redact(url)}"`, { argument: 'url' })
+  }
+  const { hostname, port, password } = parsed
+  const address: Address = {
+    kind: 'tcp',
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? DEFAULT_PORT : Number(port),
+    tls: scheme === 'holdfasts:',
+  }
+  return password === '' ? { address } : { address, token: decodeURIComponent(password) }
+}
+
+/** For messages. */
+export function showAddress(address: Address): string {
+  if (address.kind === 'unix') return `unix:${address.path}`
+  return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`
+}

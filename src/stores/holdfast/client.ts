@@ -1,0 +1,225 @@
+import type { Socket } from 'node:net'
+
+import type { Unknown } from '../../core/contract.ts'
+import { dial, RefusedError } from './dial.ts'
+import type { DialOptions } from './dial.ts'
+import { LineCutter } from './lines.ts'
+import { PendingRequests } from './pending.ts'
+import type { Hello, Operation, Spoken } from './wire.ts'
+
+// Taken once: a user's fake timers must not freeze a request.
+const { setTimeout, clearTimeout, setInterval, clearInterval, performance } = globalThis
+
+const CONNECT_TIMEOUT_MS = 5000
+const RECONNECT_MS = { first: 50, longest: 2000 }
+/** How often an open connection is looked after. */
+const LOOK_MS = 10_000
+/** A connection that nobody uses is closed after this. The server gives up silent ones later. */
+const IDLE_MS = 30_000
+/** A connection that has said nothing for this long while an answer is overdue is taken for dead. */
+const DEAD_MS = 1000
+/** No server has a reason to say more in one line. */
+const LONGEST_LINE = 64 * 1024 * 1024
+/** The kernel takes what is written; more than this is kept here, where it can still be called back. */
+const UNSENT_BYTES = 64 * 1024
+
+export interface LinkOwner {
+  /** A connection stands: tell the server what it has to know. Not called for sessions without a watch. */
+  connected(): void
+  /** Whether the connection has to be there although nobody asks anything. */
+  listening(): boolean
+  told(spoken: Spoken): void
+}
+
+/**
+ * The connection to a lock server: made when needed, shared by all requests, made again while somebody listens.
+ * A request is sent at most once, and not after its time is up.
+ */
+export class ServerLink {
+  hello: Hello | null = null
+  private readonly options: DialOptions
+  private readonly owner: LinkOwner
+  private readonly requests: PendingRequests
+  private socket: Socket | null = null
+  private dialling: AbortController | null = null
+  private closed = false
+  private flushing = false
+  private heardAt = 0
+  /** When something was sent after which nothing was heard; 0 if nothing was. */
+  private expectingSince = 0
+  private usedAt = 0
+  private failures = 0
+  private reconnect: NodeJS.Timeout | null = null
+  private look: NodeJS.Timeout | null = null
+  /** Claims in line: while there is one, the process must not end. */
+  private kept = false
+
+  constructor(options: DialOptions, owner: LinkOwner) {
+    this.options = options
+    this.owner = owner
+    this.requests = new PendingRequests(
+      () => this.overdue(),
+      (busy) => this.hold(busy),
+    )
+  }
+
+  get connected(): boolean {
+    return this.socket !== null
+  }
+
+  ask(operation: Operation, payload: unknown, timeout: number): Promise<Spoken | Unknown> {
+    if (this.closed) return Promise.resolve({ kind: 'unknown', cause: new Error('The store was closed') })
+    const answer = this.requests.add(operation, payload, timeout)
+    if (this.socket === null) this.connect()
+    else if (!this.flushing) {
+      // At the end of this turn of the loop: what is asked together goes out in one write.
+      this.flushing = true
+      queueMicrotask(this.flush)
+    }
+    return answer
+  }
+
+  /** Whether somebody waits who was not promised an answer at a certain time. */
+  keep(kept: boolean): void {
+    if (kept === this.kept) return
+    this.kept = kept
+    this.hold(this.requests.size > 0)
+  }
+
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    if (this.reconnect !== null) clearTimeout(this.reconnect)
+    this.dialling?.abort()
+    this.drop(new Error('The store was closed'))
+  }
+
+  private connect(): void {
+    if (this.dialling !== null || this.closed) return
+    if (this.reconnect !== null) clearTimeout(this.reconnect)
+    this.reconnect = null
+    const control = new AbortController()
+    this.dialling = control
+    const timer = setTimeout(() => control.abort(), CONNECT_TIMEOUT_MS)
+    dial(this.options, control.signal).then(
+      ({ socket, head }) => {
+        clearTimeout(timer)
+        this.dialling = null
+        if (this.closed) socket.destroy()
+        else this.opened(socket, head)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        this.dialling = null
+        this.failures++
+        const final = error instanceof RefusedError && !error.retryable
+        this.requests.failAll(
+          final ? { kind: 'unknown', cause: error, retryable: false } : { kind: 'unknown', cause: error },
+        )
+        this.reconnectLater()
+      },
+    )
+  }
+
+  private opened(socket: Socket, head: string): void {
+    this.socket = socket
+    this.failures = 0
+    this.heardAt = this.usedAt = performance.now()
+    this.expectingSince = 0
+    const lines = new LineCutter(LONGEST_LINE)
+    socket.setEncoding('utf8')
+    socket.on('data', (text: string) => this.heard(socket, lines.push(text)))
+    socket.on('drain', this.flush)
+    // Whatever ends it, 'close' follows.
+    socket.on('error', () => undefined)
+    socket.on('end', () => socket.destroy())
+    socket.on('close', () => {
+      if (this.socket === socket) this.drop(new Error('The connection to the lock server ended'))
+    })
+    this.look = setInterval(() => this.lookAfter(), LOOK_MS)
+    this.look.unref()
+    this.owner.connected()
+    this.flush()
+    this.hold(this.requests.size > 0)
+    if (head !== '') this.heard(socket, lines.push(head))
+  }
+
+  private readonly flush = (): void => {
+    this.flushing = false
+    const { socket } = this
+    if (socket === null || socket.writableLength > UNSENT_BYTES) return
+    const lines = this.requests.takeUnsent()
+    if (lines === '') return
+    this.usedAt = performance.now()
+    if (this.expectingSince === 0) this.expectingSince = this.usedAt
+    socket.write(lines)
+  }
+
+  private heard(socket: Socket, lines: string[] | null): void {
+    if (lines === null) return void socket.destroy()
+    this.heardAt = performance.now()
+    this.expectingSince = 0
+    for (const line of lines) {
+      let spoken: readonly [number, Spoken]
+      try {
+        spoken = JSON.parse(line) as [number, Spoken]
+      } catch {
+        // Somebody else's protocol: nothing that follows can be trusted.
+        return void socket.destroy()
+      }
+      const [number, what] = spoken
+      if (number > 0) this.requests.settle(number, what)
+      else if ('kind' in what && what.kind === 'hello') this.hello = what
+      else this.owner.told(what)
+    }
+  }
+
+  /** A request was not answered in time. If nothing else was, either, the connection is not worth keeping. */
+  private overdue(): void {
+    const { socket } = this
+    if (socket === null || this.expectingSince === 0) return
+    if (performance.now() - this.expectingSince >= DEAD_MS) socket.destroy()
+  }
+
+  private lookAfter(): void {
+    const idle = performance.now() - Math.max(this.usedAt, this.heardAt)
+    if (this.owner.listening()) {
+      // Silence is not proof that the line still stands.
+      if (idle >= LOOK_MS) this.ping()
+    } else if (idle >= IDLE_MS && this.requests.size === 0) this.socket?.destroy()
+  }
+
+  private ping(): void {
+    this.ask('ping', null, CONNECT_TIMEOUT_MS).then(
+      () => undefined,
+      () => undefined,
+    )
+  }
+
+  private drop(cause: Error): void {
+    const { socket } = this
+    this.socket = null
+    if (this.look !== null) clearInterval(this.look)
+    this.look = null
+    socket?.destroy()
+    this.requests.failAll({ kind: 'unknown', cause })
+    this.reconnectLater()
+  }
+
+  private reconnectLater(): void {
+    if (this.closed || !this.owner.listening() || this.reconnect !== null || this.dialling !== null) return
+    const pause = Math.min(RECONNECT_MS.first * 2 ** this.failures, RECONNECT_MS.longest)
+    // Many clients lose a server at once; they should not all come back at once.
+    this.reconnect = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2))
+    if (!this.kept) this.reconnect.unref()
+  }
+
+  /** The process stays while somebody waits for an answer or for a lock, and not a moment longer. */
+  private hold(busy: boolean): void {
+    const stay = busy || this.kept
+    for (const one of [this.socket, this.reconnect]) {
+      if (stay) one?.ref()
+      else one?.unref()
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { request as httpRequest } from 'node:http'
+import type { IncomingMessage, RequestOptions } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
+
+import { showAddress } from './address.ts'
+import type { Address } from './address.ts'
+import { PROTOCOL, SESSION_PATH, WRITE_HEADER } from './wire.ts'
+
+export interface DialOptions {
+  readonly address: Address
+  readonly token: string | undefined
+  /** Certificates to trust besides the system's, as PEM. */
+  readonly ca: string | undefined
+}
+
+export interface Dialled {
+  readonly socket: Socket
+  /** What the server said in the same packet as its consent. */
+  readonly head: string
+}
+
+/** The server is there and says no. `retryable: false` where asking again will not change its mind. */
+export class RefusedError extends Error {
+  readonly retryable: boolean
+
+  constructor(message: string, retryable: boolean) {
+    super(message)
+    this.retryable = retryable
+    this.name = 'RefusedError'
+  }
+}
+
+/** Answers that come from who and where we are, not from how the server feels just now. */
+const FINAL = new Set([400, 401, 403, 404, 405, 421, 426])
+const MAX_REFUSAL = 4096
+
+/** One attempt to open a session. `signal` ends it. */
+export function dial({ address, token, ca }: DialOptions, signal: AbortSignal): Promise<Dialled> {
+  const where: RequestOptions =
+    address.kind === 'unix'
+      ? { socketPath: address.path, host: 'localhost' }
+      : { host: address.host, port: address.port }
+  const headers: Record<string, string> = { connection: 'Upgrade', upgrade: PROTOCOL, [WRITE_HEADER]: '1' }
+  if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+  const options = { ...where, path: SESSION_PATH, headers, agent: false, signal, setHost: true }
+  return new Promise((resolve, reject) => {
+    const tls = address.kind === 'tcp' && address.tls
+    const request = tls ? httpsRequest(ca === undefined ? options : { ...options, ca }) : httpRequest(options)
+    request.on('upgrade', (_response: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.setNoDelay(true)
+      resolve({ socket, head: head.toString('utf8') })
+    })
+    request.on('response', (response) => {
+      readRefusal(response, (words) => {
+        const { statusCode = 0 } = response
+        const said = words === '' ? `status ${statusCode}` : words
+        reject(new RefusedError(`The lock server at ${showAddress(address)} refused: ${said}`, !FINAL.has(statusCode)))
+      })
+    })
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code ?? error.name
+      reject(new Error(`The lock server at ${showAddress(address)} cannot be reached (${why})`))
+    })
+    request.end()
+  })
+}
+
+function readRefusal(response: IncomingMessage, done: (words: string) => void): void {
+  let text = ''
+  response.setEncoding('utf8')
+  response.on('data', (chunk: string) => {
+    if (text.length < MAX_REFUSAL) text += chunk
+  })
+  response.on('error', () => done(''))
+  response.on('end', () => {
+    try {
+      const { error } = JSON.parse(text) as { error?: { message?: unknown } }
+      done(typeof error?.message === 'string' ? error.message : '')
+    } catch {
+      done('')
+    }
+  })
+}

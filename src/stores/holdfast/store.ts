@@ -1,0 +1,206 @@
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../core/contract.ts'
+import { parseAddress, showAddress } from './address.ts'
+import { assumedCapabilities } from './capabilities.ts'
+import { ServerLink } from './client.ts'
+import { answerFromWire, eventFromWire, infoFromWire, releaseFromWire, RENEWALS_PER_LINE, unknownFromWire } from './wire.ts'
+import type { Operation, Spoken, Wire, WireInfo, WireRelease } from './wire.ts'
+
+export interface HoldfastStoreOptions {
+  /** The bearer token. Better here, read from a file, than in the URL. */
+  readonly token?: string
+  /** With `holdfasts://`: certificates to trust besides the system's, as PEM. */
+  readonly ca?: string
+}
+
+interface SessionWatch {
+  readonly listener: StoreListener
+  /** The server has agreed once: from then on it is kept up. */
+  stands: boolean
+}
+
+/** The locks of a lock server. */
+export class HoldfastStore implements Store {
+  readonly kind = 'holdfast'
+  /** The server's address, for messages. */
+  readonly where: string
+  private readonly link: ServerLink
+  private readonly watches = new Map<string, SessionWatch>()
+  /** Claims in line here: while there is one, the process stays. */
+  private readonly waiting = new Set<string>()
+
+  constructor(url: string, { token, ca }: HoldfastStoreOptions) {
+    const parsed = parseAddress(url)
+    this.where = showAddress(parsed.address)
+    const dialling = { address: parsed.address, token: token ?? parsed.token, ca }
+    this.link = new ServerLink(dialling, {
+      connected: () => this.watchAgain(),
+      listening: () => this.watches.size > 0,
+      told: (spoken) => this.told(spoken),
+    })
+  }
+
+  /** The server's own, as soon as it has been heard of. */
+  get capabilities(): Capabilities {
+    return this.link.hello?.capabilities ?? assumedCapabilities
+  }
+
+  async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    const answer = await this.link.ask('claim', claimToSend(request), timeout)
+    if (isUnknown(answer)) return answer
+    return this.seen(request.id, answerFromWire<ClaimAnswer>(answer as Wire<ClaimAnswer>))
+  }
+
+  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    if (requests.length <= RENEWALS_PER_LINE) return this.renewSome(requests, timeout)
+    const parts: Promise<readonly RenewAnswer[]>[] = []
+    for (let at = 0; at < requests.length; at += RENEWALS_PER_LINE) {
+      parts.push(this.renewSome(requests.slice(at, at + RENEWALS_PER_LINE), timeout))
+    }
+    return (await Promise.all(parts)).flat()
+  }
+
+  async release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    const { name, id } = claim
+    const payload = next === undefined ? { name, id } : { name, id, next: claimToSend(next) }
+    const answer = await this.link.ask('release', payload, timeout)
+    if (isUnknown(answer)) return next === undefined ? { released: answer } : { released: answer, next: answer }
+    const result = releaseFromWire(answer as WireRelease)
+    if (result.released.kind !== 'unknown') this.gone(id)
+    if (next !== undefined && result.next !== undefined) this.seen(next.id, result.next)
+    return result
+  }
+
+  async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    const answer = await this.link.ask('withdraw', { name, id }, timeout)
+    if (isUnknown(answer)) return answer
+    this.gone(id)
+    return answerFromWire<ReleaseAnswer>(answer as Wire<ReleaseAnswer>)
+  }
+
+  async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    const watch: SessionWatch = { listener, stands: false }
+    this.watches.set(session, watch)
+    const answer = await this.link.ask('watch', session, timeout)
+    if (isUnknown(answer)) {
+      if (this.watches.get(session) === watch) this.watches.delete(session)
+      return answer
+    }
+    watch.stands = true
+    return { kind: 'watching', stop: () => this.unwatch(session, watch) }
+  }
+
+  async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    const answer = await this.link.ask('inspect', name, timeout)
+    return isUnknown(answer) ? answer : infoFromWire(answer as WireInfo)
+  }
+
+  async list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+    const answer = await this.link.ask('list', query, timeout)
+    return isUnknown(answer) ? answer : (answer as ListPage)
+  }
+
+  close(): void {
+    this.watches.clear()
+    this.link.close()
+  }
+
+  /** Whether the server answers; its hello has been heard then. */
+  async reach(timeout: number): Promise<Unknown | null> {
+    const answer = await this.link.ask('ping', null, timeout)
+    return isUnknown(answer) ? answer : null
+  }
+
+  private async renewSome(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    // Field by field: what the runtime passes here is more than a request.
+    const payload = requests.map(({ name, id, ttl, patience, tokens }) => ({ name, id, ttl, patience, tokens }))
+    const answer = await this.link.ask('renew', payload, timeout)
+    if (isUnknown(answer)) return requests.map(() => answer)
+    const answers = answer as readonly Wire<RenewAnswer>[]
+    return requests.map(({ id }, index) => {
+      const one = answers[index]
+      if (one === undefined) return { kind: 'unknown', cause: new Error('The lock server gave too few answers') }
+      return this.seen(id, answerFromWire<RenewAnswer>(one))
+    })
+  }
+
+  private unwatch(session: string, watch: SessionWatch): void {
+    if (this.watches.get(session) !== watch) return
+    this.watches.delete(session)
+    // Should it get lost, the server notices when the connection ends.
+    if (this.link.connected) this.ignore('unwatch', session)
+  }
+
+  private told(spoken: Spoken): void {
+    if (!('session' in spoken)) return
+    const event = eventFromWire(spoken.event)
+    if ('id' in event && event.kind !== 'contended') this.gone(event.id)
+    this.watches.get(spoken.session)?.listener(event)
+  }
+
+  /** After a reconnect: events may have been missed, and the server has to learn again whom to tell. */
+  private watchAgain(): void {
+    for (const [session, watch] of this.watches) {
+      if (!watch.stands) continue
+      this.link.ask('watch', session, WATCH_AGAIN_MS).then(
+        (answer) => {
+          if (!isUnknown(answer) && this.watches.get(session) === watch) watch.listener({ kind: 'gap' })
+        },
+        () => undefined,
+      )
+    }
+  }
+
+  private ignore(operation: Operation, payload: unknown): void {
+    this.link.ask(operation, payload, WATCH_AGAIN_MS).then(
+      () => undefined,
+      () => undefined,
+    )
+  }
+
+  private seen<A extends ClaimAnswer | RenewAnswer>(id: string, answer: A): A {
+    if (answer.kind === 'queued') {
+      this.waiting.add(id)
+      this.link.keep(true)
+    } else if (answer.kind !== 'unknown') this.gone(id)
+    return answer
+  }
+
+  private gone(id: string): void {
+    if (this.waiting.delete(id) && this.waiting.size === 0) this.link.keep(false)
+  }
+}
+
+const WATCH_AGAIN_MS = 5000
+
+function claimToSend(request: ClaimRequest): ClaimRequest {
+  const { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner } = request
+  return { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner }
+}
+
+function isUnknown(answer: Spoken | Unknown): answer is Unknown {
+  if (!('kind' in answer) || answer.kind !== 'unknown') return false
+  // From the server it comes as words.
+  if (typeof answer.cause === 'string') Object.assign(answer, unknownFromWire({ ...answer, cause: answer.cause }))
+  return true
+}
+
+/** Locks at a lock server: `holdfast://host:7420`, `holdfasts://…` (TLS), `holdfast+unix:/path`. Connects when first used. */
+export function holdfastStore(url: string, options: HoldfastStoreOptions = {}): Store {
+  return new HoldfastStore(url, options)
+}
