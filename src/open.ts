@@ -7,7 +7,14 @@ import type { HoldfastOptions } from './locks/options.ts'
 
 export { redact }
 
-type Opener = (url: string) => Promise<Store>
+export interface StoreOptions {
+  /** The bearer token for a lock server. Better here, read from a file, than in the URL. */
+  readonly token?: string
+}
+
+export interface OpenOptions extends HoldfastOptions, StoreOptions {}
+
+type Opener = (url: string, options: StoreOptions) => Promise<Store>
 
 /** One row a scheme. A store and its driver are loaded when a URL asks for them, and not before. */
 const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
@@ -15,13 +22,20 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
     const { memoryStore } = await import('./stores/memory/index.ts')
     return () => Promise.resolve(memoryStore())
   },
+  holdfast: openHoldfast,
+  holdfasts: openHoldfast,
+  'holdfast+unix': openHoldfast,
+}
+
+async function openHoldfast(): Promise<Opener> {
+  return (await import('./stores/holdfast/open.ts')).openHoldfastStore
 }
 
 /** The schemes that `open` understands. */
 export const SCHEMES: readonly string[] = Object.keys(OPENERS)
 
 /** The store behind a URL. Whoever opens it closes it. */
-export async function openStore(url: string): Promise<Store> {
+export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
   const opener = scheme === undefined ? undefined : OPENERS[scheme]
   if (opener === undefined) {
@@ -31,12 +45,12 @@ export async function openStore(url: string): Promise<Store> {
     })
   }
   const open = await opener()
-  return open(url)
+  return open(url, options)
 }
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
-export async function open(url: string, options: HoldfastOptions = {}): Promise<Holdfast> {
-  const store = await openStore(url)
+export async function open(url: string, { token, ...options }: OpenOptions = {}): Promise<Holdfast> {
+  const store = await openStore(url, token === undefined ? {} : { token })
   try {
     return new OwningHoldfast(store, options)
   } catch (error) {

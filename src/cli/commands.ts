@@ -6,10 +6,9 @@ interface Entry {
   load(): Promise<Command>
 }
 
-const entry = (summary: string, load: () => Promise<{ readonly default: unknown }>): Entry => ({
+const entry = (summary: string, load: () => Promise<{ readonly default: Command }>): Entry => ({
   summary,
-  // A command knows the names of its own options; here they are all alike.
-  load: async () => (await load()).default as Command,
+  load: async () => (await load()).default,
 })
 
 /** Every command, in the order in which help lists them. */

@@ -8,10 +8,12 @@ import { CommandError, EXIT, exitOfSignal } from './exit.ts'
 import { Guard } from './guard.ts'
 import { groupRuns, signalGroup } from './process-group.ts'
 
+/** What to do when the lock is going: end the command in time, ask it to end, or nothing. */
 export type OnLost = 'kill' | 'signal' | 'ignore'
 
 export interface Supervision {
-  readonly command: readonly [string, ...string[]]
+  readonly program: string
+  readonly args: readonly string[]
   readonly environment: NodeJS.ProcessEnv
   readonly onLost: OnLost
   /** Milliseconds between the request to end (SIGTERM) and the end (SIGKILL). */
@@ -20,19 +22,19 @@ export interface Supervision {
   say(text: string): void
 }
 
-/** Passed on to the command. Those that ask the terminal to stop are handled on their own. */
+/** Passed on to the command. SIGTSTP and SIGCONT are handled on their own. */
 const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH']
 const LOOK_AGAIN_MS = 20
 
 /**
- * How long before the lease's end the command has to be dead: signals and the kernel take their time, and the guard,
- * which strikes half of it later, is to find nothing left to do.
+ * How long before the lease's end the command has to be dead. Signals and the kernel take their time; and the guard,
+ * which strikes half of this later, is to find nothing left to do.
  */
 export function killMargin(ttl: number): number {
   return Math.min(Math.max(ttl * 0.04, 100), 500)
 }
 
-/** Runs the command under the lease; the lease is not released here. Resolves with the exit code. */
+/** Runs a command under a lease, which is not released here. Resolves with the exit code. */
 export function supervise(lease: Lease, supervision: Supervision): Promise<number> {
   return new Supervisor(lease, supervision).run()
 }
@@ -40,11 +42,12 @@ export function supervise(lease: Lease, supervision: Supervision): Promise<numbe
 class Supervisor {
   private readonly lease: Lease
   private readonly options: Supervision
-  private readonly guard = new Guard()
+  private readonly guard: Guard = new Guard()
   private readonly margin: number
+  /** The command's process group; 0 while there is none. */
   private group = 0
   private timer: NodeJS.Timeout | undefined
-  /** It was asked to end because the lock is going. */
+  /** It was asked to end, because the lock is going. */
   private warned = false
   private lost = false
 
@@ -55,92 +58,140 @@ class Supervisor {
   }
 
   async run(): Promise<number> {
-    const listeners = this.listen()
+    const stopListening = this.listen()
     try {
-      const child = this.start()
-      const [code, signal] = await ended(child)
+      const { code, signal } = await this.start()
       clearTimeout(this.timer)
       await this.endRest()
-      if (this.lost || (this.warned && this.options.onLost === 'kill')) return EXIT.lockLost
-      return signal === null ? (code ?? EXIT.software) : exitOfSignal(constants.signals[signal])
+      return this.truth(code, signal)
     } finally {
       clearTimeout(this.timer)
       this.guard.off()
-      listeners.stop()
+      stopListening()
     }
   }
 
-  private start(): ChildProcess {
-    const { command, environment, onLost } = this.options
-    const [program, ...args] = command
-    // `detached` makes it the leader of a session and a process group, so that all it starts can be reached.
+  private start(): Promise<Ended> {
+    const { program, args, environment } = this.options
+    // `detached` makes it the leader of a process group, so that all it starts can be reached.
     const child = spawn(program, args, { stdio: 'inherit', detached: true, env: environment })
-    if (child.pid === undefined) return child
-    this.group = child.pid
-    this.guard.protect(this.group)
-    this.watchLease()
-    if (onLost === 'ignore') this.guardAgainst(null)
-    return child
+    if (child.pid !== undefined) {
+      this.group = child.pid
+      this.guard.protect(this.group)
+      this.setFuse()
+      this.watchLease()
+    }
+    return endOf(child, program)
   }
 
-  /** Looks at the lease when it would be time to act if no renewal had come; mostly one has, and it looks again later. */
+  private listen(): () => void {
+    const forward = FORWARDED.map((signal) => [signal, () => this.toGroup(signal)] as const)
+    const handlers = [...forward, ['SIGTSTP', () => this.stop()], ['SIGCONT', () => this.continue()]] as const
+    for (const [signal, handler] of handlers) process.on(signal, handler)
+    const renewed = (): void => this.setFuse()
+    const aborted = (): void => this.leaseLost()
+    subscribe('holdfast:renewed', renewed)
+    this.lease.signal.addEventListener('abort', aborted)
+    return () => {
+      for (const [signal, handler] of handlers) process.off(signal, handler)
+      unsubscribe('holdfast:renewed', renewed)
+      this.lease.signal.removeEventListener('abort', aborted)
+    }
+  }
+
+  /** Looks at the lease when it would be time to act had no renewal come. Mostly one has, and it looks again later. */
   private watchLease(): void {
     const { onLost, grace } = this.options
     clearTimeout(this.timer)
     const left = this.lease.remaining()
     if (left <= 0) return this.leaseLost()
-    if (onLost !== 'kill') return this.lookAfter(onLost === 'signal' && !this.warned ? left - this.margin : left)
+    if (onLost === 'ignore') return
     const untilKill = left - this.margin
-    if (untilKill <= 0) return this.kill(`the lock ends in ${Math.round(left)} ms and could not be renewed`)
-    if (untilKill <= grace) this.warn(`the lock could not be renewed; it ends in ${Math.round(left)} ms`)
-    this.guardAgainst(left)
-    this.lookAfter(untilKill <= grace ? untilKill : untilKill - grace)
+    if (untilKill <= grace) this.warn(`the lock cannot be renewed and ends in ${Math.round(left)} ms`)
+    if (untilKill <= 0 && onLost === 'kill') return this.kill('the lock is about to end')
+    this.timer = setTimeout(() => this.watchLease(), Math.max(1, untilKill > grace ? untilKill - grace : untilKill))
   }
 
-  private lookAfter(ms: number): void {
-    this.timer = setTimeout(() => this.watchLease(), Math.max(1, ms))
-  }
-
-  private guardAgainst(left: number | null): void {
-    if (left !== null) this.guard.fuse(left - this.margin / 2)
+  /** Should this process be stopped or starved, so that it cannot look, somebody else kills the command in time. */
+  private setFuse(): void {
+    if (this.options.onLost === 'kill' && this.group !== 0) this.guard.fuse(this.lease.remaining() - this.margin / 2)
   }
 
   private leaseLost(): void {
     if (this.lost) return
     this.lost = true
-    const why = 'the lock was lost'
     const { onLost, say } = this.options
-    if (onLost === 'kill') this.kill(why)
-    else if (onLost === 'signal') this.warn(why)
-    else say(`${why}; the command goes on without it (--on-lost ignore)`)
+    if (onLost === 'kill') this.kill('the lock was lost')
+    else if (onLost === 'signal') this.warn('the lock was lost')
+    else say('the lock was lost; the command goes on without it (--on-lost ignore)')
   }
 
   private warn(why: string): void {
     if (this.warned) return
     this.warned = true
-    this.options.say(`${why}: asking the command to end (SIGTERM)`)
-    signalGroup(this.group, 'SIGTERM')
-    // One that is stopped could not hear it.
-    signalGroup(this.group, 'SIGCONT')
+    this.options.say(`${why}: asking the command to end`)
+    this.toGroup('SIGTERM')
+    // Stopped, it could not hear that.
+    this.toGroup('SIGCONT')
   }
 
   private kill(why: string): void {
     this.lost = true
     this.options.say(`${why}: killing the command`)
-    signalGroup(this.group, 'SIGKILL')
+    this.toGroup('SIGKILL')
   }
 
-  /** The command is over. What it left running in its group would run on without the lock. */
+  /** Ctrl-Z. The command first: it must not run on while nobody renews. The guard stays awake. */
+  private stop(): void {
+    this.toGroup('SIGSTOP')
+    process.kill(process.pid, 'SIGSTOP')
+  }
+
+  /** Awake again, perhaps much later: the command may go on only if the lock is still ours. */
+  private continue(): void {
+    if (this.group === 0) return
+    this.watchLease()
+    this.toGroup('SIGCONT')
+  }
+
+  private toGroup(signal: NodeJS.Signals): void {
+    if (this.group !== 0) signalGroup(this.group, signal)
+  }
+
+  /** The command is over. What it left in its group would run on without the lock. */
   private async endRest(): Promise<void> {
     if (this.group === 0 || !groupRuns(this.group)) return
-    this.options.say('the command has ended but left processes behind: ending them')
-    signalGroup(this.group, 'SIGTERM')
-    signalGroup(this.group, 'SIGCONT')
-    const enough = performance.now() + Math.min(this.options.grace, Math.max(0, this.lease.remaining() - this.margin))
+    this.options.say('the command left processes behind: ending them before the lock is released')
+    this.toGroup('SIGTERM')
+    this.toGroup('SIGCONT')
+    const enough = performance.now() + Math.min(this.options.grace, this.lease.remaining() - this.margin)
     while (performance.now() < enough) {
       await sleep(LOOK_AGAIN_MS)
       if (!groupRuns(this.group)) return
     }
-    signalGroup(this.group, 'SIGKILL')
+    this.toGroup('SIGKILL')
   }
+
+  /** A command that ended well under a good lease did its work, whatever it was told last. */
+  private truth(code: number | null, signal: NodeJS.Signals | null): number {
+    const stoppedForLock = this.lost || (this.warned && code !== 0)
+    if (stoppedForLock && this.options.onLost !== 'ignore') return EXIT.lockLost
+    return signal === null ? (code ?? EXIT.software) : exitOfSignal(constants.signals[signal])
+  }
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+function endOf(child: ChildProcess, program: string): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      const exit = error.code === 'ENOENT' ? EXIT.notFound : error.code === 'EACCES' ? EXIT.cannotExecute : EXIT.system
+      const reason = exit === EXIT.notFound ? 'there is no such command' : `cannot be run (${error.code})`
+      reject(new CommandError(`${program}: ${reason}`, exit))
+    })
+  })
 }

@@ -192,7 +192,7 @@ export class Lane {
 
   timedOut(task: Task): void {
     const waited = Math.round(this.session.clock.now() - task.since)
-    const { failure } = this
+    const failure = this.failure ?? (this.unanswered ? NO_ANSWER_YET : null)
     this.leave(task, failure === null ? errors.timedOut(this, waited) : errors.unavailable(this, failure))
   }
 
@@ -254,8 +254,13 @@ export class Lane {
   /** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
   blockFor({ only, sections }: Claim): number {
     if (!this.renew || only !== null) return BLOCK.least
-    const wanted = sections === 0 ? Math.min(this.line.length, BLOCK.first) : sections
+    const wanted = Math.max(sections, Math.min(this.line.length, BLOCK.first))
     return Math.min(Math.max(wanted, this.shared ? BLOCK.readers : BLOCK.least), BLOCK.most)
+  }
+
+  /** The store has not said a word to any of the claims. */
+  private get unanswered(): boolean {
+    return this.claims.every(({ state, inFlight, attempts }) => state === 'asking' && inFlight && attempts === 0)
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {
@@ -411,6 +416,7 @@ export class Lane {
 const NO_LINE = new TaskLine()
 const NO_CLAIMS: readonly Claim[] = []
 const NOTHING: Promise<null> = Promise.resolve(null)
+const NO_ANSWER_YET: Unknown = { kind: 'unknown', cause: new Error('No answer came before the wait was over') }
 const HALF_AN_ANSWER: Unknown = {
   kind: 'unknown',
   cause: new Error('The store did not answer the second half'),

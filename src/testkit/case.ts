@@ -1,7 +1,7 @@
 import type { Capabilities, MaybePromise, Store } from '../core/contract.ts'
 import type { Env } from '../runtime/env.ts'
 import type { FaultProxy, Upstream } from './fault-proxy.ts'
-import type { StoreModule } from './taker.ts'
+import type { StoreModule } from './taker-protocol.ts'
 
 /**
  * What a case asks of its target. A target that does not have it is told "not applicable", never "passed"; for

@@ -1,9 +1,15 @@
 import type { Case } from './case.ts'
+import { cancelling } from './cases/cancelling.ts'
 import { claiming } from './cases/claiming.ts'
+import { composing } from './cases/composing.ts'
+import { connections } from './cases/connections.ts'
 import { events } from './cases/events.ts'
+import { excluding } from './cases/excluding.ts'
 import { expiry } from './cases/expiry.ts'
 import { inspecting } from './cases/inspecting.ts'
+import { leasing } from './cases/leasing.ts'
 import { names } from './cases/names.ts'
+import { processes } from './cases/processes.ts'
 import { queueing } from './cases/queueing.ts'
 import { releasing } from './cases/releasing.ts'
 import { renewing } from './cases/renewing.ts'
@@ -25,3 +31,14 @@ export const storeCases: readonly Case[] = [
   ...inspecting,
   ...names,
 ]
+
+/** What every lock must do, whatever store is below it. */
+export const lockCases: readonly Case[] = [...excluding, ...cancelling, ...leasing, ...composing]
+
+/** What must hold when processes die and connections break. Each needs something of its target besides a store. */
+export const faultCases: readonly Case[] = [...processes, ...connections]
+
+/** All cases. Those that a target lacks something for are reported as not applicable. */
+export function conformance(): readonly Case[] {
+  return [...storeCases, ...lockCases, ...faultCases]
+}

@@ -3,7 +3,7 @@ import type { Env } from '../runtime/env.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { CaseContext, Target } from './case.ts'
 import { FaultProxy } from './fault-proxy.ts'
-import type { StoreModule } from './taker.ts'
+import type { StoreModule } from './taker-protocol.ts'
 
 const DEFAULT_GRACE_MS = 1000
 const POLL_MS = 5

@@ -40,14 +40,15 @@ describe('the claim queue, whatever happens to it', () => {
 
   it('knows every claim in at most one place', () => {
     always(({ state }) => {
-      const ids = [...state.holders.keys(), ...state.waiters.keys(), ...state.withdrawn.keys()]
+      const holders = [...state.holders.values()].map(({ id }) => id)
+      const ids = [...holders, ...state.waiters.keys(), ...state.withdrawn.keys()]
       expect(new Set(ids).size).toBe(ids.length)
     })
   })
 
   it('never grants or queues a withdrawn claim again', () => {
     always(({ state, withdrawn }) => {
-      for (const id of withdrawn) expect(state.holders.has(id) || state.waiters.has(id)).toBe(false)
+      for (const id of withdrawn) expect(state.holders.get(id) ?? state.waiters.get(id)).toBeUndefined()
     })
   })
 

@@ -54,7 +54,7 @@ class Caller {
   }
 
   async hears(text: string): Promise<void> {
-    await expect.poll(() => this.heard, { interval: 2 }).toBe(text)
+    while (this.heard !== text) await once(this.socket, 'data')
   }
 
   async ends(): Promise<string | undefined> {
@@ -118,7 +118,7 @@ describe('the fault proxy', () => {
     for (const socket of echo.sockets) socket.write('c')
     const late = call()
     late.socket.write('d')
-    await once(late.socket, 'connect')
+    await expect.poll(() => proxy.swallowed, { interval: 2 }).toBe(3)
     proxy.heal()
     caller.socket.write('e')
     const fresh = call()
@@ -213,6 +213,7 @@ describe('the fault proxy', () => {
       callers.push(caller)
       caller.socket.write('over a path')
       await caller.hears('over a path')
+      expect(other.received).toBe('over a path')
     } finally {
       await local.close()
       other.close()

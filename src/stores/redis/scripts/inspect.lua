@@ -3,18 +3,20 @@
 -- ARGV: none
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
--- @include "open.lua"
+-- @include "header.lua"
+header, index, records = KEYS[1], KEYS[2], KEYS[3]
+value = call('GET', header)
 local durable
 -- @include "state.lua"
--- @include "holders.lua"
-load(value)
+load()
 local answer, holders = { capacity, 0 }, 0
 local function add(...)
   for _, fact in ipairs({ ... }) do answer[#answer + 1] = fact end
 end
-if holder and holderEnds() > now then
+local left = (at - at % 1000) / 1000 + ttl - now
+if holder and left > 0 then
   holders = 1
-  add(holder, owner, capacity, format('%.0f', token), format('%.0f', holderEnds() - now))
+  add(holder, owner, capacity, format('%.0f', token), format('%.0f', left))
 end
 local members = {}
 if waiting + shared > 0 then members = call('ZRANGEBYSCORE', index, 1, '+inf', 'WITHSCORES') end
@@ -22,7 +24,7 @@ for i = 1, #members, 2 do
   local id, ends = members[i], tonumber(members[i + 1])
   local record = ends >= 1e12 and ends > now and call('HGET', records, id)
   if record then
-    local first, weight, who = match(record, '^(%d+) (%d+) %d+ (.*)$')
+    local first, weight, who = match(record, '^(%d+) %d+ (%d+) (.*)$')
     holders = holders + 1
     add(id, who, tonumber(weight), first, format('%.0f', ends - now))
   end
@@ -31,7 +33,7 @@ for i = 1, #members, 2 do
   local id = members[i]
   local record = tonumber(members[i + 1]) < 1e12 and call('HGET', records, id)
   if record then
-    local till, weight, who = match(record, '^(%d+) (%d+) %d+ %d+ %d+ %d+ (.*)$')
+    local till, weight, who = match(record, '^(%d+) %d+ (%d+) %d+ %d+ %d+ (.*)$')
     if tonumber(till) > now then add(id, who, tonumber(weight), format('%.0f', till - now)) end
   end
 end

@@ -11,7 +11,7 @@ local function firstToEnd()
 end
 
 local function removeShared(id)
-  used = used - (match(call('HGET', records, id) or '0 0', '^%d+ (%d+)'))
+  used = used - (match(call('HGET', records, id) or '0 0 0', '^%d+ %d+ (%d+)'))
   shared = shared - 1
   -- Whatever became of a record that was evicted: nobody holds, so nothing is held.
   if shared == 0 then used = 0 end
@@ -51,17 +51,21 @@ local function take(tokens)
   token, count = nextToken(), tonumber(tokens)
 end
 
+local function recordOfHolder(weight, who)
+  return format('%.0f %d %d %s', token, count, weight, who)
+end
+
 local function grant(id, weight, tokens, lease, who)
   take(tokens)
   used = used + weight
   if weight == capacity then
-    holder, at, ttl, patience, owner = id, micros, tonumber(lease), '0', who
+    holder, at, ttl, owner = id, micros, tonumber(lease), who
     return
   end
   startIndex()
   shared = shared + 1
   call('ZADD', index, format('%.0f', now + lease), id)
-  call('HSET', records, id, format('%.0f %d %d %s', token, weight, count, who))
+  call('HSET', records, id, recordOfHolder(weight, who))
   keepUntil(now + lease)
 end
 
@@ -75,7 +79,8 @@ local function scoreOf(id)
   return tonumber(call('ZSCORE', index, id) or nil)
 end
 
--- Gives a holder `lease` ms from now, and a new block of tokens if it asks for any. Nil if the id holds nothing.
+-- Gives a holder `lease` ms from now, and a new block of tokens if it asks for any. Returns its block; nil if the id
+-- holds nothing.
 local function keepHolder(id, score, lease, tokens)
   if id == holder then
     at, ttl = micros, tonumber(lease)
@@ -83,12 +88,12 @@ local function keepHolder(id, score, lease, tokens)
     return token, count
   end
   if not score or score < 1e12 then return nil end
-  local first, weight, number, who = match(call('HGET', records, id) or '', '^(%d+) (%d+) (%d+) (.*)$')
+  local first, number, weight, who = match(call('HGET', records, id) or '', '^(%d+) (%d+) (%d+) (.*)$')
   if not first then return removeShared(id) end
   call('ZADD', index, format('%.0f', now + lease), id)
   keepUntil(now + lease)
   if tokens == 0 then return tonumber(first), tonumber(number) end
   take(tokens)
-  call('HSET', records, id, format('%.0f %d %d %s', token, weight, count, who))
+  call('HSET', records, id, recordOfHolder(weight, who))
   return token, count
 end

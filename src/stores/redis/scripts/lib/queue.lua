@@ -15,11 +15,11 @@ local function tellHolders()
   end
 end
 
-local function enqueue(id, record)
-  local silence = match(record, '^%d+ %d+ %d+ %d+ (%d+)')
+local function enqueue(id, terms)
+  local silence = match(terms, '^%d+ %d+ %d+ %d+ (%d+)')
   startIndex()
   waiting, seq = waiting + 1, seq + 1
-  call('HSET', records, id, format('%.0f ', now + silence) .. record)
+  call('HSET', records, id, format('%.0f %s', now + silence, terms))
   call('ZADD', index, seq, id)
   keepUntil(now + silence)
 end
@@ -45,7 +45,7 @@ local function promote(asker)
       return answer, false
     end
     local record = call('HGET', records, id) or '0 0 0 0 0 0 '
-    local till, weight, tokens, lease, silence, who = match(record, '^(%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
+    local till, tokens, weight, lease, silence, who = match(record, '^(%d+) (%d+) (%d+) %d+ (%d+) (%d+) (.*)$')
     weight = tonumber(weight)
     if tonumber(till) <= now then
       dequeue(id)

@@ -1,20 +1,15 @@
 -- What is known of a name, in locals that the functions of the other files share.
 --
 -- Besides the header a name has two keys, for as long as it needs them:
---   records  hash   id of a waiter        -> <kept until, ms> <weight> <capacity> <tokens> <ttl> <patience> <owner>
---                   id of a shared holder -> <token> <weight> <count> <owner>
+--   records  hash   id of a waiter        -> <kept until, ms> <tokens> <weight> <capacity> <ttl> <patience> <owner>
+--                   id of a shared holder -> <token> <count> <weight> <owner>
 --   index    zset   id -> a number that says what the id is, and sorts its kind:
 --                   below 0       withdrawn, refused until -score ms
 --                   1 … 1e12      waiter; the score is its place in the line
 --                   1e12 or more  shared holder; the score is the ms at which its lease ends
 -- One zset for three orders keeps the keys of a command few: each costs the driver and the server a little time.
-local index, records = KEYS[2], KEYS[3]
-local format = string.format
--- A lease lasts a day at most; the header a day longer, so that the fence outlives every lease by that much.
-local KEEP_HEADER = '172800000'
 local now = (micros - micros % 1000) / 1000
-local FIRST_MS = '1000000000000'
-local BEFORE_MS = '(1000000000000'
+local FIRST_MS, BEFORE_MS = '1000000000000', '(1000000000000'
 
 -- `used` is the weight held; `seq` the last place given in the line; `withdrawn` the ms after which no id is refused
 -- any more, or 0; `kept` the ms until which Redis keeps index and records.
@@ -23,44 +18,37 @@ local token, count
 -- The holder that takes all of the capacity, or nil.
 local holder, at, ttl, patience, owner
 
-local function load(text)
+local function load()
   used, capacity, waiting, shared, seq, withdrawn, kept = 0, 0, 0, 0, 0, 0, 0
-  token, count, holder = 0, 1, nil
-  if not text then return end
-  local body = text
-  if sub(text, 1, 1) == '+' then
+  token, count, holder, at, ttl, patience, owner = 0, 1, nil, 0, 0, '0', ''
+  if not value then return end
+  local body = value
+  if sub(value, 1, 1) == '+' then
     local u, c, w, s, n, x, k
-    u, c, w, s, n, x, k, body = match(text, '^%+(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
+    u, c, w, s, n, x, k, body = match(value, '^%+(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)|(.*)$')
     used, capacity, waiting, shared = tonumber(u), tonumber(c), tonumber(w), tonumber(s)
     seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
   end
-  local t, a, id, c, n, l, p, o = match(body, '^(%d+) (%d+) (%S+) %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
-  if id then
-    capacity = tonumber(c)
+  local id, a, t, n, c, l, p, o = match(body, '^(%S*) (%d+) %d+ (%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
+  token, count, at, ttl, patience, owner = tonumber(t), tonumber(n), tonumber(a), tonumber(l), p, o
+  if id ~= '' then
+    holder, capacity = id, tonumber(c)
     used = capacity
-    holder, at, ttl, patience, owner = id, tonumber(a), tonumber(l), p, o
-  else
-    t, n = match(body, '^(%d+) (%d+)$')
   end
-  token, count = tonumber(t), tonumber(n)
 end
 
 local function save()
-  local text
-  if holder then
-    text = format('%.0f %.0f %s %d %d %d %d %s %s', token, at, holder, capacity, capacity, count, ttl, patience, owner)
-  else
-    text = format('%.0f %d', token, count)
-  end
+  local text = format('%s %.0f %s %.0f %d %d %d %d %s %s',
+    holder or '', at, stamp, token, count, capacity, capacity, ttl, patience, owner)
   if waiting + shared > 0 or withdrawn > 0 then
-    text = format('+%d %d %d %d %d %.0f %.0f ', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
+    text = format('+%d %d %d %d %d %.0f %.0f|', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
   end
-  -- An answer that changed nothing must not cost a write, which replicas and the log would have to repeat.
-  if text == (value or '0 1') then return end
+  -- What changed nothing costs no write, which replicas and the log would have to repeat.
+  if text == value and not persisted then return end
   if durable then call('SET', header, text) else call('SET', header, text, 'PX', KEEP_HEADER) end
 end
 
--- Before the first entry of an index that the header does not know: what an evicted or flushed header left behind.
+-- Before the first entry of an index that the header does not know: drops what an evicted header left behind.
 local function startIndex()
   if waiting + shared == 0 and withdrawn == 0 then
     call('DEL', index, records)

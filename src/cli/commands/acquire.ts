@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { systemError } from '../connect.ts'
+import { CommandError, EXIT, UsageError } from '../exit.ts'
+import { Interrupt } from '../interrupt.ts'
+import { keeperFolder } from '../keeper/folder.ts'
+import { identify, lives, scriptOf } from '../keeper/script-process.ts'
+import { COMMIT } from '../keeper/wire.ts'
+import type { Order, Report } from '../keeper/wire.ts'
+import { LOCK_OPTIONS, lockWish } from '../lock-option.ts'
+import { command } from '../spec.ts'
+import type { Command } from '../spec.ts'
+import { scrubbed, storeAddress, STORE_OPTIONS } from '../store-option.ts'
+import { printJson } from '../table.ts'
+
+const options = {
+  ...LOCK_OPTIONS,
+  parent: { value: 'PID', help: 'keep it as long as this process lives; default the script that calls' },
+  ...STORE_OPTIONS,
+} as const
+
+const acquire: Command = command({
+  spec: {
+    name: 'acquire',
+    usage: 'NAME [options]',
+    summary: 'Takes a lock for a script and keeps it',
+    details:
+      'Prints JSON: name, token (the fencing token), lease (for "holdfast release") and expires. A process in the\n' +
+      'background renews it until it is released or the calling script ends. Prefer "holdfast run" where you can: it ends\n' +
+      'the work when the lock is lost, which a script has to see to by itself.',
+    options,
+    words: [1, 1],
+    examples: [
+      'lease=$(holdfast acquire deploy --wait 5m | jq -r .lease) || exit; make deploy; holdfast release "$lease"',
+      'holdfast acquire deploy && make deploy && holdfast release deploy',
+      'holdfast acquire deploy --parent $$',
+    ],
+  },
+
+  async run({ options: given, words: [name = ''] }) {
+    const { wait, ...wish } = lockWish(name, given)
+    const address = storeAddress(given)
+    const lease = randomBytes(8).toString('hex')
+    keeperFolder()
+    const script = identify(given.parent === undefined ? scriptOf(process.ppid) : pidOf(given.parent))
+    const report = await askKeeper({ address, wish: { ...wish, wait: wait === Infinity ? null : wait }, script, lease })
+    if (typeof report === 'number') return report
+    if (report.kind === 'failed') throw new CommandError(report.message, report.exitCode)
+    const { token, expires } = report
+    printJson({ name, token, lease, expires, store: address.shown })
+    return EXIT.ok
+  },
+})
+
+export default acquire
+
+function pidOf(text: string): number {
+  const pid = Number(text)
+  if (!/^[1-9]\d*$/.test(text) || !lives(identify(pid))) {
+    throw new UsageError(`--parent takes the number of a running process; got "${text}"`)
+  }
+  return pid
+}
+
+/** Starts the keeper and passes on what it says; or the exit code for the signal that ended the wait. */
+async function askKeeper(order: Order): Promise<Report | number> {
+  const program = fileURLToPath(new URL('../keeper/main.js', import.meta.url))
+  const keeper = spawn(process.execPath, [program], {
+    detached: true,
+    // Its stderr is not ours: a pipe that reads it would wait for the keeper's end.
+    stdio: ['pipe', 'pipe', 'ignore'],
+    env: scrubbed(process.env),
+  })
+  const failed = once(keeper, 'error').then(([error]) => Promise.reject(systemError('The keeper cannot be started', error)))
+  failed.catch(() => {})
+  const { stdin, stdout } = keeper as { stdin: Writable; stdout: Readable }
+  stdin.on('error', () => {})
+  const interrupt = new Interrupt()
+  try {
+    // The URL and its password travel here: neither arguments nor environment.
+    stdin.write(`${JSON.stringify(order)}\n`)
+    const line = await Promise.race([firstLine(stdout), interrupt.arrival(), failed])
+    if (interrupt.exitCode !== undefined) {
+      // The keeper sees that nobody is here any more, and leaves the queue; then it is gone.
+      stdin.end()
+      await once(keeper, 'exit')
+      return interrupt.exitCode
+    }
+    const report = JSON.parse(line ?? '') as Report
+    if (report.kind === 'held') stdin.write(`${COMMIT}\n`)
+    return report
+  } finally {
+    interrupt.stop()
+    stdin.end()
+    keeper.unref()
+  }
+}
+
+async function firstLine(stream: Readable): Promise<string> {
+  for await (const line of createInterface({ input: stream })) return line
+  throw new CommandError('The keeper ended without a word.', EXIT.software)
+}

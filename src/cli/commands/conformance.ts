@@ -1,0 +1,81 @@
+import type { Store } from '../../core/contract.ts'
+import { openStore } from '../../open.ts'
+import type { Target } from '../../testkit/case.ts'
+import { conformance as allCases } from '../../testkit/conformance.ts'
+import { runCase } from '../../testkit/run-case.ts'
+import type { CaseResult } from '../../testkit/run-case.ts'
+import { sharedStore } from '../../testkit/shared-store.ts'
+import { EXIT, explain, UsageError } from '../exit.ts'
+import { command } from '../spec.ts'
+import type { Command } from '../spec.ts'
+import type { StoreAddress } from '../store-option.ts'
+import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
+import { paint, print, printJson } from '../table.ts'
+
+const options = {
+  only: { value: 'TEXT', help: 'only cases whose id contains this' },
+  json: { help: 'print JSON, one line a case' },
+  ...STORE_OPTIONS,
+} as const
+
+const conformance: Command = command({
+  spec: {
+    name: 'conformance',
+    usage: '[URL] [options]',
+    summary: 'Runs the conformance cases against a store',
+    details:
+      'Every case uses names of its own, so the store may be in use meanwhile. Cases that need what the store does not\n' +
+      'have, or a server that can be restarted, are left out and counted. Exit code 1 when a case fails.',
+    options,
+    words: [0, 1],
+    examples: ['holdfast conformance redis://localhost', 'holdfast conformance memory: --only tokens'],
+  },
+
+  async run({ options: given, words: [url] }) {
+    const { only = '' } = given
+    const cases = allCases().filter(({ id }) => id.includes(only))
+    if (cases.length === 0) throw new UsageError(`No case has "${only}" in its id.`)
+    const target = await targetOf(storeAddress(given, url))
+    const count = { passed: 0, failed: 0, 'not applicable': 0 }
+    for (const testCase of cases) {
+      const began = performance.now()
+      const result = await runCase(testCase, target)
+      count[result.status]++
+      const { id, title } = testCase
+      const took = Math.round(performance.now() - began)
+      if (given.json === true) printJson({ id, title, took, ...jsonOf(result) })
+      else show(`${id}: ${title}`, result)
+    }
+    if (given.json !== true) {
+      print(`\n${count.passed} passed, ${count.failed} failed, ${count['not applicable']} not applicable`)
+    }
+    return count.failed === 0 ? EXIT.ok : EXIT.failed
+  },
+})
+
+export default conformance
+
+async function targetOf({ url, shown, token }: StoreAddress): Promise<Target> {
+  const open = (): Promise<Store> => openStore(url, token === undefined ? {} : { token })
+  const store = await open()
+  const { reach } = store.capabilities
+  // A store inside this process cannot be opened twice: its clients share it.
+  if (reach === 'process') return { name: shown, createStore: () => sharedStore(store) }
+  await store.close()
+  return { name: shown, createStore: open }
+}
+
+function show(what: string, result: CaseResult): void {
+  switch (result.status) {
+    case 'passed':
+      return print(`${paint('green', 'ok  ')}  ${what}`)
+    case 'not applicable':
+      return print(paint('dim', `n/a   ${what} (${result.reason})`))
+    case 'failed':
+      return print(`${paint('red', 'FAIL')}  ${what}\n      ${explain(result.error).replaceAll('\n', '\n      ')}`)
+  }
+}
+
+function jsonOf(result: CaseResult): object {
+  return result.status === 'failed' ? { status: result.status, error: explain(result.error) } : result
+}

@@ -1,0 +1,37 @@
+import { claimRows, kindOf, lockJson } from '../claims.ts'
+import { withStore } from '../connect.ts'
+import { EXIT } from '../exit.ts'
+import { command } from '../spec.ts'
+import type { Command } from '../spec.ts'
+import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
+import { paint, print, printJson, table } from '../table.ts'
+
+const options = {
+  json: { help: 'print JSON; times in milliseconds' },
+  ...STORE_OPTIONS,
+} as const
+
+const inspect: Command = command({
+  spec: {
+    name: 'inspect',
+    usage: 'NAME [options]',
+    summary: 'Shows who holds a lock and who waits for it',
+    options,
+    words: [1, 1],
+    examples: ['holdfast inspect deploy', 'holdfast inspect deploy --json | jq .holders'],
+  },
+
+  async run({ options: given, words: [name = ''] }) {
+    const info = await withStore(storeAddress(given), (holdfast) => holdfast.inspect(name))
+    const rows = claimRows(info)
+    if (given.json === true) printJson(lockJson(info))
+    else if (rows.length === 0) print(`Nobody holds "${name}" or waits for it.`)
+    else {
+      print(`${paint('bold', name)} (${kindOf(info)})\n`)
+      print(table(['STATE', 'OWNER', 'TAKES', 'TOKEN', 'FOR', 'EXPIRES IN'], rows))
+    }
+    return EXIT.ok
+  },
+})
+
+export default inspect

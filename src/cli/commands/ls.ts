@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Holdfast, LockInfo } from '../../locks/holdfast.ts'
+import { kindOf, lockJson, showAge } from '../claims.ts'
+import { withStore } from '../connect.ts'
+import { parseDuration } from '../duration.ts'
+import { EXIT, UsageError } from '../exit.ts'
+import { Interrupt } from '../interrupt.ts'
+import { command } from '../spec.ts'
+import type { Command } from '../spec.ts'
+import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
+import { coloured, paint, print, printJson, table } from '../table.ts'
+
+const options = {
+  watch: { short: 'w', help: 'show it again and again until Ctrl-C' },
+  every: { value: 'TIME', help: 'how often with --watch; default 1s' },
+  limit: { value: 'N', help: 'at most this many names; default 100' },
+  json: { help: 'print JSON; with --watch, one line each time' },
+  ...STORE_OPTIONS,
+} as const
+
+/** Names are asked about one by one: enough at once to be quick, few enough to be no burden. */
+const AT_ONCE = 16
+const CLEAR = '\u001b[H\u001b[2J'
+
+const ls: Command = command({
+  spec: {
+    name: 'ls',
+    usage: '[PREFIX] [options]',
+    summary: 'Lists the locks that are held or waited for',
+    options,
+    words: [0, 1],
+    examples: ['holdfast ls', 'holdfast ls train: --watch', 'holdfast ls --json | jq -r ".locks[].name"'],
+  },
+
+  async run({ options: given, words: [prefix = ''] }) {
+    const limit = given.limit === undefined ? 100 : Number(given.limit)
+    if (!Number.isInteger(limit) || limit < 1) throw new UsageError(`--limit takes a number from 1; got "${given.limit}"`)
+    const every = parseDuration('--every', given.every ?? '1s')
+    const show = given.json === true ? printJson : showLocks
+    return withStore(storeAddress(given), async (holdfast) => {
+      if (given.watch !== true) {
+        show(await look(holdfast, prefix, limit))
+        return EXIT.ok
+      }
+      const interrupt = new Interrupt()
+      try {
+        while (!interrupt.signal.aborted) {
+          const seen = await look(holdfast, prefix, limit)
+          if (given.json !== true) print(coloured(process.stdout) ? CLEAR : `\n${new Date().toISOString()}`)
+          show(seen)
+          await sleep(every, undefined, { signal: interrupt.signal }).catch(() => {})
+        }
+        return EXIT.ok
+      } finally {
+        interrupt.stop()
+      }
+    })
+  },
+})
+
+export default ls
+
+interface Seen {
+  readonly locks: readonly LockInfo[]
+  /** There are more than were asked for. */
+  readonly more: boolean
+}
+
+async function look(holdfast: Holdfast, prefix: string, limit: number): Promise<Seen & { toJSON(): object }> {
+  const names: string[] = []
+  let cursor: string | undefined
+  do {
+    const page = await holdfast.list({ prefix, limit: Math.min(limit - names.length, 1000), ...(cursor === undefined ? {} : { cursor }) })
+    names.push(...page.names)
+    cursor = page.cursor
+  } while (cursor !== undefined && names.length < limit)
+  const locks: LockInfo[] = []
+  for (let from = 0; from < names.length; from += AT_ONCE) {
+    const some = await Promise.all(names.slice(from, from + AT_ONCE).map((name) => holdfast.inspect(name)))
+    // What was released since the names were listed is not held any more.
+    locks.push(...some.filter(({ holders, waiters }) => holders.length + waiters.length > 0))
+  }
+  const more = cursor !== undefined
+  return { locks, more, toJSON: () => ({ locks: locks.map(lockJson), more }) }
+}
+
+function showLocks({ locks, more }: Seen): void {
+  if (locks.length === 0) return print('No locks are held.')
+  const rows = locks.map((info) => {
+    const [first, ...others] = info.holders
+    const owner = first === undefined ? '' : first.owner + (others.length === 0 ? '' : ` and ${others.length} more`)
+    return [info.name, kindOf(info), owner, String(first?.token ?? ''), showAge(first?.token), String(info.waiters.length)]
+  })
+  print(table(['NAME', 'KIND', 'HELD BY', 'TOKEN', 'FOR', 'WAITING'], rows))
+  if (more) print(paint('dim', 'There are more: --limit N, or a PREFIX.'))
+}

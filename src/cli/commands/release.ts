@@ -1,0 +1,93 @@
+import type { ClaimInfo } from '../../core/contract.ts'
+import { StoreUnavailableError } from '../../core/errors.ts'
+import type { Holdfast } from '../../locks/holdfast.ts'
+import { withStore } from '../connect.ts'
+import { CommandError, EXIT, UsageError } from '../exit.ts'
+import { giveBack, leasesOn } from '../keeper/client.ts'
+import { isLeaseId } from '../keeper/folder.ts'
+import { command } from '../spec.ts'
+import type { Command } from '../spec.ts'
+import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
+import { print, printJson } from '../table.ts'
+
+const options = {
+  force: { help: 'take the lock away from whoever holds it, at the store' },
+  reason: { value: 'TEXT', help: 'why; needed with --force' },
+  json: { help: 'print JSON' },
+  ...STORE_OPTIONS,
+} as const
+
+const release: Command = command({
+  spec: {
+    name: 'release',
+    usage: 'LEASE | NAME | --force NAME --reason TEXT',
+    summary: 'Gives back a lock that "holdfast acquire" took',
+    details:
+      'Exit code 79 says that the lock was lost before: others may have been at work at the same time. With --force,\n' +
+      'takes a lock away from its holders, wherever they are; their next token is larger, so a resource that checks tokens\n' +
+      'refuses what the old holders still try.',
+    options,
+    words: [1, 1],
+    examples: [
+      'holdfast release "$lease"',
+      'holdfast release deploy',
+      'holdfast release --force deploy --reason "web7 is down, see ticket 4711"',
+    ],
+  },
+
+  async run({ options: given, words: [what = ''] }) {
+    if (given.force !== true) {
+      if (given.reason !== undefined) throw new UsageError('--reason belongs to --force.')
+      return give(what, given.json === true)
+    }
+    const reason = given.reason?.trim() ?? ''
+    if (reason === '') throw new UsageError('--force needs --reason TEXT: somebody will want to know.')
+    const taken = await withStore(storeAddress(given), (holdfast) => takeAway(holdfast, what, reason))
+    if (given.json === true) printJson({ name: what, reason, taken })
+    else if (taken.length === 0) print(`Nobody holds "${what}".`)
+    else for (const { owner, token } of taken) print(`Took "${what}" away from ${owner}, token ${token}.`)
+    return EXIT.ok
+  },
+})
+
+export default release
+
+async function give(what: string, json: boolean): Promise<number> {
+  const leases = isLeaseId(what) ? [what] : await leasesOn(what)
+  const [lease, ...others] = leases
+  if (others.length > 0) {
+    throw new UsageError(`There are ${leases.length} leases on "${what}" here; say which: ${leases.join(', ')}`)
+  }
+  const report = lease === undefined ? undefined : await giveBack(lease)
+  const outcome = report?.outcome ?? 'not-held'
+  if (json) printJson({ lease: lease ?? null, outcome })
+  switch (outcome) {
+    case 'released':
+      return EXIT.ok
+    case 'lost':
+      throw new CommandError(`The lock was lost before it was released. Others may have held it since.`, EXIT.lockLost)
+    case 'not-held':
+      throw new CommandError(`Nothing here holds "${what}". It was released, or its script has ended.`, EXIT.lockLost)
+    case 'unknown':
+      throw new CommandError('The store did not answer. The lock ends by itself.', EXIT.storeUnavailable)
+  }
+}
+
+type Taken = Pick<ClaimInfo, 'owner' | 'token'>
+
+const ANSWER_MS = 5000
+
+async function takeAway({ store }: Holdfast, name: string, reason: string): Promise<readonly Taken[]> {
+  const unanswered = (cause: unknown): StoreUnavailableError =>
+    new StoreUnavailableError(`The ${store.kind} store did not answer; "${name}" may still be held.`, { cause })
+  const info = await store.inspect(name, ANSWER_MS)
+  if ('kind' in info) throw unanswered(info.cause)
+  const taken: Taken[] = []
+  for (const { id, owner, token } of info.holders) {
+    // Withdrawn, not released: a copy of the holder's request that is still under way must not bring it back.
+    const answer = await store.withdraw({ name, id }, ANSWER_MS)
+    if (answer.kind === 'unknown') throw unanswered(answer.cause)
+    if (answer.kind === 'released') taken.push({ owner, ...(token === undefined ? {} : { token }) })
+  }
+  return taken
+}

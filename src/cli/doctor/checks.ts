@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import type { Holdfast } from '../../locks/holdfast.ts'
+import { timeOf } from '../claims.ts'
+import { showDuration } from '../duration.ts'
+
+/** `warn`: it works, and there is something to know. */
+export interface Finding {
+  readonly status: 'ok' | 'warn' | 'fail'
+  readonly what: string
+  readonly detail: string
+}
+
+export interface Measured {
+  readonly findings: readonly Finding[]
+  /** Milliseconds. */
+  readonly latency: { readonly median: number; readonly slowest: number }
+  readonly wakeUp?: number
+  /** How far the store's clock is ahead of this machine's, give or take half a round trip. */
+  readonly clockOffset?: number
+}
+
+const ROUNDS = 20
+/** Short enough not to be in anybody's way if this is killed, long enough for a slow store. */
+const TTL = 10_000
+const SLOW_MS = 100
+const OFF_MS = 1000
+
+/** Takes locks that nobody else uses, from two clients, and looks whether they behave. */
+export async function examine(first: Holdfast, second: Holdfast): Promise<Measured> {
+  const name = `holdfast-doctor:${randomBytes(6).toString('hex')}`
+  const { latency, clockOffset, grows } = await sequence(first, name)
+  const excludes = await exclusion(first, second, name)
+  const wakeUp = await handOver(first, second, name)
+  const findings: Finding[] = [
+    {
+      status: latency.median > SLOW_MS ? 'warn' : 'ok',
+      what: 'latency',
+      detail: `acquire takes ${show(latency.median)}, ${show(latency.slowest)} at worst of ${ROUNDS}`,
+    },
+    {
+      status: excludes ? 'ok' : 'fail',
+      what: 'exclusion',
+      detail: excludes ? 'a second client is kept out' : 'TWO CLIENTS HELD ONE LOCK: do not use this store',
+    },
+    {
+      status: grows ? 'ok' : 'fail',
+      what: 'tokens',
+      detail: grows ? 'every grant has a larger token' : 'a token did not grow: fencing does not work here',
+    },
+    wakeUp === undefined
+      ? { status: 'fail', what: 'wake-up', detail: 'a waiting client did not get the lock after it was released' }
+      : { status: 'ok', what: 'wake-up', detail: `a waiting client has the lock ${show(wakeUp)} after its release` },
+  ]
+  if (clockOffset !== undefined) findings.push(clockFinding(clockOffset))
+  return { findings, latency, ...(wakeUp === undefined ? {} : { wakeUp }), ...(clockOffset === undefined ? {} : { clockOffset }) }
+}
+
+interface Sequence {
+  readonly latency: Measured['latency']
+  readonly clockOffset?: number
+  readonly grows: boolean
+}
+
+async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
+  const lock = holdfast.mutex(name, { ttl: TTL })
+  const times: number[] = []
+  let last = 0n
+  let grows = true
+  let best: { took: number; offset?: number } = { took: Infinity }
+  for (let round = 0; round < ROUNDS; round++) {
+    const asked = Date.now()
+    const began = performance.now()
+    const lease = await lock.acquire()
+    const took = performance.now() - began
+    times.push(took)
+    grows &&= lease.token > last
+    last = lease.token
+    await lease.release()
+    // The token is the store's time at the grant: about the middle of the round trip, best known for the quickest.
+    const time = timeOf(lease.token)
+    if (time !== undefined && took < best.took) best = { took, offset: time - (asked + took / 2) }
+  }
+  times.sort((a, b) => a - b)
+  const latency = { median: times[ROUNDS >> 1] ?? 0, slowest: times.at(-1) ?? 0 }
+  return { latency, grows, ...(best.offset === undefined ? {} : { clockOffset: best.offset }) }
+}
+
+async function exclusion(first: Holdfast, second: Holdfast, name: string): Promise<boolean> {
+  const lease = await first.mutex(name, { ttl: TTL }).acquire()
+  const intruder = await second.mutex(name, { ttl: TTL }).tryAcquire()
+  await intruder?.release()
+  await lease.release()
+  return intruder === null
+}
+
+/** Milliseconds from the release to the waiter's lease; undefined when it got none. */
+async function handOver(first: Holdfast, second: Holdfast, name: string): Promise<number | undefined> {
+  const lease = await first.mutex(name, { ttl: TTL }).acquire()
+  const waiting = second.mutex(name, { ttl: TTL }).acquire({ wait: TTL })
+  const got = waiting.then(
+    (next) => ({ next, at: performance.now() }),
+    () => undefined,
+  )
+  // Until it stands in line, or as long as that could take where there is none to stand in.
+  for (let tries = 0; tries < 50 && (await first.inspect(name)).waiters.length === 0; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  const released = performance.now()
+  await lease.release()
+  const taken = await got
+  await taken?.next.release()
+  return taken === undefined ? undefined : Math.max(0, taken.at - released)
+}
+
+function clockFinding(offset: number): Finding {
+  const off = Math.abs(offset) > OFF_MS
+  const detail = `the store's clock is ${show(Math.abs(offset))} ${offset < 0 ? 'behind' : 'ahead of'} this machine's`
+  return {
+    status: off ? 'warn' : 'ok',
+    what: 'clock',
+    detail: off ? `${detail}. Locks do not depend on it; logs that you compare do.` : detail,
+  }
+}
+
+function show(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)}ms` : showDuration(ms)
+}

@@ -1,0 +1,41 @@
+import { lstatSync, mkdirSync, readdirSync, unlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CommandError, EXIT } from '../exit.ts'
+
+const SOCKET = /^([0-9a-f]{16})\.sock$/
+
+/** Where this user's keepers listen: a folder that nobody else can enter, so that a lease's id need not be a secret. */
+export function keeperFolder(): string {
+  const { XDG_RUNTIME_DIR: runtime } = process.env
+  const user = process.getuid?.() ?? 0
+  const folder = runtime ? join(runtime, 'holdfast') : join(tmpdir(), `holdfast-${user}`)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  // In a folder for everybody, somebody else may have been there first. lstat: not even by a link.
+  const stat = lstatSync(folder)
+  if (!stat.isDirectory() || stat.uid !== user || (stat.mode & 0o077) !== 0) {
+    throw new CommandError(`${folder} must be a folder of yours that nobody else can enter (mode 700).`, EXIT.system)
+  }
+  return folder
+}
+
+export function socketOf(lease: string): string {
+  return join(keeperFolder(), `${lease}.sock`)
+}
+
+/** The leases that have a socket. The keeper of one may have been killed. */
+export function leasesHere(): readonly string[] {
+  return readdirSync(keeperFolder()).flatMap((file) => SOCKET.exec(file)?.[1] ?? [])
+}
+
+export function isLeaseId(text: string): boolean {
+  return SOCKET.test(`${text}.sock`)
+}
+
+export function forget(lease: string): void {
+  try {
+    unlinkSync(socketOf(lease))
+  } catch {
+    // Its keeper was quicker.
+  }
+}

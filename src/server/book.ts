@@ -1,0 +1,191 @@
+import type { ClaimAnswer, ClaimRef, ClaimRequest, ReleaseAnswer, RenewAnswer, RenewRequest, StoreEvent } from '../core/contract.ts'
+import type { Caller } from './caller.ts'
+import { Metrics } from './metrics.ts'
+import type { Counter, Histogram } from './metrics.ts'
+import type { Principal } from './rights.ts'
+
+interface Entry {
+  readonly name: string
+  readonly id: string
+  readonly owner: string
+  readonly caller: Caller
+  state: 'waiting' | 'held'
+  /** When it began to wait, or was granted. */
+  since: number
+  /** Gone by then if nothing is heard of it. */
+  until: number
+  readonly pickUp: number
+  token: bigint
+}
+
+/** What happens to the locks, for whoever watches. */
+export interface Activity {
+  readonly kind: 'queued' | 'held' | 'released' | 'lost' | 'revoked'
+  readonly name: string
+  readonly owner: string
+  readonly token?: string
+}
+
+const SWEEP_MS = 1000
+
+/**
+ * The claims that came through this server, while they last. The store knows the truth; this is what the limits, the
+ * numbers and the event stream are made of.
+ */
+export class Book {
+  readonly metrics: Metrics
+  private readonly entries = new Map<string, Entry>()
+  private readonly waitersByName = new Map<string, number>()
+  private readonly waitersByPrincipal = new Map<Principal, number>()
+  private readonly leasesByPrincipal = new Map<Principal, number>()
+  private readonly listeners = new Set<(activity: Activity) => void>()
+  private readonly now: () => number
+  private readonly sweeper: NodeJS.Timeout
+  private readonly claims: Counter
+  private readonly renewals: Counter
+  private readonly ends: Counter
+  private readonly waits: Histogram
+  private readonly holds: Histogram
+  private waiting = 0
+
+  constructor(store: string, now: () => number = () => performance.now()) {
+    this.now = now
+    this.metrics = new Metrics({ store })
+    this.claims = this.metrics.counter('holdfast_claims_total', 'Claims by what they were answered.')
+    this.renewals = this.metrics.counter('holdfast_renewals_total', 'Renewals by what they were answered.')
+    this.ends = this.metrics.counter('holdfast_leases_ended_total', 'Leases by how they ended: released, lost, revoked.')
+    this.waits = this.metrics.histogram('holdfast_wait_seconds', 'From the claim to the grant.')
+    this.holds = this.metrics.histogram('holdfast_hold_seconds', 'From the grant to the end of the lease.')
+    for (const end of ['released', 'lost', 'revoked']) this.ends.add('end', end, 0)
+    this.metrics.gauge('holdfast_held', 'Leases that came through this server.', () => this.entries.size - this.waiting)
+    this.metrics.gauge('holdfast_waiting', 'Waiters that came through this server.', () => this.waiting)
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS)
+    this.sweeper.unref()
+  }
+
+  listen(listener: (activity: Activity) => void): () => void {
+    this.listeners.add(listener)
+    return () => void this.listeners.delete(listener)
+  }
+
+  waitersFor(name: string): number {
+    return this.waitersByName.get(name) ?? 0
+  }
+
+  waitersOf(principal: Principal): number {
+    return this.waitersByPrincipal.get(principal) ?? 0
+  }
+
+  leasesOf(principal: Principal): number {
+    return this.leasesByPrincipal.get(principal) ?? 0
+  }
+
+  knows(id: string): boolean {
+    return this.entries.has(id)
+  }
+
+  madeBy(id: string, caller: Caller): boolean {
+    return this.entries.get(id)?.caller === caller
+  }
+
+  claimed(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
+    this.claims.add('result', answer.kind)
+    const now = this.now()
+    const known = this.entries.get(request.id)
+    if (answer.kind === 'held') {
+      const entry = known ?? this.add(caller, request, now)
+      this.hold(entry, now, now + request.ttl, answer.token)
+    } else if (answer.kind === 'queued') {
+      const entry = known ?? this.add(caller, request, now)
+      entry.until = now + request.patience
+      if (known === undefined) this.tell('queued', entry)
+    }
+  }
+
+  renewed({ id, ttl, patience }: RenewRequest, answer: RenewAnswer): void {
+    this.renewals.add('result', answer.kind)
+    const entry = this.entries.get(id)
+    if (entry === undefined) return
+    const now = this.now()
+    if (answer.kind === 'held') this.hold(entry, now, now + ttl, answer.token)
+    else if (answer.kind === 'renewed') this.hold(entry, now, now + ttl, entry.token)
+    else if (answer.kind === 'queued') entry.until = now + patience
+    else if (answer.kind === 'lost') this.end(entry, 'lost')
+  }
+
+  told(event: StoreEvent): void {
+    if (event.kind !== 'granted') return
+    const entry = this.entries.get(event.id)
+    const now = this.now()
+    if (entry !== undefined) this.hold(entry, now, now + entry.pickUp, event.token)
+  }
+
+  released({ id }: ClaimRef, answer: ReleaseAnswer): void {
+    const entry = this.entries.get(id)
+    if (entry !== undefined && answer.kind !== 'unknown') {
+      this.end(entry, answer.kind === 'released' ? 'released' : 'lost')
+    }
+  }
+
+  revoked(id: string): void {
+    const entry = this.entries.get(id)
+    if (entry !== undefined) this.end(entry, 'revoked')
+  }
+
+  close(): void {
+    clearInterval(this.sweeper)
+    this.listeners.clear()
+  }
+
+  private add(caller: Caller, { name, id, owner, ttl, patience }: ClaimRequest, now: number): Entry {
+    const pickUp = Math.min(ttl, patience)
+    const entry: Entry = { name, id, owner, caller, state: 'waiting', since: now, until: 0, pickUp, token: 0n }
+    this.entries.set(id, entry)
+    this.countWaiter(entry, 1)
+    return entry
+  }
+
+  private hold(entry: Entry, now: number, until: number, token: bigint): void {
+    entry.until = until
+    entry.token = token
+    if (entry.state === 'held') return
+    this.countWaiter(entry, -1)
+    this.waits.observe(now - entry.since)
+    entry.state = 'held'
+    entry.since = now
+    change(this.leasesByPrincipal, entry.caller.principal, 1)
+    this.tell('held', entry)
+  }
+
+  private end(entry: Entry, how: 'released' | 'lost' | 'revoked'): void {
+    this.entries.delete(entry.id)
+    if (entry.state === 'waiting') return this.countWaiter(entry, -1)
+    change(this.leasesByPrincipal, entry.caller.principal, -1)
+    this.ends.add('end', how)
+    this.holds.observe(this.now() - entry.since)
+    this.tell(how, entry)
+  }
+
+  private countWaiter({ name, caller }: Entry, by: 1 | -1): void {
+    this.waiting += by
+    change(this.waitersByName, name, by)
+    change(this.waitersByPrincipal, caller.principal, by)
+  }
+
+  private tell(kind: Activity['kind'], { name, owner, token }: Entry): void {
+    if (this.listeners.size === 0) return
+    const activity = kind === 'queued' ? { kind, name, owner } : { kind, name, owner, token: String(token) }
+    for (const listener of this.listeners) listener(activity)
+  }
+
+  private sweep(): void {
+    const now = this.now()
+    for (const entry of this.entries.values()) if (entry.until <= now) this.end(entry, 'lost')
+  }
+}
+
+function change<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + by
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}

@@ -1,0 +1,104 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/**
+ * What a server with an embedded store has to remember beyond its own life, and nothing else: until when somebody may
+ * believe in a lease of its, and a token that it has never reached.
+ */
+export interface HorizonRecord {
+  /** Which run of a server wrote it. */
+  readonly writer: string
+  /** The machine's boot, where it can be told. Within one boot, uptime counts, which nobody can set. */
+  readonly boot: string | null
+  /** Milliseconds: the furthest lease end as uptime and as wall time. */
+  readonly uptime: number
+  readonly wall: number
+  /** Milliseconds from the writing of this to that end: no wait need ever be longer. */
+  readonly span: number
+  readonly token: number
+}
+
+/** Two servers with one file would each forget what the other promised. */
+export class ForeignWriterError extends Error {
+  constructor(path: string) {
+    super(`${path} is written by another lock server. Give each server a state file of its own.`)
+    this.name = 'ForeignWriterError'
+  }
+}
+
+export class HorizonFile {
+  readonly path: string
+  private readonly writer: string
+  /** Who wrote what we expect to find. */
+  private expected: string | null = null
+
+  constructor(path: string, writer: string) {
+    this.path = path
+    this.writer = writer
+  }
+
+  async read(): Promise<HorizonRecord | null> {
+    const record = await this.load()
+    this.expected = record?.writer ?? null
+    return record
+  }
+
+  /** Resolves when the record would survive a power cut. */
+  async write(record: Omit<HorizonRecord, 'writer'>): Promise<void> {
+    const there = await this.load()
+    if (there !== null && there.writer !== this.expected && there.writer !== this.writer) {
+      throw new ForeignWriterError(this.path)
+    }
+    this.expected = this.writer
+    const folder = dirname(this.path)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const fresh = `${this.path}.new`
+    await withFile(fresh, 'w', async (file) => {
+      await file.writeFile(`${JSON.stringify({ writer: this.writer, ...record })}\n`)
+      await file.sync()
+    })
+    await rename(fresh, this.path)
+    // The name is part of the folder, and has to reach the disk like the contents.
+    if (process.platform !== 'win32') await withFile(folder, 'r', (file) => file.sync())
+  }
+
+  private async load(): Promise<HorizonRecord | null> {
+    let text: string
+    try {
+      text = await readFile(this.path, 'utf8')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+    const record = parse(text)
+    if (record === null) {
+      throw new Error(
+        `${this.path} is not a state file of a lock server. Remove it only if every lease of the former run has ended.`,
+      )
+    }
+    return record
+  }
+}
+
+type File = Awaited<ReturnType<typeof open>>
+
+async function withFile(path: string, flags: string, use: (file: File) => Promise<void>): Promise<void> {
+  const file = await open(path, flags, 0o600)
+  try {
+    await use(file)
+  } finally {
+    await file.close()
+  }
+}
+
+function parse(text: string): HorizonRecord | null {
+  try {
+    const record = JSON.parse(text) as Record<string, unknown> | null
+    const { writer, boot, uptime, wall, span, token } = record ?? {}
+    if (typeof writer !== 'string' || (boot !== null && typeof boot !== 'string')) return null
+    const numbers = [uptime, wall, span, token]
+    return numbers.every(Number.isFinite) ? (record as unknown as HorizonRecord) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,162 @@
+import type { Clocks } from './clocks.ts'
+import { HorizonFile } from './horizon-file.ts'
+import type { HorizonRecord } from './horizon-file.ts'
+
+export interface HorizonOptions {
+  readonly file: HorizonFile
+  readonly clocks: Clocks
+  /** Milliseconds by which the file runs ahead of what is needed, so that nobody waits for the disk. */
+  readonly ahead?: number
+}
+
+/** What one answer promises: a lease until `end` on the monotonic clock, and tokens up to `token`. */
+export interface Need {
+  readonly end: number
+  readonly token: number
+}
+
+interface Waiting extends Need {
+  readonly settle: (failure: unknown) => void
+}
+
+const AHEAD_MS = 4000
+/** Uptime comes in hundredths of a second, and timers are not exact. */
+const RESOLUTION_MS = 50
+const MICROS = 1000
+const WINDOW_MS = 5000
+
+/**
+ * The furthest lease end and the highest token that this server may hand out, held on disk. An answer that promises
+ * less goes out at once; one that promises more waits until the file says so. The file is moved on in steps before it is
+ * needed: to write it for every grant would make each as slow as the disk, and to write the longest possible lease
+ * once for all would make every restart wait for that long.
+ */
+export class Horizon {
+  /** Milliseconds from the start until no lease of a former run can be believed in. */
+  readonly pastEndsIn: number
+  /** No former run reached this token. */
+  readonly tokenFloor: number
+  private readonly file: HorizonFile
+  private readonly clocks: Clocks
+  private readonly ahead: number
+  private committed: Need
+  private wanted: Need
+  private writing: Promise<void> | null = null
+  private waiting: Waiting[] = []
+  /** The end of what the former run promised. */
+  private readonly pastEnd: number
+  /** The furthest ends asked for in this window of time and in the one before. */
+  private asked: [now: number, before: number] = [0, 0]
+  private windowBegan = 0
+
+  private constructor({ file, clocks, ahead = AHEAD_MS }: HorizonOptions, past: HorizonRecord | null) {
+    this.file = file
+    this.clocks = clocks
+    this.ahead = ahead
+    this.pastEndsIn = past === null ? 0 : remaining(past, clocks)
+    this.tokenFloor = past?.token ?? 0
+    // What the former run left is still needed if this one dies while it waits.
+    this.pastEnd = clocks.mono() + this.pastEndsIn
+    this.committed = { end: this.pastEnd, token: this.tokenFloor }
+    this.wanted = this.committed
+  }
+
+  static async open(options: HorizonOptions): Promise<Horizon> {
+    return new Horizon(options, await options.file.read())
+  }
+
+  /** Null when the promise may be made now; otherwise it may be made when, and if, the returned promise resolves. */
+  cover(need: Need): Promise<void> | null {
+    const { committed, ahead, asked } = this
+    if (need.end > asked[0]) asked[0] = need.end
+    const near = need.end + ahead / 2 > committed.end || need.token + (ahead / 2) * MICROS > committed.token
+    if (!near) return null
+    this.want(need)
+    if (covers(committed, need)) return null
+    return new Promise((resolve, reject) => {
+      const settle = (failure: unknown): void =>
+        failure === undefined ? resolve() : reject(failure instanceof Error ? failure : new Error('not written'))
+      this.waiting.push({ ...need, settle })
+    })
+  }
+
+  /** Takes back what was promised ahead: no lease lasts longer than `end`, and nothing new is promised meanwhile. */
+  async settleAt(end: number): Promise<void> {
+    while (this.writing !== null) await this.writing
+    this.wanted = { end: Math.max(end, this.pastEnd), token: this.wanted.token }
+    await this.write(this.wanted)
+    this.committed = this.wanted
+  }
+
+  /**
+   * Brings a horizon that a long lease once pushed out back to what is held now, or was asked for lately: whoever
+   * takes the same lock again and again must not wait for the disk each time.
+   */
+  lower(end: number, now: number): void {
+    if (now - this.windowBegan > WINDOW_MS) {
+      this.asked = [0, this.asked[0]]
+      this.windowBegan = now
+    }
+    const target = Math.max(end, this.pastEnd, ...this.asked) + this.ahead
+    if (this.writing !== null || target + this.ahead > this.committed.end) return
+    // Until the disk has it, nothing beyond it may be promised.
+    this.committed = { end: target, token: this.committed.token }
+    this.wanted = this.committed
+    this.start()
+  }
+
+  private want({ end, token }: Need): void {
+    this.wanted = {
+      end: Math.max(this.wanted.end, end + this.ahead),
+      token: Math.max(this.wanted.token, token + this.ahead * MICROS),
+    }
+    if (this.writing === null) this.start()
+  }
+
+  private start(): void {
+    this.writing = this.writeWanted().then(() => {
+      this.writing = null
+    })
+  }
+
+  private async writeWanted(): Promise<void> {
+    for (;;) {
+      const target = this.wanted
+      try {
+        await this.write(target)
+      } catch (failure) {
+        // Nothing new can be promised; the next one who asks tries again.
+        this.wanted = this.committed
+        this.settle(() => true, failure)
+        return
+      }
+      this.committed = target
+      this.settle((need) => covers(target, need), undefined)
+      if (this.wanted === target) return
+    }
+  }
+
+  private settle(which: (need: Need) => boolean, failure: unknown): void {
+    const { waiting } = this
+    this.waiting = waiting.filter((one) => !which(one))
+    for (const one of waiting) if (which(one)) one.settle(failure)
+  }
+
+  private write({ end, token }: Need): Promise<void> {
+    const { clocks } = this
+    const span = Math.max(0, end - clocks.mono())
+    const { boot } = clocks
+    return this.file.write({ boot, uptime: clocks.uptime() + span, wall: clocks.wall() + span, span, token })
+  }
+}
+
+function covers(committed: Need, { end, token }: Need): boolean {
+  return end <= committed.end && token <= committed.token
+}
+
+function remaining(past: HorizonRecord, clocks: Clocks): number {
+  // Wall time may have been set in between. Within one boot there is something better.
+  const sameBoot = past.boot !== null && past.boot === clocks.boot
+  const left = sameBoot ? past.uptime - clocks.uptime() : past.wall - clocks.wall()
+  return left <= 0 ? 0 : Math.min(left, past.span) + RESOLUTION_MS
+}

@@ -1,0 +1,54 @@
+/** Everything that the server may answer instead of what was asked. docs/server.md lists the same ones. */
+export const FAILURES = {
+  INVALID_ARGUMENT: 400,
+  HEADER_MISSING: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  WRONG_ORIGIN: 403,
+  NOT_FOUND: 404,
+  NOT_HELD: 404,
+  METHOD_NOT_ALLOWED: 405,
+  LOCK_BUSY: 409,
+  LOCK_TIMEOUT: 409,
+  LOCK_LOST: 409,
+  CAPACITY_MISMATCH: 409,
+  TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  WRONG_HOST: 421,
+  UPGRADE_REQUIRED: 426,
+  RATE_LIMITED: 429,
+  TOO_MANY: 429,
+  UNSUPPORTED: 501,
+  STORE_UNAVAILABLE: 503,
+  AUDIT_UNAVAILABLE: 503,
+  STARTING: 503,
+  STOPPING: 503,
+} as const
+
+export type FailureCode = keyof typeof FAILURES
+
+export interface FailureDetails {
+  /** Seconds, for `Retry-After`. */
+  readonly retryAfter?: number
+  /** More fields of the error, for programs. */
+  readonly fields?: Readonly<Record<string, unknown>>
+}
+
+/** A refusal, as a value: the two doors of the server say it in their own ways. Its message is meant for strangers. */
+export class Failure extends Error {
+  readonly code: FailureCode
+  readonly retryAfter: number | undefined
+  readonly fields: Readonly<Record<string, unknown>>
+
+  constructor(code: FailureCode, message: string, { retryAfter, fields = {} }: FailureDetails = {}) {
+    super(message)
+    this.name = 'Failure'
+    this.code = code
+    this.retryAfter = retryAfter
+    this.fields = fields
+  }
+
+  get status(): number {
+    return FAILURES[this.code]
+  }
+}

@@ -1,0 +1,71 @@
+import type { IncomingMessage } from 'node:http'
+
+import { WRITE_HEADER } from '../stores/holdfast/wire.ts'
+import { Failure } from './failure.ts'
+import { ANYBODY } from './rights.ts'
+import type { Principal } from './rights.ts'
+import type { Tokens } from './tokens.ts'
+
+export interface GateOptions {
+  /** Names that the server answers to besides this machine's own. */
+  readonly hosts: readonly string[]
+  /** Web pages that may call it. */
+  readonly origins: readonly string[]
+  readonly tokens: Tokens | null
+}
+
+const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]']
+const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]/@\s]+)(?::\d{1,5})?$/i
+const BEARER = /^Bearer ([!-~]{1,512})$/
+
+/** What a request must look like before anybody reads what it asks for. */
+export class Gate {
+  private readonly hosts: ReadonlySet<string>
+  private readonly origins: ReadonlySet<string>
+  private readonly tokens: Tokens | null
+
+  constructor({ hosts, origins, tokens }: GateOptions) {
+    this.hosts = new Set([...LOCAL_NAMES, ...hosts.map((host) => host.toLowerCase())])
+    this.origins = new Set(origins)
+    this.tokens = tokens
+  }
+
+  /**
+   * Every request, whatever it asks for. A page on some web site can make a browser send requests here: under a name of
+   * its own that it points at this machine (the host tells), or openly (the origin tells).
+   */
+  assertFromHere({ headers }: IncomingMessage): void {
+    const host = HOST.exec(headers.host ?? '')?.[1]?.toLowerCase()
+    if (host === undefined || !this.hosts.has(host)) {
+      throw new Failure('WRONG_HOST', 'This lock server does not answer to that Host.')
+    }
+    const { origin } = headers
+    const site = headers['sec-fetch-site']
+    if (origin !== undefined && this.origins.has(origin)) return
+    if (origin !== undefined || (site !== undefined && site !== 'same-origin' && site !== 'none')) {
+      throw new Failure('WRONG_ORIGIN', 'This lock server does not answer to pages of that origin.')
+    }
+  }
+
+  /** The token is taken from its header only: addresses end up in logs and histories. */
+  principalOf({ headers }: IncomingMessage): Principal {
+    if (this.tokens === null) return ANYBODY
+    const token = BEARER.exec(headers.authorization ?? '')?.[1]
+    const principal = token === undefined ? null : this.tokens.principalOf(token)
+    if (principal === null) throw new Failure('UNAUTHENTICATED', 'A valid bearer token is needed.')
+    return principal
+  }
+
+  /** What changes something needs a header that no form and no image can send. */
+  assertDeliberate({ headers }: IncomingMessage): void {
+    if (headers[WRITE_HEADER] === undefined) {
+      throw new Failure('HEADER_MISSING', 'Requests that change something need the header "Holdfast-Request: 1".')
+    }
+  }
+
+  assertJson({ headers }: IncomingMessage): void {
+    if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) {
+      throw new Failure('UNSUPPORTED_MEDIA_TYPE', 'The body must be JSON, with "Content-Type: application/json".')
+    }
+  }
+}

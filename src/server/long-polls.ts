@@ -1,0 +1,225 @@
+import { randomBytes } from 'node:crypto'
+
+import type { ClaimAnswer, ClaimRequest, StoreEvent } from '../core/contract.ts'
+import type { Caller } from './caller.ts'
+import { Failure } from './failure.ts'
+import type { LockService } from './service.ts'
+import { unavailable } from './service.ts'
+import type { Sessions } from './sessions.ts'
+import { Removals } from './removals.ts'
+
+export interface Wish {
+  readonly name: string
+  readonly weight: number
+  readonly capacity: number
+  readonly ttl: number
+  readonly wait: number
+  readonly owner: string
+}
+
+export interface Grant {
+  /** The claim's id: who has it can renew and release. */
+  readonly secret: string
+  readonly token: bigint
+  readonly waited: number
+}
+
+/** The server's own patience with its store: it is asked three times as often. */
+const PATIENCE_MS = 9000
+const STORE_TIMEOUT_MS = 5000
+const POLL_MS = { shortest: 10, longest: 500 }
+
+/** One request that waits for a lock. */
+interface Poll {
+  readonly request: ClaimRequest
+  readonly caller: Caller
+  readonly since: number
+  /** Null for one that stands in no line: a store without a queue. */
+  readonly settle: (outcome: Grant | Failure) => void
+  timer: NodeJS.Timeout | undefined
+  /** Granted, or given up. */
+  over: boolean
+}
+
+/**
+ * Locks for those who only speak HTTP: the server makes the claim, stands in line for them, and gives its id away as the
+ * lease's secret. Nothing about a lease is remembered here once it is given: any other server of the same store can
+ * renew and release it.
+ */
+export class LongPolls {
+  private readonly service: LockService
+  private readonly sessions: Sessions
+  private readonly removals: Removals
+  private readonly session = randomBytes(16).toString('base64url')
+  private readonly inLine = new Map<string, Poll>()
+  private watching: Promise<boolean> | null = null
+  private heartbeat: NodeJS.Timeout | null = null
+
+  constructor(service: LockService, sessions: Sessions) {
+    this.service = service
+    this.sessions = sessions
+    this.removals = new Removals(service.store, STORE_TIMEOUT_MS)
+  }
+
+  /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
+  async acquire(caller: Caller, wish: Wish, onGone: (leave: () => void) => void): Promise<Grant> {
+    const { wait, ...rest } = wish
+    const { queue } = this.service.store.capabilities
+    const canQueue = queue && wait > 0 && (await this.watch())
+    const request: ClaimRequest = {
+      ...rest,
+      id: `${this.session}.${randomBytes(16).toString('base64url')}`,
+      patience: PATIENCE_MS,
+      tokens: 1,
+      whenBusy: canQueue ? 'queue' : 'try',
+    }
+    return new Promise<Grant>((resolve, reject) => {
+      const poll: Poll = {
+        request,
+        caller,
+        since: performance.now(),
+        settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
+        timer: undefined,
+        over: false,
+      }
+      onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
+      if (wait > 0) {
+        poll.timer = setTimeout(() => this.leave(poll, timedOut(poll)), wait)
+        // Before the answer: a grant may overtake it.
+        this.inLine.set(request.id, poll)
+      }
+      this.ask(poll, wait > 0)
+    })
+  }
+
+  /** Everybody who waits is sent away. */
+  stop(failure: Failure): void {
+    for (const poll of [...this.inLine.values()]) this.leave(poll, failure)
+  }
+
+  async close(): Promise<void> {
+    if (this.heartbeat !== null) clearInterval(this.heartbeat)
+    await this.removals.close()
+  }
+
+  /** Takes a lease back that could not be delivered. */
+  undo(name: string, secret: string, ttl: number): void {
+    this.removals.remove({ name, id: secret }, ttl)
+  }
+
+  private ask(poll: Poll, patient: boolean): void {
+    const settle = (answer: ClaimAnswer): void => this.answered(poll, answer, patient)
+    const fail = (error: unknown): void => this.finish(poll, error instanceof Failure ? error : unavailable())
+    try {
+      const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS)
+      if (answer instanceof Promise) answer.then(settle, fail)
+      else settle(answer)
+    } catch (error) {
+      fail(error)
+    }
+  }
+
+  private answered(poll: Poll, answer: ClaimAnswer, patient: boolean): void {
+    if (poll.over) {
+      if (answer.kind !== 'busy' && answer.kind !== 'mismatch') this.remove(poll)
+      return
+    }
+    switch (answer.kind) {
+      case 'held':
+        return this.granted(poll, answer.token)
+      case 'queued':
+        this.heartbeat ??= setInterval(() => this.beat(), PATIENCE_MS / 3)
+        return
+      case 'mismatch': {
+        const { capacity } = answer
+        const message = `That name is in use with a capacity of ${capacity}.`
+        return this.finish(poll, new Failure('CAPACITY_MISMATCH', message, { fields: { capacity } }))
+      }
+      case 'unknown':
+        this.remove(poll)
+        return this.finish(poll, unavailable())
+      case 'busy': {
+        if (!patient) return this.finish(poll, new Failure('LOCK_BUSY', 'Somebody else has it.'))
+        // A store without a queue: ask again, the more seldom the longer it takes.
+        const waited = performance.now() - poll.since
+        const pause = Math.min(Math.max(waited / 8, POLL_MS.shortest), POLL_MS.longest)
+        setTimeout(() => {
+          if (!poll.over) this.ask(poll, patient)
+        }, pause).unref()
+      }
+    }
+  }
+
+  private told(event: StoreEvent): void {
+    if (event.kind === 'gap') return this.beat()
+    if (event.kind !== 'granted') return
+    const poll = this.inLine.get(event.id)
+    // It was given for the pick-up time only; the renewal makes it the full ttl.
+    if (poll !== undefined) this.renew([poll])
+  }
+
+  private beat(): void {
+    if (this.inLine.size > 0) return this.renew([...this.inLine.values()])
+    if (this.heartbeat !== null) clearInterval(this.heartbeat)
+    this.heartbeat = null
+  }
+
+  private renew(polls: readonly Poll[]): void {
+    const { store, book } = this.service
+    const requests = polls.map(({ request: { name, id, ttl } }) => ({ name, id, ttl, patience: PATIENCE_MS, tokens: 1 }))
+    const done = (answers: Awaited<ReturnType<typeof store.renew>>): void => {
+      polls.forEach((poll, index) => {
+        const answer = answers[index]
+        const request = requests[index]
+        if (answer === undefined || request === undefined) return
+        book.renewed(request, answer)
+        if (poll.over) return
+        if (answer.kind === 'held') this.granted(poll, answer.token)
+        // The store forgot it: from the start again, at the end of the line.
+        else if (answer.kind === 'lost') this.ask(poll, true)
+      })
+    }
+    const answers = store.renew(requests, STORE_TIMEOUT_MS)
+    if (answers instanceof Promise) answers.then(done, () => undefined)
+    else done(answers)
+  }
+
+  private granted(poll: Poll, token: bigint): void {
+    if (poll.over) return this.remove(poll)
+    this.finish(poll, { secret: poll.request.id, token, waited: Math.round(performance.now() - poll.since) })
+  }
+
+  private leave(poll: Poll, failure: Failure): void {
+    if (poll.over) return
+    this.finish(poll, failure)
+    this.remove(poll)
+  }
+
+  private finish(poll: Poll, outcome: Grant | Failure): void {
+    if (poll.over) return
+    poll.over = true
+    clearTimeout(poll.timer)
+    this.inLine.delete(poll.request.id)
+    poll.settle(outcome)
+  }
+
+  private remove({ request }: Poll): void {
+    this.service.book.released(request, { kind: 'released' })
+    this.removals.remove(request, request.ttl)
+  }
+
+  private watch(): Promise<boolean> {
+    this.watching ??= Promise.resolve(
+      this.sessions.watch(this.session, (event) => this.told(event), STORE_TIMEOUT_MS),
+    ).then(({ kind }) => {
+      if (kind !== 'watching') this.watching = null
+      return kind === 'watching'
+    })
+    return this.watching
+  }
+}
+
+function timedOut(poll: Poll): Failure {
+  const waited = Math.round(performance.now() - poll.since)
+  return new Failure('LOCK_TIMEOUT', `It did not become free within ${waited} ms.`, { fields: { waited } })
+}

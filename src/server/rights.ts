@@ -1,0 +1,42 @@
+/** `acquire`: take, renew and release. `read`: inspect, list, events. `admin`: all of it. */
+export type Right = 'acquire' | 'read' | 'force-release' | 'admin'
+
+export const RIGHTS: readonly Right[] = ['acquire', 'read', 'force-release', 'admin']
+
+/** Who asks: a name for people, and what it may do with which names. */
+export class Principal {
+  readonly name: string
+  private readonly rights: ReadonlySet<Right>
+  private readonly prefixes: readonly string[]
+  private readonly everything: boolean
+
+  constructor(name: string, rights: Iterable<Right>, prefixes: readonly string[]) {
+    this.name = name
+    this.rights = new Set(rights)
+    this.prefixes = prefixes
+    this.everything = prefixes.includes('*')
+  }
+
+  may(right: Right, name: string): boolean {
+    if (!this.rights.has(right) && !this.rights.has('admin')) return false
+    return this.everything || this.prefixes.some((prefix) => isWithin(name, prefix))
+  }
+
+  /** For what is not about one name. */
+  mayEverywhere(right: Right): boolean {
+    return this.everything && (this.rights.has(right) || this.rights.has('admin'))
+  }
+}
+
+/** Without tokens, whoever can connect may do everything: that is why the server then listens to this machine only. */
+export const ANYBODY: Principal = new Principal('anybody', ['admin'], ['*'])
+
+/** By whole segments: `jobs` is `jobs`, `jobs/nightly` and `jobs:nightly`, and never `jobs-of-others`. */
+function isWithin(name: string, prefix: string): boolean {
+  if (!name.startsWith(prefix)) return false
+  return name.length === prefix.length || isSeparator(prefix.at(-1)) || isSeparator(name[prefix.length])
+}
+
+function isSeparator(char: string | undefined): boolean {
+  return char === '/' || char === ':'
+}

@@ -1,0 +1,236 @@
+import type {
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  MaybePromise,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  Unknown,
+} from '../core/contract.ts'
+import type { Audit } from './audit.ts'
+import type { Book } from './book.ts'
+import type { Caller } from './caller.ts'
+import { Cursors } from './cursors.ts'
+import { Failure } from './failure.ts'
+import type { Limits } from './limits.ts'
+import type { Right } from './rights.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface ServiceParts {
+  readonly store: Store
+  readonly book: Book
+  readonly sessions: Sessions
+  readonly audit: Audit
+  readonly limits: Limits
+  /** Refuse what cannot be recorded. */
+  readonly auditRequired: boolean
+}
+
+export interface Revoked {
+  readonly owner: string
+  readonly token: bigint
+}
+
+type State =
+  | { readonly kind: 'starting'; readonly until: number }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'stopping' }
+
+/**
+ * The store behind its rules: who may do what, how much of it, and a note of everything. Both doors, HTTP requests and
+ * sessions, lead here. Refusals are thrown as `Failure`; answers are the store's.
+ */
+export class LockService {
+  state: State = { kind: 'ready' }
+  readonly store: Store
+  readonly book: Book
+  readonly limits: Limits
+  private readonly sessions: Sessions
+  private readonly audit: Audit
+  private readonly auditRequired: boolean
+  private readonly cursors = new Cursors()
+
+  constructor({ store, book, sessions, audit, limits, auditRequired }: ServiceParts) {
+    this.store = store
+    this.book = book
+    this.sessions = sessions
+    this.audit = audit
+    this.limits = limits
+    this.auditRequired = auditRequired
+  }
+
+  claim(caller: Caller, request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+    this.assertMayClaim(caller, request)
+    const full = this.lineIsFull(caller, request)
+    // A claim that may not wait may still be granted.
+    const asked: ClaimRequest = full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
+    return when(this.store.claim(asked, timeout), (answer) => {
+      this.noteClaim(caller, request, answer)
+      if (asked !== request && answer.kind === 'busy') throw tooMany('waiters')
+      return answer
+    })
+  }
+
+  renew(caller: Caller, requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
+    for (const { name } of requests) this.assertMay(caller, 'acquire', name)
+    return when(this.store.renew(requests, timeout), (answers) => {
+      requests.forEach((request, index) => {
+        const answer = answers[index]
+        if (answer !== undefined) this.book.renewed(request, answer)
+      })
+      if (this.audit.on) {
+        const lost = answers.filter(({ kind }) => kind === 'lost').length
+        this.audit.record(caller, 'renew', { result: lost === 0 ? 'done' : `${lost} lost`, count: requests.length })
+      }
+      return answers
+    })
+  }
+
+  release(
+    caller: Caller,
+    claim: ClaimRef,
+    next: ClaimRequest | undefined,
+    timeout: number,
+  ): MaybePromise<ReleaseResult> {
+    this.assertMay(caller, 'acquire', claim.name)
+    const refusal = next === undefined ? null : this.refusal(caller, next)
+    const asked = refusal === null ? next : undefined
+    return when(this.store.release(claim, asked, timeout), (result) => {
+      this.noteEnd(caller, 'release', claim, result.released)
+      if (asked !== undefined && result.next !== undefined) this.noteClaim(caller, asked, result.next)
+      // Giving something back is never refused for what was asked along with it.
+      return refusal === null ? result : { ...result, next: { kind: 'unknown', cause: refusal } }
+    })
+  }
+
+  withdraw(caller: Caller, claim: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer> {
+    this.assertMay(caller, 'acquire', claim.name)
+    return when(this.store.withdraw(claim, timeout), (answer) => {
+      this.noteEnd(caller, 'withdraw', claim, answer)
+      return answer
+    })
+  }
+
+  inspect(caller: Caller, name: string, timeout: number): MaybePromise<NameInfo | Unknown> {
+    this.assertMay(caller, 'read', name)
+    return this.store.inspect(name, timeout)
+  }
+
+  /** Names that the caller may not read are left out; a page may have fewer than its limit for that. */
+  list(caller: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
+    const { principal } = caller
+    if (principal.mayEverywhere('read')) return this.store.list(query, timeout)
+    const { cursor: sealed, ...rest } = query
+    const cursor = sealed === undefined ? undefined : this.cursors.open(sealed)
+    if (cursor === null) throw new Failure('INVALID_ARGUMENT', 'cursor must be one that this server gave.')
+    return when(this.store.list(cursor === undefined ? rest : { ...rest, cursor }, timeout), (page) => {
+      if ('kind' in page) return page
+      const names = page.names.filter((name) => principal.may('read', name))
+      return page.cursor === undefined ? { names } : { names, cursor: this.cursors.seal(page.cursor) }
+    })
+  }
+
+  /** Takes a name from whoever holds it. The next grant's token is larger, so a resource that checks it is safe. */
+  async forceRelease(
+    caller: Caller,
+    { name, reason, token }: { name: string; reason: string; token: bigint | undefined },
+    timeout: number,
+  ): Promise<readonly Revoked[]> {
+    this.assertMay(caller, 'force-release', name)
+    this.assertRecordable()
+    const info = await this.store.inspect(name, timeout)
+    if ('kind' in info) throw unavailable()
+    const revoked: Revoked[] = []
+    for (const { id, owner, token: held = 0n } of info.holders) {
+      if (token !== undefined && token !== held) continue
+      const answer = await this.store.withdraw({ name, id }, timeout)
+      this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
+      if (answer.kind === 'unknown') throw unavailable()
+      this.book.revoked(id)
+      this.sessions.tell(id, { kind: 'revoked', name, id })
+      if (answer.kind === 'released') revoked.push({ owner, token: held })
+    }
+    return revoked
+  }
+
+  assertMay({ principal }: Caller, right: Right, name: string): void {
+    // The same words whether or not the name is in use.
+    if (!principal.may(right, name)) throw new Failure('FORBIDDEN', `This token may not ${right} that name.`)
+  }
+
+  assertOpen(): void {
+    const { state } = this
+    if (state.kind === 'stopping') {
+      throw new Failure('STOPPING', 'The lock server is stopping. Leases stay until they run out.', { retryAfter: 1 })
+    }
+    if (state.kind === 'starting') {
+      const retryAfter = Math.max(1, Math.ceil((state.until - performance.now()) / 1000))
+      const message = 'The lock server waits until the leases of its former run have ended.'
+      throw new Failure('STARTING', message, { retryAfter })
+    }
+  }
+
+  private assertMayClaim(caller: Caller, { name, id, ttl }: ClaimRequest): void {
+    this.assertMay(caller, 'acquire', name)
+    this.assertOpen()
+    this.assertRecordable()
+    const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
+    if (ttl < minTtl || ttl > maxTtl) {
+      throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
+    }
+    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id)) throw tooMany('leases')
+  }
+
+  private refusal(caller: Caller, request: ClaimRequest): Failure | null {
+    try {
+      this.assertMayClaim(caller, request)
+      return null
+    } catch (failure) {
+      if (failure instanceof Failure) return failure
+      throw failure
+    }
+  }
+
+  private lineIsFull({ principal }: Caller, { name, id }: ClaimRequest): boolean {
+    const { waitersPerName, waitersPerPrincipal } = this.limits
+    const full = this.book.waitersFor(name) >= waitersPerName || this.book.waitersOf(principal) >= waitersPerPrincipal
+    return full && !this.book.knows(id)
+  }
+
+  private assertRecordable(): void {
+    if (!this.auditRequired || this.audit.failure === null) return
+    throw new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', { retryAfter: 5 })
+  }
+
+  private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
+    this.book.claimed(caller, request, answer)
+    if (!this.audit.on) return
+    const { name, id } = request
+    const facts = { name, result: answer.kind, id }
+    this.audit.record(caller, 'claim', answer.kind === 'held' ? { ...facts, token: answer.token } : facts)
+  }
+
+  private noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
+    this.book.released(claim, answer)
+    if (this.audit.on) this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
+  }
+}
+
+/** Goes on at once with what is there at once: a promise for every answer of the embedded store would cost a tick each. */
+export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): MaybePromise<U> {
+  return value instanceof Promise ? value.then(then) : then(value)
+}
+
+export function unavailable(): Failure {
+  return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', { retryAfter: 1 })
+}
+
+function tooMany(what: string): Failure {
+  return new Failure('TOO_MANY', `There are too many ${what} already.`, { retryAfter: 1 })
+}

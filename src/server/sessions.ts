@@ -1,0 +1,71 @@
+import { sessionOf } from '../core/claim-queue.ts'
+import type { MaybePromise, Store, StoreEvent, StoreListener, Unknown, Watch } from '../core/contract.ts'
+import type { Book } from './book.ts'
+
+interface Session {
+  listener: StoreListener
+  watch: Watch | null
+}
+
+/**
+ * Who is told about which session's claims. The store is asked once per session: a client that comes back on a new
+ * connection, before the old one is known to be dead, takes its place.
+ */
+export class Sessions {
+  private readonly store: Store
+  private readonly book: Book
+  private readonly sessions = new Map<string, Session>()
+
+  constructor(store: Store, book: Book) {
+    this.store = store
+    this.book = book
+  }
+
+  watch(id: string, listener: StoreListener, timeout: number): MaybePromise<Watch | Unknown> {
+    const known = this.sessions.get(id)
+    if (known !== undefined && known.watch !== null) {
+      known.listener = listener
+      return { kind: 'watching', stop: () => this.stop(id, listener) }
+    }
+    const session: Session = { listener, watch: null }
+    this.sessions.set(id, session)
+    const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
+    return answer instanceof Promise
+      ? answer.then((settled) => this.settle(id, session, settled))
+      : this.settle(id, session, answer)
+  }
+
+  /** Tells whoever made a claim, if they are connected here. */
+  tell(claimId: string, event: StoreEvent): void {
+    this.deliver(sessionOf(claimId), event)
+  }
+
+  close(): void {
+    for (const { watch } of this.sessions.values()) watch?.stop()
+    this.sessions.clear()
+  }
+
+  private settle(id: string, session: Session, answer: Watch | Unknown): Watch | Unknown {
+    if (answer.kind === 'unknown') {
+      if (this.sessions.get(id) === session) this.sessions.delete(id)
+      return answer
+    }
+    session.watch = answer
+    const { listener } = session
+    // Nobody wants it any more: it was stopped, or replaced, while the store was asked.
+    if (this.sessions.get(id) !== session) answer.stop()
+    return { kind: 'watching', stop: () => this.stop(id, listener) }
+  }
+
+  private stop(id: string, listener: StoreListener): void {
+    const session = this.sessions.get(id)
+    if (session?.listener !== listener) return
+    this.sessions.delete(id)
+    session.watch?.stop()
+  }
+
+  private deliver(id: string, event: StoreEvent): void {
+    this.book.told(event)
+    this.sessions.get(id)?.listener(event)
+  }
+}

@@ -1,0 +1,80 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+
+import { InvalidArgumentError } from '../core/errors.ts'
+import { Principal, RIGHTS } from './rights.ts'
+import type { Right } from './rights.ts'
+
+/**
+ * The tokens file: one principal a line, `name sha256:<hex> rights prefix…`, rights separated by commas, `*` for every
+ * name; `#` begins a comment. It holds no secret: whoever reads it cannot make a token from it.
+ */
+
+interface Entry {
+  readonly digest: Buffer
+  readonly principal: Principal
+}
+
+/** 128 bits take 22 characters in base64. A plain hash is enough for what nobody can guess, and for nothing shorter. */
+const SHORTEST = 22
+const HASH = /^sha256:([0-9a-f]{64})$/
+
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** What the tokens file holds of a token. */
+export function hashToken(token: string): string {
+  if (token.length < SHORTEST) {
+    const message = `token must have at least ${SHORTEST} characters, from a random source (openssl rand -base64 32)`
+    throw new InvalidArgumentError(message, { argument: 'token' })
+  }
+  return `sha256:${digestOf(token).toString('hex')}`
+}
+
+export class Tokens {
+  private readonly entries: readonly Entry[]
+
+  constructor(entries: readonly Entry[]) {
+    this.entries = entries
+  }
+
+  /** All of them are compared, each in the same time, whatever was found before. */
+  principalOf(token: string): Principal | null {
+    const digest = digestOf(token)
+    let found: Principal | null = null
+    for (const entry of this.entries) if (timingSafeEqual(entry.digest, digest)) found = entry.principal
+    return found
+  }
+}
+
+export function parseTokens(text: string): Tokens {
+  const entries: Entry[] = []
+  text.split('\n').forEach((line, index) => {
+    const words = (line.split('#')[0] ?? '').trim()
+    if (words !== '') entries.push(parseLine(words, index + 1))
+  })
+  if (entries.length === 0) throw refuse('has no entry')
+  return new Tokens(entries)
+}
+
+function parseLine(words: string, number: number): Entry {
+  const [name = '', hash = '', rightWords = '', ...prefixes] = words.split(/\s+/)
+  const digest = HASH.exec(hash)?.[1]
+  if (digest === undefined) throw refuse(`line ${number}: the second word must be sha256:<64 hex digits>`)
+  const rights = rightWords.split(',')
+  const wrong = rights.find((right) => !RIGHTS.includes(right as Right))
+  if (wrong !== undefined) throw refuse(`line ${number}: "${wrong}" is none of ${RIGHTS.join(', ')}`)
+  if (prefixes.length === 0) throw refuse(`line ${number}: names no prefix; * stands for every name`)
+  return { digest: Buffer.from(digest, 'hex'), principal: new Principal(name, rights as Right[], prefixes) }
+}
+
+/** Reads a tokens file. One that others may change would let them in. */
+export function readTokens(path: string): Tokens {
+  if (process.platform !== 'win32' && (statSync(path).mode & 0o022) !== 0) {
+    throw refuse(`can be changed by others. Run: chmod go-w ${path}`)
+  }
+  return parseTokens(readFileSync(path, 'utf8'))
+}
+
+function refuse(problem: string): InvalidArgumentError {
+  return new InvalidArgumentError(`The tokens file ${problem}`, { argument: 'tokensFile' })
+}

@@ -1,0 +1,170 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { TimeIsUp } from '../sql/client.ts'
+import type { Call, Driver } from '../sql/client.ts'
+import type { Cells } from '../sql/row.ts'
+import { insisting, Turns } from '../sql/turns.ts'
+
+/** What holdfast needs of a connection of mysql2/promise. */
+export interface MysqlConnection {
+  query(options: MysqlQuery): Promise<readonly [unknown, unknown]>
+  beginTransaction(): Promise<unknown>
+  commit(): Promise<unknown>
+  rollback(): Promise<unknown>
+}
+
+export interface MysqlPoolConnection extends MysqlConnection {
+  release(): void
+  destroy(): void
+}
+
+export interface MysqlPool {
+  getConnection(): Promise<MysqlPoolConnection>
+}
+
+/** A pool or connection of mysql2 with callbacks: `promise()` gives the other kind. */
+export interface MysqlCallback<T> {
+  promise(): T
+}
+
+export type MysqlClient =
+  | MysqlPool
+  | MysqlConnection
+  | MysqlCallback<MysqlPool>
+  | MysqlCallback<MysqlConnection>
+
+export interface MysqlQuery {
+  readonly sql: string
+  readonly rowsAsArray: boolean
+  readonly nestTables: false
+  readonly typeCast: boolean
+}
+
+export interface MysqlResult {
+  readonly rows: readonly Cells[]
+  readonly changed: number
+  readonly insertId: number
+}
+
+/** A borrowed connection. */
+export interface MysqlLink {
+  run(sql: string): Promise<MysqlResult>
+}
+
+// Said with every statement: the pool's own settings may differ, and would change what the answers look like.
+const AS_IT_IS = { rowsAsArray: true, nestTables: false, typeCast: true } as const
+
+const IN_TRANSACTION = 1
+
+/** Undone as a whole by the server, to be sent again: deadlock, lock wait timeout, MariaDB's snapshot conflict. */
+const UNDONE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
+
+const FINAL = new Set([
+  'ER_ACCESS_DENIED_ERROR',
+  'ER_DBACCESS_DENIED_ERROR',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_COLUMNACCESS_DENIED_ERROR',
+  'ER_BAD_DB_ERROR',
+  'ER_NO_DB_ERROR',
+  'ER_NO_SUCH_TABLE',
+  'ER_BAD_FIELD_ERROR',
+  'ER_NOT_SUPPORTED_AUTH_MODE',
+  'ER_PARSE_ERROR',
+  'HANDSHAKE_NO_SSL_SUPPORT',
+])
+
+export const isFinal = (code: string): boolean => FINAL.has(code)
+
+/** Accepts what mysql2 makes, with promises or callbacks. */
+export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): MysqlDriver {
+  const promised = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
+  if ('getConnection' in promised) return new MysqlDriver(promised, close)
+  if ('query' in promised) return new MysqlDriver(promised, close)
+  throw new InvalidArgumentError('mysqlStore needs a pool or a connection of mysql2', { argument: 'client' })
+}
+
+export class MysqlDriver implements Driver<MysqlLink> {
+  private readonly source: MysqlPool | MysqlConnection
+  private readonly turns = new Turns()
+  readonly close: () => Promise<void>
+
+  constructor(source: MysqlPool | MysqlConnection, close: () => Promise<void>) {
+    this.source = source
+    this.close = close
+  }
+
+  async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
+    const { source } = this
+    if (!('getConnection' in source)) return this.turns.take(call, () => work(new Link(source, call)))
+    const connection = await source.getConnection()
+    if (call.expired) {
+      connection.release()
+      throw new TimeIsUp()
+    }
+    call.onExpire = () => connection.destroy()
+    try {
+      return await work(new Link(connection, call))
+    } finally {
+      call.onExpire = null
+      if (!call.expired) connection.release()
+    }
+  }
+
+  /** Runs work in a transaction of its own: committed when it resolves, rolled back when it rejects. */
+  async transaction<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
+    const { source } = this
+    if (!('getConnection' in source)) {
+      throw new InvalidArgumentError(
+        'A guarded transaction needs a pool: on a single connection it would keep the lock from being renewed',
+        { argument: 'client' },
+      )
+    }
+    const connection = await source.getConnection()
+    try {
+      await connection.beginTransaction()
+      const result = await work(connection)
+      await connection.commit()
+      connection.release()
+      return result
+    } catch (error) {
+      // Without an answer to the rollback nobody knows what the connection is in the middle of.
+      await connection.rollback().then(
+        () => connection.release(),
+        () => connection.destroy(),
+      )
+      throw error
+    }
+  }
+}
+
+class Link implements MysqlLink {
+  private readonly connection: MysqlConnection
+  private readonly call: Call
+
+  constructor(connection: MysqlConnection, call: Call) {
+    this.connection = connection
+    this.call = call
+  }
+
+  run(sql: string): Promise<MysqlResult> {
+    return insisting(this.call, isUndone, () => send(this.connection, sql))
+  }
+}
+
+const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
+
+/** One statement, with its values inside: see `literal`. */
+export async function send(connection: MysqlConnection, sql: string): Promise<MysqlResult> {
+  const [result] = await connection.query({ sql, ...AS_IT_IS })
+  if (Array.isArray(result)) return { rows: result as Cells[], changed: 0, insertId: 0 }
+  const { affectedRows, insertId, serverStatus } = result as Record<string, unknown>
+  if ((Number(serverStatus) & IN_TRANSACTION) !== 0) {
+    await connection.rollback().catch(() => {})
+    throw new DatabaseError(
+      'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
+        'commit. Give holdfast a pool with autocommit on',
+      'HOLDFAST_AUTOCOMMIT',
+    )
+  }
+  return { rows: [], changed: Number(affectedRows), insertId: Number(insertId) }
+}

@@ -1,0 +1,67 @@
+// Made by scripts/gen.mjs from src/stores/mysql/sql/*.sql. Edit those, then: npm run gen
+
+export interface Script {
+  readonly sha1: string
+  readonly sql: string
+}
+
+export interface Scripts {
+  readonly create: Script
+  readonly free: Script
+  readonly guard: Script
+  readonly keep: Script
+  readonly kept: Script
+  readonly list: Script
+  readonly read: Script
+  readonly schemaVersion: Script
+  readonly schema: Script
+  readonly swap: Script
+  readonly take: Script
+}
+
+export const scripts: Scripts = {
+  create: {
+    sha1: '43c043a2d4a43e88814f4dd416f611f94c3e48ac',
+    sql: 'INSERT IGNORE INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)',
+  },
+  free: {
+    sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
+  },
+  guard: {
+    sha1: 'a7d1054cdf1abb7807d0cc29be7c99d80c5d6595',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name IN (:names) LOCK IN SHARE MODE',
+  },
+  keep: {
+    sha1: 'ef741ec258c2c5b1c8ccf4ba111ca12189c7c5b7',
+    sql: 'UPDATE holdfast_locks SET version = version + 1, expires_us = LAST_INSERT_ID(:now) + :ttl\nWHERE name IN (:names) AND claim IN (:ids) AND expires_us > :now',
+  },
+  kept: {
+    sha1: '1bacfba61b20736cbbc01b523edbf40706966c2b',
+    sql: 'SELECT claim, waiting FROM holdfast_locks WHERE name IN (:names) AND claim IN (:ids) AND expires_us = :expires',
+  },
+  list: {
+    sha1: '26a984d9f332a6fc9e184838fb7dc3dadce890df',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND LEFT(name, LENGTH(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
+  },
+  read: {
+    sha1: 'c9a127aa1d3b434447639f7336d1d3cf56285e8b',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name IN (:names)',
+  },
+  schemaVersion: {
+    sha1: 'aaa47318f4bacbfbce6d8bf074fa73733d0b50fd',
+    sql: 'SELECT CAST(table_comment AS BINARY) FROM information_schema.tables\nWHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table',
+  },
+  schema: {
+    sha1: 'ff32f9a6c029b3946a91a861bcc7fffadc1a3e25',
+    sql: 'CREATE TABLE IF NOT EXISTS holdfast_locks (\nname       VARBINARY(512) NOT NULL PRIMARY KEY,\nversion    BIGINT         NOT NULL COMMENT \'grows with every change\',\ncapacity   BIGINT         NOT NULL COMMENT \'weight that can be held at once\',\nfence      BIGINT         NOT NULL COMMENT \'the last token given\',\nwaiting    INT            NOT NULL COMMENT \'claims in line\',\nclaim      VARBINARY(255) NULL     COMMENT \'the first holder\',\nowner      VARCHAR(255)   CHARACTER SET utf8mb4 NULL COMMENT \'the first holder, in words\',\nweight     BIGINT         NOT NULL,\ntoken      BIGINT         NOT NULL COMMENT \'its fencing token, the first of a block\',\ntokens     INT            NOT NULL,\nexpires_us BIGINT         NOT NULL COMMENT \'when its lease ends\',\nqueue      MEDIUMTEXT     CHARACTER SET utf8mb4 NULL COMMENT \'further holders, waiters, withdrawn claims\'\n) ENGINE = InnoDB COMMENT = \'holdfast schema 1\'',
+  },
+  swap: {
+    sha1: '258682624a6b3ba0b5721a3ab79b2ad5480b18d2',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version',
+  },
+  take: {
+    sha1: 'dae8053c41deb860c246784264e77efbfa2e4b95',
+    sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now',
+  },
+}

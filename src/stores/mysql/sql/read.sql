@@ -1,0 +1,7 @@
+-- Reads names.
+-- params: :names
+-- returns: name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, now
+-- Texts come as bytes: the connection's character set may not know all of their letters.
+SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,
+  CAST(queue AS BINARY), :now
+FROM holdfast_locks WHERE name IN (:names)

@@ -1,0 +1,156 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { codeOf } from '../sql/causes.ts'
+import { TimeIsUp } from '../sql/client.ts'
+import type { Call, Driver } from '../sql/client.ts'
+import type { Cells } from '../sql/row.ts'
+import { insisting, Turns } from '../sql/turns.ts'
+
+/** What holdfast needs of a client of pg. */
+export interface PostgresClient {
+  query(query: PostgresQuery): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>
+  on(event: 'notification', listener: (message: PostgresMessage) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  removeListener(event: string, listener: (...args: never[]) => void): unknown
+}
+
+export interface PostgresMessage {
+  readonly channel: string
+  readonly payload?: string | undefined
+}
+
+export interface PostgresPoolClient extends PostgresClient {
+  release(destroy?: boolean): void
+}
+
+export interface PostgresPool {
+  connect(): Promise<PostgresPoolClient>
+  readonly totalCount: number
+}
+
+/** A pool, or one client that is connected already. */
+export type PostgresSource = PostgresPool | PostgresClient
+
+export interface PostgresQuery {
+  readonly text: string
+  readonly values?: unknown[]
+  readonly rowMode?: 'array'
+  readonly types?: { getTypeParser(): (text: string) => string }
+}
+
+/** A borrowed connection. */
+export interface PostgresLink {
+  run(text: string, values: readonly unknown[]): Promise<readonly Cells[]>
+  /** Several statements in one, without values. */
+  script(text: string): Promise<void>
+}
+
+// Texts as they come: a program may have told pg to make other things of big integers.
+const RAW = { getTypeParser: () => (text: string): string => text }
+
+/** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
+const UNDONE = new Set(['40001', '40P01', '55P03'])
+
+/** Password or role, no database, no privilege, no table, no column, no such feature. */
+const FINAL = /^(28...|3D000|42501|42P01|42703|3F000|0A000)$/
+
+export const isFinal = (code: string): boolean => FINAL.test(code)
+
+export function isPool(source: PostgresSource): source is PostgresPool {
+  return 'totalCount' in source
+}
+
+export class PostgresDriver implements Driver<PostgresLink> {
+  private readonly source: PostgresSource
+  private readonly turns = new Turns()
+  readonly close: () => Promise<void>
+
+  constructor(source: PostgresSource, close: () => Promise<void>) {
+    if (!('query' in source)) {
+      throw new InvalidArgumentError('postgresStore needs a Pool or a Client of pg', { argument: 'client' })
+    }
+    this.source = source
+    this.close = close
+  }
+
+  async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
+    const { source } = this
+    if (!isPool(source)) return this.turns.take(call, () => work(new Link(source, call)))
+    const client = await source.connect()
+    if (call.expired) {
+      client.release()
+      throw new TimeIsUp()
+    }
+    const gone = (): void => {}
+    // While it is lent the pool does not listen; a connection that breaks then must not end the process.
+    client.on('error', gone)
+    call.onExpire = () => client.release(true)
+    let broken = false
+    try {
+      return await work(new Link(client, call))
+    } catch (error) {
+      // A server's own answer has a code of five characters; anything else came from the connection.
+      broken = codeOf(error).length !== 5
+      throw error
+    } finally {
+      call.onExpire = null
+      client.removeListener('error', gone)
+      if (!call.expired) client.release(broken)
+    }
+  }
+
+  /** Runs work in a transaction of its own: committed when it resolves, rolled back when it rejects. */
+  async transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T> {
+    const { source } = this
+    if (!isPool(source)) {
+      throw new InvalidArgumentError(
+        'A guarded transaction needs a Pool: on a single Client it would keep the lock from being renewed',
+        { argument: 'client' },
+      )
+    }
+    const client = await source.connect()
+    const gone = (): void => {}
+    client.on('error', gone)
+    try {
+      await client.query({ text: 'BEGIN' })
+      const result = await work(client)
+      await client.query({ text: 'COMMIT' })
+      client.removeListener('error', gone)
+      client.release()
+      return result
+    } catch (error) {
+      const undone = await client.query({ text: 'ROLLBACK' }).then(
+        () => true,
+        () => false,
+      )
+      client.removeListener('error', gone)
+      client.release(!undone)
+      throw error
+    }
+  }
+}
+
+class Link implements PostgresLink {
+  private readonly client: PostgresClient
+  private readonly call: Call
+
+  constructor(client: PostgresClient, call: Call) {
+    this.client = client
+    this.call = call
+  }
+
+  run(text: string, values: readonly unknown[]): Promise<readonly Cells[]> {
+    return insisting(this.call, isUndone, () => send(this.client, text, values))
+  }
+
+  async script(text: string): Promise<void> {
+    await insisting(this.call, isUndone, () => this.client.query({ text }))
+  }
+}
+
+const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
+
+export async function send(client: PostgresClient, text: string, values: readonly unknown[]): Promise<readonly Cells[]> {
+  const { rows } = await client.query({ text, values: [...values], rowMode: 'array', types: RAW })
+  return rows as Cells[]
+}

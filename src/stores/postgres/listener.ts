@@ -1,0 +1,134 @@
+import type { StoreListener, Watch } from '../../core/contract.ts'
+import { TimeIsUp } from '../sql/client.ts'
+import type { Call } from '../sql/client.ts'
+import { channelOf, eventOf } from '../sql/returning.ts'
+import { isPool } from './client.ts'
+import type { PostgresClient, PostgresMessage, PostgresPoolClient, PostgresSource } from './client.ts'
+
+const RECONNECT_MS = { first: 50, longest: 2000 }
+
+/**
+ * One connection that listens for all sessions of the process, from the first watch to the end of the last. When it
+ * breaks it is replaced, and everybody is told that messages may have been missed.
+ */
+export class PostgresListener {
+  private readonly source: PostgresSource
+  private readonly listeners = new Map<string, StoreListener>()
+  private client: PostgresClient | null = null
+  private connecting: Promise<PostgresClient> | null = null
+  private retry: NodeJS.Timeout | null = null
+  private attempts = 0
+
+  constructor(source: PostgresSource) {
+    this.source = source
+  }
+
+  async watch(session: string, listener: StoreListener, call: Call): Promise<Watch> {
+    const channel = channelOf(session)
+    this.listeners.set(channel, listener)
+    const stop = (): void => {
+      if (!this.listeners.delete(channel)) return
+      if (this.listeners.size === 0) this.hangUp()
+      else this.client?.query({ text: `UNLISTEN "${channel}"` }).catch(() => {})
+    }
+    // Whoever gave up waiting for this must not leave a listener behind.
+    call.onExpire = stop
+    try {
+      const client = await this.connect()
+      if (call.expired) throw new TimeIsUp()
+      await client.query({ text: `LISTEN "${channel}"` })
+      call.onExpire = null
+      return { kind: 'watching', stop }
+    } catch (error) {
+      stop()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.listeners.clear()
+    this.hangUp()
+  }
+
+  private async connect(): Promise<PostgresClient> {
+    if (this.client !== null) return this.client
+    this.connecting ??= this.open().finally(() => (this.connecting = null))
+    return this.connecting
+  }
+
+  private async open(): Promise<PostgresClient> {
+    const { source } = this
+    const client: PostgresClient = isPool(source) ? await source.connect() : source
+    client.on('notification', this.told)
+    client.on('error', this.broke)
+    client.on('end', this.broke)
+    unref(client)
+    this.client = client
+    return client
+  }
+
+  private readonly told = ({ channel, payload }: PostgresMessage): void => {
+    const listener = this.listeners.get(channel)
+    if (listener === undefined || payload === undefined || payload === '') return
+    listener(eventOf(payload))
+  }
+
+  private readonly broke = (): void => {
+    if (this.client === null) return
+    this.hangUp()
+    this.reconnectLater()
+  }
+
+  private reconnectLater(): void {
+    if (this.listeners.size === 0 || this.retry !== null) return
+    const pause = Math.min(RECONNECT_MS.first * 2 ** this.attempts++, RECONNECT_MS.longest)
+    this.retry = setTimeout(
+      () => {
+        this.retry = null
+        this.relisten().catch(() => this.reconnectLater())
+      },
+      pause * (0.5 + Math.random() / 2),
+    )
+    this.retry.unref()
+  }
+
+  private async relisten(): Promise<void> {
+    if (this.listeners.size === 0) return
+    const client = await this.connect()
+    const channels = [...this.listeners.keys()]
+    try {
+      await client.query({ text: channels.map((channel) => `LISTEN "${channel}"`).join('; ') })
+    } catch (error) {
+      this.hangUp()
+      throw error
+    }
+    this.attempts = 0
+    for (const listener of this.listeners.values()) listener({ kind: 'gap' })
+  }
+
+  /** Gives the connection back, without what it listened to. */
+  private hangUp(): void {
+    const { client } = this
+    this.client = null
+    if (this.retry !== null && this.listeners.size === 0) {
+      clearTimeout(this.retry)
+      this.retry = null
+    }
+    if (client === null) return
+    client.removeListener('notification', this.told)
+    if (!isPool(this.source)) {
+      client.removeListener('error', this.broke)
+      client.removeListener('end', this.broke)
+      return
+    }
+    // Closed rather than reused: cheaper than to make sure that it listens to nothing any more. Its last words are
+    // still heard, so that they end nothing.
+    ;(client as PostgresPoolClient).release(true)
+  }
+}
+
+/** A connection that only listens must not keep the process from ending. */
+function unref(client: PostgresClient): void {
+  const { connection } = client as { connection?: { stream?: { unref?: () => void } } }
+  connection?.stream?.unref?.()
+}

@@ -1,0 +1,62 @@
+// Made by scripts/gen.mjs from src/stores/postgres/sql/*.sql. Edit those, then: npm run gen
+
+export interface Script {
+  readonly sha1: string
+  readonly sql: string
+}
+
+export interface Scripts {
+  readonly create: Script
+  readonly free: Script
+  readonly guard: Script
+  readonly keep: Script
+  readonly list: Script
+  readonly read: Script
+  readonly schemaVersion: Script
+  readonly schema: Script
+  readonly swap: Script
+  readonly take: Script
+}
+
+export const scripts: Scripts = {
+  create: {
+    sha1: 'b2c9df756fe35c57f43486800338f898f49366ff',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING',
+  },
+  free: {
+    sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
+  },
+  guard: {
+    sha1: 'd0407bff6f7cc9fa10d2a81ffb2b64b8490f4a2f',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = ANY(CAST(:names AS text[])) FOR SHARE',
+  },
+  keep: {
+    sha1: '23fedce81545a4093c8d8f8e340af63950000d23',
+    sql: 'WITH mine AS (\nSELECT name FROM holdfast_locks\nWHERE name = ANY(CAST(:names AS text[])) AND claim = ANY(CAST(:ids AS text[]))\nORDER BY name FOR UPDATE\n)\nUPDATE holdfast_locks AS l SET version = l.version + 1, expires_us = :now + CAST(:ttl AS bigint)\nFROM mine WHERE l.name = mine.name AND l.claim = ANY(CAST(:ids AS text[])) AND l.expires_us > :now\nRETURNING l.claim, l.waiting',
+  },
+  list: {
+    sha1: '961f1ea6c4032e16ca879baf0d4db7de149bfb3c',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks\nWHERE name >= CAST(:prefix AS text) AND name > CAST(:cursor AS text)\nAND left(name, length(CAST(:prefix AS text))) = CAST(:prefix AS text)\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT CAST(:limit AS integer)',
+  },
+  read: {
+    sha1: '052b27427fc6b7f6e7557a2e3279ffdf2540ead4',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = ANY(CAST(:names AS text[]))',
+  },
+  schemaVersion: {
+    sha1: 'b468d136629f4cf80f206b11c1a0d25e5ab349ad',
+    sql: 'SELECT COALESCE(obj_description(oid, \'pg_class\'), \'\') FROM pg_class WHERE oid = to_regclass(:table)',
+  },
+  schema: {
+    sha1: '1de990429d465cd51363e6be983a01ac37b9eb81',
+    sql: 'CREATE TABLE IF NOT EXISTS holdfast_locks (\nname       text COLLATE "C" NOT NULL PRIMARY KEY,\nversion    bigint NOT NULL,\ncapacity   bigint NOT NULL,\nfence      bigint NOT NULL,\nwaiting    integer NOT NULL,\nclaim      text,\nowner      text,\nweight     bigint NOT NULL,\ntoken      bigint NOT NULL,\ntokens     integer NOT NULL,\nexpires_us bigint NOT NULL,\nqueue      text\n) WITH (fillfactor = 50);\nCOMMENT ON TABLE holdfast_locks IS \'holdfast schema 1\'',
+  },
+  swap: {
+    sha1: 'f3971197898b8b8411f95c36a97c328608852443',
+    sql: 'WITH swapped AS (\nUPDATE holdfast_locks SET\nversion = version + 1, capacity = CAST(:capacity AS bigint), fence = CAST(:fence AS bigint),\nwaiting = CAST(:waiting AS integer), claim = CAST(:claim AS text), owner = CAST(:owner AS text),\nweight = CAST(:weight AS bigint), token = CAST(:token AS bigint), tokens = CAST(:tokens AS integer),\nexpires_us = CAST(:expires AS bigint), queue = CAST(:queue AS text)\nWHERE name = CAST(:name AS text) AND version = CAST(:version AS bigint)\nRETURNING 1\n)\nSELECT (\nSELECT count(pg_notify(told.channel, told.message))\nFROM unnest(CAST(:channels AS text[]), CAST(:messages AS text[])) AS told (channel, message)\n) FROM swapped',
+  },
+  take: {
+    sha1: 'a46b184a8573f3bfbdd97752cdc208105301e974',
+    sql: 'WITH taken AS (\nINSERT INTO holdfast_locks AS l\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS bigint) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO UPDATE SET\nversion = l.version + 1,\ncapacity = excluded.capacity,\nfence = GREATEST(l.fence + 1, excluded.token) + excluded.tokens - 1,\nclaim = excluded.claim,\nowner = excluded.owner,\nweight = excluded.weight,\ntoken = GREATEST(l.fence + 1, excluded.token),\ntokens = excluded.tokens,\nexpires_us = excluded.expires_us\nWHERE l.queue IS NULL AND l.expires_us <= :now\nRETURNING l.token\n)\nSELECT token, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM taken\nUNION ALL\nSELECT NULL, name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = :name AND NOT EXISTS (SELECT 1 FROM taken)',
+  },
+}

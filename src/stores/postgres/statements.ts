@@ -1,0 +1,49 @@
+import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
+import type { TableOptions } from '../sql/identifiers.ts'
+import { ReturningStatements } from '../sql/returning.ts'
+import type { ReturningSql } from '../sql/returning.ts'
+import { rowOf } from '../sql/row.ts'
+import type { Row } from '../sql/row.ts'
+import { compile, valueOf } from '../sql/statement.ts'
+import type { Statement } from '../sql/statement.ts'
+import { send } from './client.ts'
+import type { PostgresClient, PostgresLink } from './client.ts'
+import { scripts } from './sql.gen.ts'
+
+/** Not now(), which stands still in a transaction. */
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint'
+
+/** Any number will do, as long as nobody else takes it for something else: the bytes of "holdfast". */
+const MIGRATION_LOCK = '7525758567302165364'
+
+export interface PostgresStatementOptions extends TableOptions {
+  /** Another clock, for tests. */
+  readonly now?: string
+}
+
+export class PostgresStatements extends ReturningStatements<PostgresLink> {
+  readonly schemaText: string
+  private readonly guardSql: Statement
+
+  constructor({ table = DEFAULT_TABLE, schema, now = NOW }: PostgresStatementOptions) {
+    const name = tableName({ table, ...(schema && { schema }) }, '"')
+    const flavour = { table: name, now, placeholder: (index: number) => `$${index}` }
+    const sql = Object.fromEntries(
+      Object.entries(scripts).map(([key, script]) => [key, compile(script.sql, flavour)]),
+    ) as ReturningSql & Record<'guard', Statement>
+    super(sql, name, (link, { text, params }, values) => link.run(text, params.map((key) => valueOf(values, key))))
+    this.schemaText = sql.schema.text
+    this.guardSql = sql.guard
+  }
+
+  /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */
+  override async createSchema(link: PostgresLink): Promise<void> {
+    await link.script(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`)
+  }
+
+  /** The row of a name, share-locked until the transaction ends. */
+  async guard(client: PostgresClient, name: string): Promise<Row | undefined> {
+    const [cells] = await send(client, this.guardSql.text, [[name]])
+    return cells && rowOf(cells, String)
+  }
+}

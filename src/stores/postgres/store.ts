@@ -1,0 +1,124 @@
+import type { Capabilities, Store } from '../../core/contract.ts'
+import { checkGuard, whileGuarded } from '../sql/guarded.ts'
+import type { GuardedLease } from '../sql/guarded.ts'
+import type { TableOptions } from '../sql/identifiers.ts'
+import { SqlStore } from '../sql/store.ts'
+import { isFinal, PostgresDriver } from './client.ts'
+import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
+import { PostgresListener } from './listener.ts'
+import { PostgresStatements } from './statements.ts'
+import type { PostgresStatementOptions } from './statements.ts'
+
+export interface PostgresStoreOptions extends TableOptions {
+  /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
+  readonly migrate?: boolean
+  /**
+   * Have waiters told by LISTEN/NOTIFY, on one connection of the pool that is kept while this process waits for
+   * anything. Default true. `false` behind a pooler that gives the connection to others between transactions.
+   */
+  readonly listen?: boolean
+}
+
+/** The clients that a pool gives, or the client itself. */
+export type PostgresTransaction<C> = C extends {
+  connect: { (): Promise<infer T>; (callback: infer _): void }
+}
+  ? T extends PostgresClient
+    ? T
+    : C
+  : C extends { connect(): Promise<infer T> }
+    ? T
+    : C
+
+export interface PostgresStore<C> extends Store {
+  /**
+   * Runs work in a transaction that can commit only if the lease's grant still stands: it begins by locking the lock's
+   * own row against change, so that nobody can take the lock before the commit, even if the lease runs out meanwhile.
+   * Rejects with a LockLostError, and commits nothing, when the lease is lost already. Keep it short: everything that is
+   * asked about this name, renewals too, waits for its end. Do not release the lease inside.
+   */
+  guarded<T>(lease: GuardedLease, work: (tx: PostgresTransaction<C>) => Promise<T>): Promise<T>
+  /** The same check, as the first thing in a transaction of your own. */
+  guard(lease: GuardedLease, tx: PostgresTransaction<C>): Promise<void>
+}
+
+const CAPABILITIES: Capabilities = {
+  queue: true,
+  shared: true,
+  permits: true,
+  fencing: 'monotonic',
+  wakeups: 'push',
+  reach: 'network',
+  minTtl: 1,
+  maxTtl: 2 ** 31 - 1,
+  earlyExpiry: 0,
+  guarantees: {
+    holderCrash: 'holds',
+    holderPause: 'fenced',
+    partition: 'holds',
+    storeRestart: 'holds',
+    failover: 'fenced',
+    storeClockJump: 'fenced',
+  },
+}
+
+interface Internals extends PostgresStoreOptions, PostgresStatementOptions {
+  /** See `SqlStoreParts`; for tests. */
+  readonly slack?: number
+  readonly close?: () => Promise<void>
+}
+
+class PostgresSqlStore extends SqlStore<PostgresLink> {
+  private readonly statements: PostgresStatements
+  private readonly driver: PostgresDriver
+  private readonly listener: PostgresListener | undefined
+
+  constructor(source: PostgresSource, options: Internals) {
+    const { migrate = true, listen = true, slack, close, ...table } = options
+    const statements = new PostgresStatements(table)
+    const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))
+    const listener = listen ? new PostgresListener(source) : undefined
+    const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
+    super({
+      kind: 'postgres',
+      capabilities,
+      driver,
+      statements,
+      migrate,
+      isFinal,
+      ...(listener && { watch: (session, tell, call) => listener.watch(session, tell, call) }),
+      ...(slack && { slack }),
+    })
+    this.statements = statements
+    this.driver = driver
+    this.listener = listener
+  }
+
+  override async close(): Promise<void> {
+    this.listener?.close()
+    await super.close()
+  }
+
+  guarded<T>(lease: GuardedLease, work: (tx: PostgresClient) => Promise<T>): Promise<T> {
+    return whileGuarded(lease.name, () =>
+      this.driver.transaction(async (tx) => {
+        await this.guard(lease, tx)
+        return work(tx)
+      }),
+    )
+  }
+
+  async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
+    checkGuard(await this.statements.guard(tx, lease.name), lease, this.kind)
+  }
+}
+
+/** Locks in a table of PostgreSQL (12 and later). Takes a Pool of pg; it stays yours. */
+export function postgresStore<C extends PostgresSource>(client: C, options: PostgresStoreOptions = {}): PostgresStore<C> {
+  return new PostgresSqlStore(client, options) as unknown as PostgresStore<C>
+}
+
+/** The statements that create the table, for those who run with `migrate: false`. */
+export function postgresSchema(options: TableOptions = {}): string {
+  return `${new PostgresStatements(options).schemaText};\n`
+}

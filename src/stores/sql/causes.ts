@@ -1,0 +1,27 @@
+import type { Unknown } from '../../core/contract.ts'
+
+/**
+ * What went wrong, without what must not be shown: drivers hang the statement, with every value in it, and sometimes
+ * the connection's settings on their errors. Only the message and the code are taken over.
+ */
+export class DatabaseError extends Error {
+  readonly code: string
+
+  constructor(message: string, code: string) {
+    super(message)
+    this.name = 'DatabaseError'
+    this.code = code
+  }
+}
+
+export function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return ''
+  return typeof error.code === 'string' ? error.code : ''
+}
+
+export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
+  const code = codeOf(error)
+  const message = error instanceof Error && error.message !== '' ? error.message : `The database failed ${code}`.trim()
+  const cause = new DatabaseError(message, code)
+  return isFinal(code) || code.startsWith('HOLDFAST_') ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
+}

@@ -1,0 +1,58 @@
+/** What a driver has to offer to the stores that speak SQL. */
+
+import type { Columns, Row } from './row.ts'
+import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
+import type { Notice } from '../../core/claim-queue.ts'
+
+/** One call of the store, and whether its time is over. Nothing is sent for it any more then. */
+export class Call {
+  expired = false
+  /** Ends what is under way: a connection that still owes an answer is no use to anybody else. */
+  onExpire: (() => void) | null = null
+
+  expire(): void {
+    this.expired = true
+    this.onExpire?.()
+  }
+}
+
+export class TimeIsUp extends Error {
+  constructor() {
+    super('The server did not answer in time')
+  }
+}
+
+/** Lends connections, each for a moment. */
+export interface Driver<Link> {
+  /** Runs the work with a connection, which goes back afterwards, or is closed if the call's time ran out. */
+  borrow<T>(call: Call, work: (link: Link) => Promise<T>): Promise<T>
+  /** Closes what the driver itself opened. */
+  close(): Promise<void>
+}
+
+export interface Taken {
+  /** The first token, if the claim was granted. */
+  readonly token?: bigint
+  /** Otherwise the row that is in the way, where the server tells it in the same breath. */
+  readonly row?: Row
+}
+
+/** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
+export interface Statements<Link> {
+  /** Takes a name that nobody has or waits for. */
+  take(link: Link, request: ClaimRequest): Promise<Taken>
+  /** Frees a name that the claim has and nobody waits for; false when that is not how it is. */
+  free(link: Link, claim: ClaimRef): Promise<boolean>
+  /** Renews claims that stand in the first holder's columns: of those that do, whether somebody waits behind. */
+  keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>>
+  read(link: Link, names: readonly string[]): Promise<readonly Row[]>
+  /** Writes a step over the row that it was computed from; false when the row has changed since. */
+  swap(link: Link, row: Row, next: Columns, notices: readonly Notice[]): Promise<boolean>
+  /** Makes sure that the name has a row. */
+  create(link: Link, name: string): Promise<void>
+  /** Rows that may be in use, in the order of their names' bytes, after the cursor. */
+  list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]>
+  /** The version of the table that is there; undefined when none is. */
+  schemaVersion(link: Link): Promise<number | undefined>
+  createSchema(link: Link): Promise<void>
+}

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto'
+import type { Notice } from '../../core/claim-queue.ts'
+import type { ClaimRef, ClaimRequest, StoreEvent } from '../../core/contract.ts'
+import type { Statements, Taken } from './client.ts'
+import { rowOf } from './row.ts'
+import type { Cells, Columns, Row } from './row.ts'
+import { schemaVersion } from './schema.ts'
+import type { Statement, Values } from './statement.ts'
+
+type Key =
+  | 'take' | 'free' | 'keep' | 'read' | 'list' | 'swap' | 'create' | 'schema' | 'schemaVersion'
+
+export type ReturningSql = Readonly<Record<Key, Statement>>
+
+/** The statements of servers whose UPDATE can tell what it did (`RETURNING`): PostgreSQL and SQLite. */
+export class ReturningStatements<Link> implements Statements<Link> {
+  private readonly sql: ReturningSql
+  private readonly table: string
+  private readonly run: (link: Link, statement: Statement, values: Values) => Promise<readonly Cells[]>
+
+  constructor(
+    sql: ReturningSql,
+    table: string,
+    run: (link: Link, statement: Statement, values: Values) => Promise<readonly Cells[]>,
+  ) {
+    this.sql = sql
+    this.table = table
+    this.run = run
+  }
+
+  async take(link: Link, request: ClaimRequest): Promise<Taken> {
+    const { name, id, owner, weight, capacity, tokens, ttl } = request
+    const [cells] = await this.run(link, this.sql.take, {
+      name, id, owner, weight, capacity, tokens, ttl: ttl * 1000,
+    })
+    if (cells === undefined) return {}
+    const [token, ...row] = cells
+    return token === null ? { row: rowOf(row, String) } : { token: BigInt(Number(token)) }
+  }
+
+  async free(link: Link, { name, id }: ClaimRef): Promise<boolean> {
+    return (await this.run(link, this.sql.free, { name, id })).length > 0
+  }
+
+  async keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>> {
+    const names = claims.map(({ name }) => name)
+    const ids = claims.map(({ id }) => id)
+    const rows = await this.run(link, this.sql.keep, { names, ids, ttl: ttl * 1000 })
+    return new Map(rows.map(([claim, waiting]) => [String(claim), Number(waiting) > 0]))
+  }
+
+  async read(link: Link, names: readonly string[]): Promise<readonly Row[]> {
+    const rows = await this.run(link, this.sql.read, { names })
+    return rows.map((cells) => rowOf(cells, String))
+  }
+
+  async swap(link: Link, row: Row, next: Columns, notices: readonly Notice[]): Promise<boolean> {
+    const told = await this.run(link, this.sql.swap, {
+      ...next,
+      name: row.name,
+      version: row.version,
+      channels: notices.map(({ session }) => channelOf(session)),
+      messages: notices.map(({ event }) => messageOf(event)),
+    })
+    return told.length > 0
+  }
+
+  async create(link: Link, name: string): Promise<void> {
+    await this.run(link, this.sql.create, { name })
+  }
+
+  async list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
+    const rows = await this.run(link, this.sql.list, { prefix, cursor, limit })
+    return rows.map((cells) => rowOf(cells, String))
+  }
+
+  async schemaVersion(link: Link): Promise<number | undefined> {
+    const [row] = await this.run(link, this.sql.schemaVersion, { table: this.table })
+    return row && schemaVersion(String(row[0]))
+  }
+
+  async createSchema(link: Link): Promise<void> {
+    await this.run(link, this.sql.schema, {})
+  }
+}
+
+/** The channel on which a session is told: its name, or a digest where that would be too long for an identifier. */
+export function channelOf(session: string): string {
+  const known = /^[\w-]{1,48}$/.test(session)
+  return `holdfast_${known ? session : createHash('sha256').update(session).digest('base64url')}`
+}
+
+export function messageOf(event: StoreEvent): string {
+  return JSON.stringify(event, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+export function eventOf(message: string): StoreEvent {
+  const event = JSON.parse(message) as StoreEvent
+  return event.kind === 'granted' ? { ...event, token: BigInt(event.token) } : event
+}

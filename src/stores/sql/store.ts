@@ -1,0 +1,313 @@
+import { step, view } from '../../core/claim-queue.ts'
+import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../core/contract.ts'
+import { DatabaseError, unknown } from './causes.ts'
+import { Call, TimeIsUp } from './client.ts'
+import type { Driver, Statements } from './client.ts'
+import { isGuarded } from './guarded-names.ts'
+import { load, sameColumns, save } from './row.ts'
+import type { Row } from './row.ts'
+import { SCHEMA_VERSION } from './schema.ts'
+
+export interface SqlStoreParts<Link> {
+  readonly kind: string
+  readonly capabilities: Capabilities
+  readonly driver: Driver<Link>
+  readonly statements: Statements<Link>
+  /** Create the table if it is not there. */
+  readonly migrate: boolean
+  /** Whether asking again cannot help after this error. */
+  readonly isFinal: (code: string) => boolean
+  /** Without it, waiters poll. */
+  readonly watch?: (session: string, listener: StoreListener, call: Call) => Promise<Watch>
+  /** How much longer than its patience a waiter is kept; see `load`. Only for waiters that poll. */
+  readonly slack?: number
+}
+
+/**
+ * While waiters poll, they may be kept a quarter longer than they ask for, and so write only every fourth part of their
+ * patience. Not so with push: a grant that is pushed counts from the last answer "queued", so that answer has to be
+ * ordered before the grant, and only a write is.
+ */
+const POLL_SLACK = 1.25
+
+const TABLE_MISSING = new DatabaseError(
+  'The table of locks does not exist, and `migrate: false` forbids to create it',
+  'HOLDFAST_SCHEMA',
+)
+const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
+
+/** The claim queue of core, one row per name, at a database. */
+export class SqlStore<Link> implements Store {
+  readonly kind: string
+  protected readonly parts: SqlStoreParts<Link>
+  /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
+  private readonly waiting = new Set<string>()
+  private ready = false
+  private closed = false
+
+  constructor(parts: SqlStoreParts<Link>) {
+    this.kind = parts.kind
+    this.parts = parts
+  }
+
+  get capabilities(): Capabilities {
+    return this.parts.capabilities
+  }
+
+  claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    return this.call(timeout, async (link) => {
+      const { statements } = this.parts
+      let row: Row | undefined
+      if (!this.waiting.has(request.id) && request.weight <= request.capacity) {
+        const taken = await statements.take(link, request)
+        if (taken.token !== undefined) {
+          return { kind: 'held', token: taken.token, count: request.tokens, contended: false }
+        }
+        row = taken.row
+      }
+      const [answer] = await this.step(link, request.name, [{ kind: 'claim', request }], row)
+      this.note(request.id, answer)
+      return answer
+    })
+  }
+
+  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const answers = new Map<string, RenewAnswer>()
+    const failure = await this.call(timeout, async (link) => {
+      await this.keepAll(link, requests, answers)
+      await this.askAll(
+        link,
+        requests.filter(({ id }) => !answers.has(id)),
+        answers,
+      )
+      return undefined
+    })
+    return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
+  }
+
+  release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    const answer = this.call<ReleaseResult>(timeout, async (link) => {
+      // A claim that asks for its successor, or that waits, is not alone there: no use trying.
+      const simple = next === undefined && !this.waiting.delete(claim.id)
+      if (simple && (await this.parts.statements.free(link, claim))) return { released: { kind: 'released' } }
+      const [result] = await this.step(link, claim.name, [{ kind: 'release', claim, next }])
+      if (next !== undefined && result.next !== undefined) this.note(next.id, result.next)
+      return result
+    })
+    return answer.then((result) => ('kind' in result ? bothUnknown(result, next) : result))
+  }
+
+  withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    return this.call(timeout, async (link) => {
+      this.waiting.delete(claim.id)
+      const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }])
+      return answer
+    })
+  }
+
+  watch(session: string, listener: StoreListener, timeout: number): Watch | Promise<Watch | Unknown> {
+    const { watch } = this.parts
+    if (watch === undefined) return { kind: 'watching', stop: () => {} }
+    return this.within(timeout, (call) => watch(session, listener, call))
+  }
+
+  inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    return this.call(timeout, async (link) => {
+      const [row] = await this.parts.statements.read(link, [name])
+      return row === undefined ? { name, capacity: 0, holders: [], waiters: [] } : this.viewOf(row)
+    })
+  }
+
+  list({ prefix = '', limit = 100, cursor = '' }: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+    return this.call(timeout, async (link) => {
+      const names: string[] = []
+      for (let after = cursor; ; ) {
+        const rows = await this.parts.statements.list(link, prefix, after, limit + 1)
+        for (const row of rows) {
+          const { holders, waiters } = this.viewOf(row)
+          if (holders.length + waiters.length === 0) continue
+          if (names.length === limit) return { names, cursor: names.at(-1) ?? '' }
+          names.push(row.name)
+        }
+        const last = rows.at(-1)
+        if (last === undefined || rows.length <= limit) return { names }
+        after = last.name
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    await this.parts.driver.close()
+  }
+
+  /** One statement for all that were held when last seen, and have not been asked to give tokens. */
+  private async keepAll(
+    link: Link,
+    requests: readonly RenewRequest[],
+    answers: Map<string, RenewAnswer>,
+  ): Promise<void> {
+    const groups = new Map<string, RenewRequest[]>()
+    for (const request of requests) {
+      if (request.tokens > 0 || this.waiting.has(request.id)) continue
+      // A transaction guarded by a lease blocks the renewal of its row: that one goes last, and alone.
+      const key = isGuarded(request.name) ? `~${request.name}` : String(request.ttl)
+      const group = groups.get(key)
+      if (group === undefined) groups.set(key, [request])
+      else group.push(request)
+    }
+    for (const [, group] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      const kept = await this.parts.statements.keep(link, group, group[0]?.ttl ?? 0)
+      for (const [id, contended] of kept) answers.set(id, { kind: 'renewed', contended })
+    }
+  }
+
+  /** Everybody else: waiters, readers and permits beside others, and holders that want tokens. */
+  private async askAll(
+    link: Link,
+    requests: readonly RenewRequest[],
+    answers: Map<string, RenewAnswer>,
+  ): Promise<void> {
+    if (requests.length === 0) return
+    const byName = groupByName(requests)
+    const rows = await this.parts.statements.read(link, [...byName.keys()])
+    const rowOf = new Map(rows.map((row) => [row.name, row]))
+    for (const [name, group] of byName) {
+      const commands = group.map((request) => ({ kind: 'renew', request }) as const)
+      const found = await this.step(link, name, commands, rowOf.get(name))
+      group.forEach(({ id }, index) => {
+        const answer = found[index] ?? NO_ANSWER
+        this.note(id, answer)
+        answers.set(id, answer)
+      })
+    }
+  }
+
+  /** Reads the row, does what core says, and writes it over what was read; again if somebody was faster. */
+  private async step<C extends QueueCommand>(
+    link: Link,
+    name: string,
+    commands: readonly C[],
+    known?: Row,
+  ): Promise<[AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]> {
+    const { statements } = this.parts
+    for (let attempt = 0, row = known; ; attempt++, row = undefined) {
+      row ??= (await statements.read(link, [name]))[0]
+      if (row === undefined) {
+        const absent = commands.map((command) => answerOfNothing(command))
+        if (isComplete(absent)) return absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]
+        await statements.create(link, name)
+        continue
+      }
+      const loaded = load(row, this.slack)
+      const now = { ms: row.now / 1000, micros: row.now }
+      const outcomes = commands.map((command) => step(loaded.state, command, now))
+      const next = save(loaded, row, this.slack)
+      const notices = outcomes.flatMap((outcome) => outcome.notices)
+      if (sameColumns(row, next) || (await statements.swap(link, row, next, notices))) {
+        const [first, ...others] = outcomes.map(({ answer }) => answer)
+        if (first === undefined) throw new TypeError('A step needs a command')
+        return [first, ...others]
+      }
+      // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
+      if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
+    }
+  }
+
+  private get slack(): number {
+    return this.capabilities.wakeups === 'push' ? 1 : (this.parts.slack ?? POLL_SLACK)
+  }
+
+  private viewOf(row: Row): NameInfo {
+    const { state } = load(row, this.slack)
+    return view(state, row.name, { ms: row.now / 1000, micros: row.now })
+  }
+
+  private note(id: string, { kind }: ClaimAnswer | RenewAnswer): void {
+    if (kind === 'queued') this.waiting.add(id)
+    else if (kind !== 'unknown') this.waiting.delete(id)
+  }
+
+  private call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
+    return this.within(timeout, (call) =>
+      this.parts.driver.borrow(call, async (link) => {
+        if (!this.ready) await this.prepare(link)
+        return work(link)
+      }),
+    )
+  }
+
+  private within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {
+    const { isFinal } = this.parts
+    if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
+    return new Promise((resolve) => {
+      const call = new Call()
+      const fail = (error: unknown): void => resolve(unknown(error, isFinal))
+      const timer = setTimeout(() => {
+        call.expire()
+        fail(new TimeIsUp())
+      }, timeout)
+      work(call)
+        .then(resolve, fail)
+        .finally(() => clearTimeout(timer))
+    })
+  }
+
+  private async prepare(link: Link): Promise<void> {
+    const { statements, migrate } = this.parts
+    const version = await statements.schemaVersion(link)
+    if (version === undefined) {
+      if (!migrate) throw TABLE_MISSING
+      await statements.createSchema(link)
+    } else if (version > SCHEMA_VERSION) {
+      throw new DatabaseError(
+        `The table of locks has version ${version}; this version of holdfast knows ${SCHEMA_VERSION}`,
+        'HOLDFAST_SCHEMA',
+      )
+    }
+    this.ready = true
+  }
+}
+
+const NO_ANSWER: Unknown = { kind: 'unknown', cause: new DatabaseError('There was no answer', '') }
+
+/** What a name without a row answers, if that needs no row. */
+function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['kind']] | undefined {
+  if (command.kind === 'renew') return { kind: 'lost' }
+  return command.kind === 'release' && command.next === undefined ? { released: { kind: 'not-held' } } : undefined
+}
+
+function isComplete<T>(answers: readonly (T | undefined)[]): answers is readonly T[] {
+  return answers.every((answer) => answer !== undefined)
+}
+
+function bothUnknown(answer: Unknown, next: ClaimRequest | undefined): ReleaseResult {
+  return next === undefined ? { released: answer } : { released: answer, next: answer }
+}
+
+function groupByName(requests: readonly RenewRequest[]): Map<string, RenewRequest[]> {
+  const groups = new Map<string, RenewRequest[]>()
+  for (const request of requests) {
+    const group = groups.get(request.name)
+    if (group === undefined) groups.set(request.name, [request])
+    else group.push(request)
+  }
+  return groups
+}

@@ -1,0 +1,29 @@
+import { TimeIsUp } from './client.ts'
+import type { Call } from './client.ts'
+
+/** One after the other on a connection that cannot be replaced. Whoever's time is over when its turn comes sends nothing. */
+export class Turns {
+  private last: Promise<unknown> = Promise.resolve()
+
+  take<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(() => {
+      if (call.expired) throw new TimeIsUp()
+      return work()
+    })
+    this.last = turn.catch(() => {})
+    return turn
+  }
+}
+
+/** Sends a statement that the server undid as a whole (deadlock, lock wait, serialization) again while there is time. */
+export async function insisting<T>(call: Call, undone: (error: unknown) => boolean, send: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    if (call.expired) throw new TimeIsUp()
+    try {
+      return await send()
+    } catch (error) {
+      if (call.expired || !undone(error)) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 64)))
+  }
+}

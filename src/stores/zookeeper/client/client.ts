@@ -1,0 +1,339 @@
+import type { ConnectionOptions } from 'node:tls'
+import { ZooKeeperError, hasCode } from './errors.ts'
+import { failureOf, multi } from './multi.ts'
+import * as ops from './operations.ts'
+import type { Children, Created, Identity, NodeData, Operation } from './operations.ts'
+import { Chroot, ancestry, checkPath } from './paths.ts'
+import { OPEN_ACL } from './records.ts'
+import type { Acl, CreateMode, Stat } from './records.ts'
+import { parseConnectString } from './servers.ts'
+import type { ServerAddress } from './servers.ts'
+import { Session } from './session.ts'
+import type { AuthInfo, SessionState } from './session.ts'
+import { now } from './time.ts'
+import type { WatchEvent, WatchKind, Watcher } from './watches.ts'
+
+export interface ZooKeeperOptions {
+  /** Milliseconds that the servers keep the session, and its ephemeral nodes, without hearing from it. Default 30,000. */
+  readonly sessionTimeout?: number
+  /** Below which node all paths lie. Default: what the connect string says. */
+  readonly chroot?: string
+  readonly auth?: readonly AuthInfo[]
+  /** TLS, with these settings. */
+  readonly tls?: ConnectionOptions
+  /** Bytes of the largest request; that of the servers (`jute.maxbuffer`). Default 1 MB. */
+  readonly maxRequest?: number
+  /** Bytes of the largest reply. Default 16 MB. */
+  readonly maxReply?: number
+  /** `true`: the open session does not keep the process alive. */
+  readonly background?: boolean
+  /** The number of a connection's first request; for tests. */
+  readonly firstXid?: number
+}
+
+export interface CreateOptions {
+  readonly mode?: CreateMode
+  readonly data?: Uint8Array | string
+  readonly acl?: readonly Acl[]
+  /** Milliseconds; for the two modes with a ttl. */
+  readonly ttl?: number
+}
+
+export interface ReadOptions {
+  /** Called once, at the first change after the reply. */
+  readonly watch?: Watcher
+}
+
+export type StateListener = (state: SessionState, error: ZooKeeperError | undefined) => void
+
+/** A part of `transaction`. */
+export type Write =
+  | ({ readonly kind: 'create'; readonly path: string } & CreateOptions)
+  | { readonly kind: 'delete'; readonly path: string; readonly version?: number }
+  | {
+      readonly kind: 'setData'
+      readonly path: string
+      readonly data: Uint8Array | string
+      readonly version?: number
+    }
+  | { readonly kind: 'check'; readonly path: string; readonly version: number }
+
+/** What a part did: the created node (servers may leave its Stat out), the new Stat of changed data, nothing for the others. */
+export type WriteResult = (Pick<Created, 'path'> & Partial<Created>) | Stat | undefined
+
+const EMPTY = new Uint8Array(0)
+const MAX_REQUEST = 0xf_ffff
+const MAX_REPLY = 16 * 1024 * 1024
+
+/**
+ * A ZooKeeper session. It dials at once and keeps dialling; requests fail with `CONNECTION_LOSS` while no server is
+ * connected and are never sent later. After `expired`, `auth-failed` or `closed` make a new one.
+ */
+export class ZooKeeper implements AsyncDisposable {
+  private readonly session: Session
+  private readonly chroot: Chroot
+  private readonly listeners = new Set<StateListener>()
+
+  constructor(connect: string | readonly ServerAddress[], options: ZooKeeperOptions = {}) {
+    const { servers, chroot } =
+      typeof connect === 'string' ? parseConnectString(connect) : { servers: connect, chroot: '' }
+    const { sessionTimeout = 30_000, maxRequest = MAX_REQUEST, maxReply = MAX_REPLY, firstXid = 1 } = options
+    if (servers.length === 0) throw new ZooKeeperError('BAD_ARGUMENTS', 'No server to connect to')
+    if (!Number.isInteger(sessionTimeout) || sessionTimeout < 1 || sessionTimeout > 2 ** 31 - 1) {
+      throw new ZooKeeperError('BAD_ARGUMENTS', 'sessionTimeout must be a whole number of milliseconds')
+    }
+    this.chroot = new Chroot(options.chroot ?? chroot)
+    const settings = {
+      servers,
+      timeout: sessionTimeout,
+      tls: options.tls,
+      limits: { request: maxRequest, reply: maxReply },
+      auth: options.auth ?? [],
+      firstXid,
+      background: options.background ?? false,
+    }
+    this.session = new Session(settings, {
+      state: (state, error) => {
+        for (const listener of this.listeners) listener(state, error)
+      },
+      notified: (event) => this.notified(event),
+    })
+  }
+
+  get state(): SessionState {
+    return this.session.state
+  }
+
+  /** 0n until the first server answered. */
+  get sessionId(): bigint {
+    return this.session.credentials.id
+  }
+
+  /** Milliseconds, as negotiated. */
+  get sessionTimeout(): number {
+    return this.session.timeout
+  }
+
+  /**
+   * Milliseconds for which the session lives at least, by our own clock: its timeout from the sending of the last request that was
+   * answered. 0: it may have ended. Behind a follower it may end earlier, by what the follower has not told its leader yet.
+   */
+  get sessionRemaining(): number {
+    const { provenAt, timeout, over } = this.session
+    return over || this.sessionId === 0n ? 0 : Math.max(0, provenAt + timeout - now())
+  }
+
+  /** Paths that are watched. */
+  get watchCount(): number {
+    return this.session.watches.size
+  }
+
+  /** Calls at every change of `state`. Returns how to end that. */
+  onState(listener: StateListener): () => void {
+    this.listeners.add(listener)
+    return () => void this.listeners.delete(listener)
+  }
+
+  /** Resolves once connected; rejects when that cannot happen any more. */
+  connected(): Promise<void> {
+    if (this.state === 'connected') return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const settle: StateListener = (state, error) => {
+        if (state === 'connected') resolve()
+        else if (this.session.over) reject(error ?? new ZooKeeperError('CLOSED', 'The session is over'))
+        else return
+        this.listeners.delete(settle)
+      }
+      this.listeners.add(settle)
+      if (this.session.over) settle(this.state, undefined)
+    })
+  }
+
+  create(path: string, options: CreateOptions = {}): Promise<Created> {
+    return this.send(() => this.creation(path, options)).then((created) => this.localCreated(created))
+  }
+
+  /** Creates a node and all that is missing above it, as containers unless told otherwise. In one flight. */
+  async createPath(path: string, { mode = 'container', acl = OPEN_ACL }: CreateOptions = {}): Promise<void> {
+    checkPath(path)
+    const missing = ancestry(this.chroot.full(path)).map((at) =>
+      this.session.request(ops.create({ path: at, data: EMPTY, acl, mode, ttl: 0 })),
+    )
+    for (const result of await Promise.allSettled(missing)) {
+      if (result.status === 'rejected' && !hasCode(result.reason, 'NODE_EXISTS')) throw result.reason
+    }
+  }
+
+  delete(path: string, version: number = ops.ANY_VERSION): Promise<void> {
+    return this.send(() => ops.remove(this.full(path), version))
+  }
+
+  /** Null: there is no such node. A watch is set all the same. */
+  exists(path: string, { watch }: ReadOptions = {}): Promise<Stat | null> {
+    return this.send(() => {
+      const operation = ops.exists(this.full(path), watch !== undefined)
+      if (watch === undefined) return operation
+      return this.watching(operation, watch, (errno) =>
+        errno === 0 ? 'data' : errno === ops.NO_NODE_ERRNO ? 'exists' : null,
+      )
+    })
+  }
+
+  getData(path: string, { watch }: ReadOptions = {}): Promise<NodeData> {
+    return this.send(() => {
+      const operation = ops.getData(this.full(path), watch !== undefined)
+      return watch === undefined
+        ? operation
+        : this.watching(operation, watch, (errno) => (errno === 0 ? 'data' : null))
+    })
+  }
+
+  setData(path: string, data: Uint8Array | string, version: number = ops.ANY_VERSION): Promise<Stat> {
+    return this.send(() => ops.setData(this.full(path), bytesOf(data), version))
+  }
+
+  getChildren(path: string, { watch }: ReadOptions = {}): Promise<Children> {
+    return this.send(() => {
+      const operation = ops.getChildren(this.full(path), watch !== undefined)
+      return watch === undefined
+        ? operation
+        : this.watching(operation, watch, (errno) => (errno === 0 ? 'children' : null))
+    })
+  }
+
+  getAcl(path: string): Promise<{ acl: Acl[]; stat: Stat }> {
+    return this.send(() => ops.getAcl(this.full(path)))
+  }
+
+  setAcl(path: string, acl: readonly Acl[], version: number = ops.ANY_VERSION): Promise<Stat> {
+    return this.send(() => ops.setAcl(this.full(path), acl, version))
+  }
+
+  /** Waits until this client's server has seen all that its leader had when asked: the reads that follow are not stale. */
+  sync(path = '/'): Promise<void> {
+    return this.send(() => ops.sync(this.full(path)))
+  }
+
+  /** The ephemeral nodes of this session below a path. */
+  getEphemerals(prefix = '/'): Promise<string[]> {
+    return this.send(() => ops.getEphemerals(this.full(prefix))).then((paths) =>
+      paths.map((path) => this.chroot.local(path)),
+    )
+  }
+
+  whoAmI(): Promise<Identity[]> {
+    return this.send(() => ops.whoAmI())
+  }
+
+  /** All of the writes or none. Rejects with the refusal of the first that failed. */
+  async transaction(writes: readonly Write[]): Promise<WriteResult[]> {
+    const parts = writes.map((write) => this.part(write))
+    const results = await this.session.request(multi(parts))
+    const failure = failureOf(results, parts)
+    if (failure !== undefined) throw failure
+    return results.map((result, index) =>
+      writes[index]?.kind === 'create' ? this.localCreated(result as Created) : (result as WriteResult),
+    )
+  }
+
+  /** Calls at every change of a node, or of everything below it, until `unwatch`. Needs servers from 3.6 on. */
+  addWatch(path: string, kind: 'persistent' | 'recursive', watcher: Watcher): Promise<void> {
+    return this.send(() =>
+      this.watching(ops.addWatch(this.full(path), kind === 'persistent' ? 0 : 1), watcher, (errno) =>
+        errno === 0 ? kind : null,
+      ),
+    )
+  }
+
+  /** Takes a watcher back. The server is told when it was the last one there; `false`: it was not set, or has fired. */
+  unwatch(path: string, kind: Exclude<WatchKind, 'exists'>, watcher: Watcher): boolean {
+    const { watches } = this.session
+    const full = this.full(path)
+    const kinds: readonly WatchKind[] = kind === 'data' ? ['data', 'exists'] : [kind]
+    const last = kinds.map((one) => watches.delete(one, full, watcher)).some(Boolean)
+    if (!last || kinds.some((one) => watches.has(one, full))) return last
+    const type = kind === 'children' ? 1 : kind === 'data' ? 2 : 3
+    // If it does not get there, the watch fires for nobody.
+    this.session.request(ops.removeWatches(full, type)).catch(() => undefined)
+    return true
+  }
+
+  addAuth(info: AuthInfo): void {
+    this.session.addAuth(info)
+  }
+
+  /** Whether the open session keeps the process alive. */
+  keepAlive(kept: boolean): void {
+    this.session.keep(kept)
+  }
+
+  /** Ends the session: its ephemeral nodes go at once. */
+  close(): Promise<void> {
+    return this.session.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  private send<T>(operation: () => Operation<T>): Promise<T> {
+    try {
+      return this.session.request(operation())
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+  }
+
+  private watching<T>(
+    operation: Operation<T>,
+    watcher: Watcher,
+    kindFor: (errno: number) => WatchKind | null,
+  ): Operation<T> {
+    operation.replied = (errno) => {
+      const kind = kindFor(errno)
+      if (kind !== null && operation.path !== undefined)
+        this.session.watches.add(kind, operation.path, watcher)
+    }
+    return operation
+  }
+
+  private notified({ type, path }: WatchEvent): void {
+    const event = { type, path: this.chroot.local(path) }
+    for (const watcher of this.session.watches.fired({ type, path })) watcher(event)
+  }
+
+  private part(write: Write): Operation<unknown> {
+    const { path } = write
+    switch (write.kind) {
+      case 'create':
+        return this.creation(path, write)
+      case 'delete':
+        return ops.remove(this.full(path), write.version ?? ops.ANY_VERSION)
+      case 'setData':
+        return ops.setData(this.full(path), bytesOf(write.data), write.version ?? ops.ANY_VERSION)
+      case 'check':
+        return ops.check(this.full(path), write.version)
+    }
+  }
+
+  private creation(
+    path: string,
+    { mode = 'persistent', data = EMPTY, acl = OPEN_ACL, ttl = 0 }: CreateOptions,
+  ): Operation<Created> {
+    checkPath(path, mode.includes('sequential'))
+    return ops.create({ path: this.chroot.full(path), data: bytesOf(data), acl, mode, ttl })
+  }
+
+  private localCreated<T extends Pick<Created, 'path'>>(created: T): T {
+    return { ...created, path: this.chroot.local(created.path) }
+  }
+
+  private full(path: string): string {
+    checkPath(path)
+    return this.chroot.full(path)
+  }
+}
+
+function bytesOf(data: Uint8Array | string): Uint8Array {
+  return typeof data === 'string' ? Buffer.from(data) : data
+}

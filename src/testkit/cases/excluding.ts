@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+
+import { ALL } from '../../core/contract.ts'
+import type { Case, CaseContext } from '../case.ts'
+import { checkExclusivity } from '../checkers/exclusivity.ts'
+import { checkFencedResource } from '../checkers/fenced-resource.ts'
+import type { FencedWrite } from '../checkers/fenced-resource.ts'
+import { checkLostUpdates } from '../checkers/lost-update.ts'
+import type { Update } from '../checkers/lost-update.ts'
+import { checkTokenOrder } from '../checkers/token-order.ts'
+import { assertNone } from '../checkers/violation.ts'
+import type { Recorder } from '../history.ts'
+import { holdsOf } from '../holds.ts'
+import { assertNothingLeft, openHoldfasts, record, recorder, somebodyWaits } from './lock-kit.ts'
+
+const TASKS = 100
+
+export const excluding: readonly Case[] = [
+  {
+    id: 'lock/hundred',
+    title: `${TASKS} tasks of three processes never overlap, lose no update and write in the order of their tokens`,
+    needs: [],
+    async run(ctx) {
+      const holdfasts = await openHoldfasts(ctx)
+      const name = ctx.name()
+      const recorders = holdfasts.map((_, index) => recorder(ctx, `p${index}`))
+      const updates: Update[] = []
+      const writes: FencedWrite[] = []
+      let counter = 0
+      const task = async (index: number): Promise<void> => {
+        const holdfast = holdfasts[index % 3] ?? holdfasts[0]
+        await record(recorders[index % 3] ?? recorder(ctx, ''), holdfast.mutex(name), async (lease) => {
+          const read = counter
+          await ctx.sleep(ctx.env.random() * 2)
+          counter = read + 1
+          updates.push({ read, wrote: counter, outcome: 'stored' })
+          const highest = writes.at(-1)?.token ?? 0n
+          writes.push({ name, token: lease.token, accepted: lease.token >= highest })
+        })
+      }
+      await Promise.all(Array.from({ length: TASKS }, (_, index) => task(index)))
+      assert.equal(writes.length, TASKS)
+      assertNone([...checkLostUpdates(updates, counter), ...checkFencedResource(writes)])
+      assert.ok(
+        writes.every(({ accepted }) => accepted),
+        'no holder is fenced off while it holds the lock',
+      )
+      assertLawful(recorders)
+      await assertNothingLeft(ctx, holdfasts[0], name)
+    },
+  },
+  {
+    id: 'lock/readers-writers',
+    title: 'readers overlap with each other and never with a writer',
+    needs: ['shared'],
+    async run(ctx) {
+      const holdfasts = await openHoldfasts(ctx)
+      const name = ctx.name()
+      const recorders = holdfasts.map((_, index) => recorder(ctx, `p${index}`))
+      let reading = 0
+      let together = 0
+      const task = async (index: number): Promise<void> => {
+        const { read, write } = (holdfasts[index % 3] ?? holdfasts[0]).readWriteLock(name)
+        const [lock, weight] = index % 5 === 0 ? [write, ALL] : [read, 1]
+        const body = async (): Promise<void> => {
+          reading += weight === 1 ? 1 : 0
+          together = Math.max(together, reading)
+          await ctx.sleep(1 + ctx.env.random() * 4)
+          reading -= weight === 1 ? 1 : 0
+        }
+        await record(recorders[index % 3] ?? recorder(ctx, ''), lock, body, { weight, capacity: ALL })
+      }
+      await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)))
+      assertLawful(recorders)
+      assert.ok(together > 1, 'readers held the lock together')
+      await assertNothingLeft(ctx, holdfasts[0], name)
+    },
+  },
+  {
+    id: 'lock/semaphore',
+    title: 'a semaphore is never over its capacity, whatever the permits',
+    needs: ['permits'],
+    async run(ctx) {
+      const capacity = 4
+      const holdfasts = await openHoldfasts(ctx)
+      const name = ctx.name()
+      const recorders = holdfasts.map((_, index) => recorder(ctx, `p${index}`))
+      let used = 0
+      let most = 0
+      const task = async (index: number): Promise<void> => {
+        const lock = (holdfasts[index % 3] ?? holdfasts[0]).semaphore(name, capacity)
+        const permits = 1 + (index % 7 === 0 ? 3 : index % 2)
+        const body = async (): Promise<void> => {
+          used += permits
+          most = Math.max(most, used)
+          await ctx.sleep(1 + ctx.env.random() * 4)
+          used -= permits
+        }
+        await record(recorders[index % 3] ?? recorder(ctx, ''), lock, body, { permits, capacity })
+      }
+      await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)))
+      assertLawful(recorders)
+      assert.equal(most, capacity, 'the whole capacity is used')
+      await assertNothingLeft(ctx, holdfasts[0], name)
+    },
+  },
+  {
+    id: 'lock/strict',
+    title: 'a process with many tasks gives way to another one at once when it is to be fair',
+    needs: ['queue', 'push'],
+    run: (ctx) => givesWay(ctx, { fair: 'strict' }, 5),
+  },
+  {
+    id: 'lock/turns',
+    title: 'a process with many tasks gives way to another one after its turn',
+    needs: ['queue', 'push'],
+    run: (ctx) => givesWay(ctx, { turn: { count: 10, ms: 60_000 } }, 15),
+  },
+]
+
+function assertLawful(recorders: readonly Recorder[]): void {
+  const holds = holdsOf(recorders.flatMap(({ events }) => events))
+  assertNone([...checkExclusivity(holds), ...checkTokenOrder(holds)])
+}
+
+/** One process has a hundred tasks in line, the other one: it has its turn after at most `most` of them. */
+async function givesWay(
+  ctx: CaseContext,
+  options: Parameters<typeof openHoldfasts>[1],
+  most: number,
+): Promise<void> {
+  const [busy, other] = await openHoldfasts(ctx, { wait: Infinity, ...options })
+  const name = ctx.name()
+  let sections = 0
+  let before = 0
+  const tasks = Array.from({ length: TASKS }, () =>
+    busy.mutex(name).run(async () => {
+      sections += 1
+      await ctx.sleep(2)
+    }),
+  )
+  await ctx.eventually('the first task runs', () => sections > 0)
+  const waiting = other.mutex(name).run(() => sections - before)
+  await somebodyWaits(ctx, other, name)
+  before = sections
+  const overtaken = await waiting
+  assert.ok(overtaken <= most, `${overtaken} tasks of the other process went first`)
+  await Promise.all(tasks)
+}

@@ -1,0 +1,222 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { available, redis } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { emptyQueue, step, view } from '../../../src/core/claim-queue.ts'
+import type { Instant, Notice, QueueCommand, QueueState } from '../../../src/core/claim-queue.ts'
+import { ALL } from '../../../src/core/contract.ts'
+import type { ClaimInfo, ClaimRequest, NameInfo, StoreEvent } from '../../../src/core/contract.ts'
+import { capabilitiesOf } from '../../../src/stores/redis/capabilities.ts'
+import { RedisStore } from '../../../src/stores/redis/store.ts'
+import { readMessage } from '../../../src/stores/redis/wire.ts'
+import { VirtualTimeLink } from './virtual-time.ts'
+
+const SESSIONS = ['ann', 'bob', 'eve']
+const TIMEOUT = 5_000
+/** Each name is mostly used with one capacity, and now and then with another. */
+const NAMES = [
+  { name: 'mutex', capacities: [1, 1, 1, 1, 1, 2] },
+  { name: 'sema{phore}', capacities: [3, 3, 3, 3, 3, 1] },
+  { name: 'read write %', capacities: [ALL, ALL, ALL, ALL, ALL, 3] },
+]
+
+type Move =
+  | { readonly kind: 'command'; readonly command: QueueCommand }
+  | { readonly kind: 'renew many'; readonly requests: readonly { name: string; id: string; tokens: number }[] }
+  | { readonly kind: 'pass'; readonly micros: number }
+  | { readonly kind: 'listen'; readonly session: string; readonly on: boolean }
+
+const anId = fc
+  .tuple(fc.constantFrom(...SESSIONS), fc.integer({ min: 0, max: 3 }))
+  .map(([session, number]) => `${session}.${number}`)
+const aRef = fc.record({ name: fc.constantFrom(...NAMES.map(({ name }) => name)), id: anId })
+const ttl = fc.constantFrom(100, 700, 3_000)
+const patience = fc.constantFrom(50, 400, 5_000)
+
+const aClaim: fc.Arbitrary<ClaimRequest> = fc
+  .record({
+    of: fc.constantFrom(...NAMES).chain(({ name, capacities }) =>
+      fc.record({ name: fc.constant(name), capacity: fc.constantFrom(...capacities) }),
+    ),
+    id: anId,
+    whole: fc.boolean(),
+    ttl,
+    patience,
+    tokens: fc.constantFrom(1, 1, 8, 5_000),
+    whenBusy: fc.constantFrom('queue', 'queue', 'queue', 'try'),
+  })
+  .map(({ of: { name, capacity }, id, whole, whenBusy, ...rest }) => ({
+    ...rest,
+    name,
+    capacity,
+    id,
+    weight: whole ? capacity : 1,
+    whenBusy,
+    owner: `host of ${id}, process 7`,
+  }))
+
+const aRenewal = fc.record({ of: aRef, tokens: fc.constantFrom(0, 0, 0, 4), ttl, patience }).map(({ of, ...rest }) => ({ ...of, ...rest }))
+
+const aMove: fc.Arbitrary<Move> = fc.oneof(
+  { weight: 8, arbitrary: aClaim.map((request): Move => ({ kind: 'command', command: { kind: 'claim', request } })) },
+  { weight: 4, arbitrary: aRenewal.map((request): Move => ({ kind: 'command', command: { kind: 'renew', request } })) },
+  { weight: 2, arbitrary: fc.array(aRenewal, { minLength: 2, maxLength: 6 }).map((requests): Move => ({ kind: 'renew many', requests })) },
+  { weight: 5, arbitrary: aRef.map((claim): Move => ({ kind: 'command', command: { kind: 'release', claim } })) },
+  {
+    weight: 4,
+    arbitrary: fc.tuple(anId, aClaim).map(([id, next]): Move => ({ kind: 'command', command: { kind: 'release', claim: { name: next.name, id }, next } })),
+  },
+  { weight: 2, arbitrary: aRef.map((claim): Move => ({ kind: 'command', command: { kind: 'withdraw', claim } })) },
+  { weight: 5, arbitrary: fc.constantFrom(1, 999, 40_000, 120_000, 900_000, 61_000_000).map((micros): Move => ({ kind: 'pass', micros })) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('listen' as const), session: fc.constantFrom(...SESSIONS), on: fc.boolean() }) },
+)
+
+describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () => {
+  let server: Server
+  let commands: Redis
+  let listener: Redis
+  beforeAll(async () => {
+    server = await redis()
+    commands = new Redis(server.port)
+    listener = new Redis(server.port)
+  })
+  afterAll(async () => {
+    commands.disconnect()
+    listener.disconnect()
+    await server.stop()
+  })
+
+  /** One run: a fresh server, every session listening, the same moment on both sides. */
+  class Run {
+    readonly listening = new Set(SESSIONS)
+    readonly link = new VirtualTimeLink(commands)
+    readonly store = new RedisStore(this.link, { prefix: 'hf', capabilities: capabilitiesOf(this.link) })
+    private readonly states = new Map<string, QueueState>()
+    private heard: Notice[] = []
+    private onBarrier = (): void => {}
+    private micros = 1_700_000_000_123_456
+
+    async start(): Promise<void> {
+      await commands.flushall()
+      await this.link.setTime(this.micros)
+      listener.removeAllListeners('message')
+      listener.on('message', (channel: string, message: string) => {
+        const event = readMessage(message)
+        if (channel === 'barrier') this.onBarrier()
+        else if (event !== undefined) this.heard.push({ session: channel.slice('hf:s:'.length), event })
+        else throw new Error(`not a message of the scripts: ${message}`)
+      })
+      await listener.subscribe('barrier', ...SESSIONS.map((session) => `hf:s:${session}`))
+    }
+
+    async make(move: Move): Promise<void> {
+      if (move.kind === 'pass') {
+        this.micros += move.micros
+        return this.link.setTime(this.micros)
+      }
+      if (move.kind === 'listen') {
+        this.listening[move.on ? 'add' : 'delete'](move.session)
+        await listener[move.on ? 'subscribe' : 'unsubscribe'](`hf:s:${move.session}`)
+        return
+      }
+      if (move.kind === 'renew many') return this.renewMany(move.requests as never)
+      const { command } = move
+      const name = 'request' in command ? command.request.name : command.claim.name
+      const { answer, notices } = this.model(name, command)
+      expect(await this.real(command)).toEqual(this.exact(name, answer))
+      expect(await this.told()).toEqual(sorted(notices))
+      await this.compareState(name)
+    }
+
+    private async renewMany(requests: readonly (QueueCommand & { kind: 'renew' })['request'][]): Promise<void> {
+      const expected = requests.map((request) => this.model(request.name, { kind: 'renew', request }))
+      expect(await this.store.renew(requests, TIMEOUT)).toEqual(expected.map(({ answer }) => answer))
+      expect(await this.told()).toEqual(sorted(expected.flatMap(({ notices }) => notices)))
+      for (const { name } of requests) await this.compareState(name)
+    }
+
+    private model<C extends QueueCommand>(name: string, command: C) {
+      const outcome = step(this.state(name), command, this.now(), (session) => this.listening.has(session))
+      return { ...outcome, notices: outcome.notices.filter(({ session }) => this.listening.has(session)) }
+    }
+
+    private async real(command: QueueCommand): Promise<unknown> {
+      switch (command.kind) {
+        case 'claim':
+          return this.store.claim(command.request, TIMEOUT)
+        case 'renew':
+          return (await this.store.renew([command.request], TIMEOUT))[0]
+        case 'release':
+          return this.store.release(command.claim, command.next, TIMEOUT)
+        case 'withdraw':
+          return this.store.withdraw(command.claim, TIMEOUT)
+      }
+    }
+
+    /** The model's `retryAfter` is a bound from below; the server knows the exact time. */
+    private exact<A>(name: string, answer: A): A {
+      if (typeof answer !== 'object' || answer === null) return answer
+      const result: Record<string, unknown> = { ...(answer as object) }
+      for (const [key, value] of Object.entries(answer)) {
+        if (key === 'retryAfter') {
+          const ends = view(this.state(name), name, this.now()).holders.map(({ expiresIn }) => expiresIn)
+          expect(value).toBeLessThanOrEqual(Math.min(...ends))
+          result[key] = Math.min(...ends)
+        } else if (typeof value === 'object') result[key] = this.exact(name, value)
+      }
+      return result as A
+    }
+
+    /** Everything published so far: a message of our own comes after it. */
+    private async told(): Promise<readonly Notice[]> {
+      const arrived = new Promise<void>((resolve) => (this.onBarrier = resolve))
+      await commands.publish('barrier', '')
+      await arrived
+      const notices = this.heard
+      this.heard = []
+      return sorted(notices)
+    }
+
+    private async compareState(name: string): Promise<void> {
+      const real = await this.store.inspect(name, TIMEOUT)
+      if ('kind' in real) throw real.cause
+      expect(byId(real)).toEqual(byId(view(this.state(name), name, this.now())))
+    }
+
+    private now(): Instant {
+      return { ms: Math.floor(this.micros / 1000), micros: this.micros }
+    }
+
+    private state(name: string): QueueState {
+      const state = this.states.get(name) ?? emptyQueue()
+      this.states.set(name, state)
+      return state
+    }
+  }
+
+  it('answer every sequence of commands alike, tell sessions the same, and agree on who holds and waits', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(aMove, { minLength: 1, maxLength: 80, size: 'max' }), async (moves) => {
+        const run = new Run()
+        await run.start()
+        for (const move of moves) await run.make(move)
+      }),
+      { numRuns: Number(process.env['DIFFERENTIAL_RUNS'] ?? 150) },
+    )
+  }, 300_000)
+})
+
+/** Holders have no order; a name that nobody holds or waits for has no capacity to speak of. */
+function byId({ name, capacity, holders, waiters }: NameInfo): NameInfo {
+  const order = (a: ClaimInfo, b: ClaimInfo): number => (a.id < b.id ? -1 : 1)
+  const idle = holders.length + waiters.length === 0
+  return { name, capacity: idle ? 0 : capacity, holders: holders.toSorted(order), waiters }
+}
+
+/** Whether one holder hears of a queue before another is nobody's concern; each session's own events keep their order. */
+function sorted(notices: readonly Notice[]): readonly Notice[] {
+  const key = ({ session, event }: Notice): string => session + (event as StoreEvent & { id: string }).id
+  return notices.toSorted((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0))
+}

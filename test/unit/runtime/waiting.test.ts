@@ -1,0 +1,308 @@
+import { describe, expect, it } from 'vitest'
+
+import { LockAbortedError, LockTimeoutError } from '../../../src/index.ts'
+import type { Lease } from '../../../src/index.ts'
+import { isClean, world } from './far-store.ts'
+
+describe('waiting between processes', () => {
+  it('ends with a push from the store, long before the next heartbeat', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const before = env.mono()
+    await env.until(first.release())
+    await env.until(second)
+    expect(env.mono() - before).toBeLessThanOrEqual(2)
+  })
+
+  it('costs the store next to nothing, whatever the number of tasks that wait', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process({ wait: Infinity })
+    await env.until(a.holdfast.mutex('x').acquire())
+    const waits = Array.from({ length: 1000 }, () => b.holdfast.mutex('x').acquire())
+    await env.advance(10_000)
+    const sent = b.store.count()
+    await env.advance(60_000)
+    expect((b.store.count() - sent) / 60).toBeLessThan(1)
+    expect(waits).toHaveLength(1000)
+  })
+
+  it('survives a lost push: the heartbeat finds out', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    b.store.events = Infinity
+    await env.until(first.release())
+    const before = env.mono()
+    const lease = await env.until(second)
+    expect(env.mono() - before).toBeLessThan(5000 / 3 + 10)
+    expect(lease.held).toBe(true)
+  })
+
+  it('survives a broken subscription: every waiter is asked about at once when it is back', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    b.store.events = Infinity
+    await env.until(first.release())
+    b.store.gap()
+    const before = env.mono()
+    await env.until(second)
+    expect(env.mono() - before).toBeLessThan(5)
+  })
+
+  it('takes a push that overtakes the answer to its own request', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    // The first contention makes b listen; from then on its claims queue at once.
+    const warm = b.holdfast.mutex('x').acquire({ wait: 50 })
+    await expect(env.until(warm)).rejects.toBeInstanceOf(LockTimeoutError)
+    b.store.back = 500
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(10)
+    await env.until(first.release())
+    const lease = await env.until(second)
+    expect(lease.held).toBe(true)
+    // Pushed grants last for the patience only, and count from the request that was answered "queued".
+    expect(lease.remaining()).toBeLessThan(5000 - 500)
+  })
+
+  it('believes in a pushed grant only from when the store last said "queued", however late it is read', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(1000)
+    b.store.events = 4500
+    await env.until(first.release())
+    // b stands still while the grant is on its way and its pick-up time runs out.
+    env.stall(5500)
+    const c = process()
+    const stolen = await env.until(c.holdfast.mutex('x').acquire())
+    await env.advance(100)
+    expect(stolen.held).toBe(true)
+    const state = await Promise.race([second.then(() => 'granted'), Promise.resolve('waiting')])
+    expect(state).toBe('waiting')
+    await env.until(stolen.release())
+    expect((await env.until(second)).held).toBe(true)
+  })
+
+  it('gets the full ttl by the renewal that follows a pushed grant', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(1000)
+    await env.until(first.release())
+    const lease = await env.until(second)
+    expect(lease.remaining()).toBeLessThan(5000)
+    await env.advance(20)
+    expect(lease.remaining()).toBeGreaterThan(14_000)
+  })
+
+  it('is not held up for long by a waiter that died', async () => {
+    const { env, process } = world()
+    const [a, dead, b] = [process(), process(), process()]
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    void dead.holdfast.mutex('x').acquire({ wait: Infinity })
+    await env.advance(100)
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    dead.store.lose('any', 'request', Infinity)
+    dead.store.events = Infinity
+    await env.until(first.release())
+    const before = env.mono()
+    expect((await env.until(second)).held).toBe(true)
+    expect(env.mono() - before).toBeLessThan(5000 + 5000 / 3 + 100)
+  })
+
+  it('goes on in a new place when the store forgot the waiter', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process({ wait: Infinity })
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    b.store.lose('renew', 'request', Infinity)
+    await env.advance(6000)
+    b.store.heal()
+    await env.advance(6000)
+    await env.until(first.release())
+    expect((await env.until(second)).held).toBe(true)
+  })
+
+  it('asks again with growing pauses where the store has no queue', async () => {
+    const { env, process } = world({ queue: false, wakeups: 'poll' })
+    const a = process()
+    const b = process({ wait: Infinity })
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(10_000)
+    expect(b.store.count('claim')).toBeGreaterThan(15)
+    expect(b.store.count('claim')).toBeLessThan(60)
+    await env.until(first.release())
+    expect((await env.until(second)).held).toBe(true)
+  })
+})
+
+describe('giving up', () => {
+  it('after the wait is a typed timeout, and leaves nothing behind', async () => {
+    const w = world()
+    const a = w.process()
+    const b = w.process()
+    const first = await w.env.until(a.holdfast.mutex('x').acquire())
+    const error: unknown = await w.env.until(b.holdfast.mutex('x').acquire({ wait: 700 })).catch((e: unknown) => e)
+    expect(error).toBeInstanceOf(LockTimeoutError)
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', lock: 'x', store: 'far', waited: 700 })
+    await w.env.settle()
+    await w.env.until(first.release())
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('does not wait at all with wait: 0', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    await env.until(a.holdfast.mutex('x').acquire())
+    const before = env.mono()
+    await expect(env.until(b.holdfast.mutex('x').acquire({ wait: 0 }))).rejects.toBeInstanceOf(LockTimeoutError)
+    expect(env.mono()).toBe(before)
+  })
+
+  const reason = new Error('enough')
+
+  it('before anything was sent asks the store nothing', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process()
+    const error: unknown = await env
+      .until(holdfast.mutex('x').acquire({ signal: AbortSignal.abort(reason) }))
+      .catch((e: unknown) => e)
+    expect(error).toBeInstanceOf(LockAbortedError)
+    expect((error as LockAbortedError).cause).toBe(reason)
+    expect(store.count()).toBe(0)
+  })
+
+  it.each([
+    ['while the request is on its way', 50, 0],
+    ['while the answer is on its way', 0, 50],
+  ])('%s answers at once and takes the claim away afterwards', async (_, there, back) => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    store.there = there
+    store.back = back
+    const controller = new AbortController()
+    const waiting = holdfast.mutex('x').acquire({ signal: controller.signal })
+    await w.env.advance(10)
+    const before = w.env.mono()
+    controller.abort(reason)
+    await expect(w.env.until(waiting)).rejects.toBeInstanceOf(LockAbortedError)
+    expect(w.env.mono()).toBe(before)
+    await w.env.runUntilIdle()
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('while queued leaves the queue', async () => {
+    const w = world()
+    const a = w.process()
+    const b = w.process()
+    const c = w.process()
+    const first = await w.env.until(a.holdfast.mutex('x').acquire())
+    const controller = new AbortController()
+    const waiting = b.holdfast.mutex('x').acquire({ signal: controller.signal })
+    await w.env.advance(10)
+    const third = c.holdfast.mutex('x').acquire()
+    await w.env.advance(10)
+    controller.abort(reason)
+    await expect(w.env.until(waiting)).rejects.toBeInstanceOf(LockAbortedError)
+    await w.env.until(first.release())
+    const before = w.env.mono()
+    await w.env.until(third)
+    expect(w.env.mono() - before).toBeLessThan(5)
+  })
+
+  it('just when the store granted it passes the lock on at once', async () => {
+    const w = world()
+    const a = w.process()
+    const b = w.process()
+    const c = w.process()
+    const first = await w.env.until(a.holdfast.mutex('x').acquire())
+    const controller = new AbortController()
+    const waiting = b.holdfast.mutex('x').acquire({ signal: controller.signal })
+    await w.env.advance(10)
+    const third = c.holdfast.mutex('x').acquire()
+    await w.env.advance(10)
+    b.store.events = 20
+    await w.env.until(first.release())
+    await w.env.advance(5)
+    controller.abort(reason)
+    await expect(w.env.until(waiting)).rejects.toBeInstanceOf(LockAbortedError)
+    const before = w.env.mono()
+    const lease = await w.env.until(third)
+    expect(w.env.mono() - before).toBeLessThan(5)
+    await w.env.until(lease.release())
+    await w.env.advance(100)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('when the claim is in doubt refuses its late copies from then on', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ requestTimeout: 200 })
+    store.lose('claim', 'reply', Infinity)
+    await expect(w.env.until(holdfast.mutex('x').acquire({ wait: 500 }))).rejects.toThrow()
+    await w.env.runUntilIdle()
+    expect(store.count('withdraw')).toBeGreaterThan(0)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('goes on cleaning up until the store confirms', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ requestTimeout: 200, ttl: 10_000 })
+    store.lose('claim', 'reply')
+    const waiting = holdfast.mutex('x').tryAcquire()
+    store.lose('withdraw', 'request', 3)
+    await expect(w.env.until(waiting)).rejects.toThrow()
+    expect(await isClean(w, 'x')).toBe(false)
+    await w.env.runUntilIdle(5000)
+    expect(store.count('withdraw')).toBe(4)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('leaves no listener on a signal that serves ten thousand acquires', async () => {
+    const { env, process } = world()
+    const { holdfast } = process()
+    const { signal } = new AbortController()
+    let added = 0
+    const add = signal.addEventListener.bind(signal)
+    const remove = signal.removeEventListener.bind(signal)
+    signal.addEventListener = (...args: Parameters<typeof add>) => {
+      added++
+      add(...args)
+    }
+    signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+      added--
+      remove(...args)
+    }
+    const mutex = holdfast.mutex('x')
+    const section = async (): Promise<void> => {
+      const lease: Lease = await mutex.acquire({ signal })
+      expect(added).toBeLessThanOrEqual(1)
+      await lease.release()
+    }
+    await env.until(Promise.all(Array.from({ length: 10_000 }, section)))
+    expect(added).toBe(0)
+  })
+})
