@@ -1,4 +1,4 @@
-// Server-side scripts are real files (`*.lua`), written to be read; this turns each folder of them into one
+// Server-side scripts are real files (`*.lua`, `*.sql`), written to be read; this turns each folder of them into one
 // TypeScript module, so that nothing is read from disk at run time.
 //
 //   node scripts/gen.mjs           write the modules
@@ -14,9 +14,14 @@ const LUA = {
   header: ['KEYS', 'ARGV', 'returns'],
 }
 
-/** One row a folder. SQL joins with `{ comment: '--', header: ['params', 'returns'] }`. */
+const SQL = { comment: '--', header: ['params', 'returns'] }
+
+/** One row a folder. */
 const FOLDERS = [
   { dir: 'src/stores/redis/scripts', ext: '.lua', out: 'src/stores/redis/scripts.gen.ts', syntax: LUA },
+  { dir: 'src/stores/mysql/sql', ext: '.sql', out: 'src/stores/mysql/sql.gen.ts', syntax: SQL },
+  { dir: 'src/stores/postgres/sql', ext: '.sql', out: 'src/stores/postgres/sql.gen.ts', syntax: SQL },
+  { dir: 'src/stores/sqlite/sql', ext: '.sql', out: 'src/stores/sqlite/sql.gen.ts', syntax: SQL },
 ]
 
 /** The leading comment lines of a file: its contract. */

@@ -75,6 +75,44 @@ export function redisCluster(options?: {
   readonly nodeTimeout?: number
 }): Promise<RedisCluster>
 
+export interface ZooKeeperOptions extends ServerOptions {
+  /** Lines of its zoo.cfg. Sessions may last from 300 ms to 60 s unless told otherwise. */
+  readonly config?: Readonly<Record<string, string | number | boolean>>
+  /** Further options of its JVM. */
+  readonly java?: readonly string[]
+}
+
+/** One ZooKeeper server. It keeps its data over a restart. */
+export function zookeeper(options?: ZooKeeperOptions): Promise<Server>
+
+/** Commands to the group go to every member. */
+export interface ZooKeeperEnsemble extends Server {
+  readonly servers: readonly Server[]
+  /** The server that leads now. */
+  leader(): Promise<Server | undefined>
+  /** One that follows. */
+  follower(): Promise<Server | undefined>
+  /** Waits until all that run serve clients. */
+  serving(): Promise<void>
+}
+
+/** Servers that elect a leader; three unless told otherwise. */
+export function zookeeperEnsemble(
+  options?: Omit<ZooKeeperOptions, 'args' | 'dir' | 'port'> & { readonly size?: number },
+): Promise<ZooKeeperEnsemble>
+
+/** One of ZooKeeper's short commands (`ruok`, `srvr`, `mntr`, `wchs` …). */
+export function fourLetters(
+  at: { readonly host: string; readonly port: number },
+  word: string,
+): Promise<string>
+
+/** Compiles Java sources against Curator; the result gives the command line that runs one of the classes. */
+export function curator(options: {
+  readonly sources: readonly string[]
+  readonly dir: string
+}): Promise<(main: string, ...args: string[]) => string[]>
+
 /** A wall clock that can be moved for one server, on Linux. */
 export interface ClockShim {
   /** For the options of the server that is to live in this time. */
@@ -86,7 +124,7 @@ export interface ClockShim {
 
 export function clockShim(): Promise<ClockShim>
 
-export type Service = 'redis' | 'sentinel' | 'redis-cluster' | 'memcached' | 'cc'
+export type Service = 'redis' | 'sentinel' | 'redis-cluster' | 'memcached' | 'cc' | 'zookeeper' | 'zookeeper-ensemble' | 'curator'
 
 /**
  * Whether tests that need this can run, for `describe.skipIf(!available('redis'))`. In CI the answer is always yes:

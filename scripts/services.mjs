@@ -6,13 +6,21 @@
 import { fileURLToPath } from 'node:url'
 
 import { clockShim, program as cc } from './services/clock-shim.mjs'
+import { curator, curatorObtainable } from './services/curator.mjs'
 import { find, howToInstall, locate, obtainable } from './services/find.mjs'
 import { memcached, program as memcachedProgram } from './services/memcached.mjs'
 import { redisCluster } from './services/redis-cluster.mjs'
 import { program as redisProgram, redis } from './services/redis.mjs'
 import { sentinel } from './services/sentinel.mjs'
+import {
+  fourLetters,
+  program as zookeeperProgram,
+  zookeeper,
+  zookeeperEnsemble,
+} from './services/zookeeper.mjs'
 
 export { clockShim, memcached, redis, redisCluster, sentinel }
+export { curator, fourLetters, zookeeper, zookeeperEnsemble }
 export { redisCommand } from './services/wire.mjs'
 
 /** What `start` knows, and the program each needs. A new server is one file in services/ and one row here. */
@@ -21,6 +29,8 @@ const SERVICES = {
   sentinel: { start: sentinel, program: redisProgram },
   'redis-cluster': { start: redisCluster, program: redisProgram },
   memcached: { start: memcached, program: memcachedProgram },
+  zookeeper: { start: zookeeper, program: zookeeperProgram },
+  'zookeeper-ensemble': { start: zookeeperEnsemble, program: zookeeperProgram },
 }
 
 const PROGRAMS = [...new Set([...Object.values(SERVICES).map(({ program }) => program), cc])]
@@ -30,6 +40,7 @@ const PROGRAMS = [...new Set([...Object.values(SERVICES).map(({ program }) => pr
  * being left out.
  */
 export function available(name) {
+  if (name === 'curator') return process.env.CI === 'true' || curatorObtainable()
   const program = programNamed(name)
   return process.env.CI === 'true' || obtainable(program)
 }
@@ -61,7 +72,7 @@ async function start([name, ...args]) {
   if (service === undefined) throw new Error(`unknown: ${name}; known: ${Object.keys(SERVICES).join(', ')}`)
   const server = await service.start({ args })
   console.log(
-    [...new Set([server, ...(server.sentinels ?? []), ...(server.nodes ?? [])].map(({ url }) => url))].join(
+    [...new Set([server, ...(server.sentinels ?? []), ...(server.nodes ?? server.servers ?? [])].map(({ url }) => url))].join(
       '\n',
     ),
   )

@@ -10,6 +10,7 @@ export const asyncMutex = [
     store: 'memory',
     role: 'peer',
     config: 'default',
+    growth: true,
     open: async () => {
       const mutexes = new Map()
       const lock = (name) => {

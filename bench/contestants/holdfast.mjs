@@ -25,6 +25,7 @@ const STORES = {
 const entry = (id, store, label, config, options, more = {}) => ({
   id,
   family: 'holdfast',
+  renews: true,
   label,
   store,
   role: 'ours',
@@ -33,7 +34,7 @@ const entry = (id, store, label, config, options, more = {}) => ({
   async open(endpoint) {
     const { Holdfast } = await load('index.js')
     const { store: backend, close } = await STORES[store](more.driver ?? 'ioredis', endpoint)
-    return session(new Holdfast(backend, { wait: PATIENCE, ...options }), backend, close)
+    return session(() => new Holdfast(backend, { wait: PATIENCE, ...options }), backend, close)
   },
   ...more,
 })
@@ -42,22 +43,40 @@ const STRICT = { fair: 'strict' }
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const holdfast = [
-  entry('holdfast-memory', 'memory', 'holdfast', 'default', {}),
-  entry('holdfast-memory-strict', 'memory', 'holdfast, strict', "fair: 'strict'", STRICT, { waitingOnly: true }),
-  entry('holdfast-redis', 'redis', 'holdfast', 'default, ioredis', {}),
-  entry('holdfast-redis-strict', 'redis', 'holdfast, strict', "fair: 'strict', ioredis", STRICT, {
+  entry('holdfast-memory', 'memory', 'holdfast', 'default', {}, { growth: true }),
+  entry('holdfast-memory-strict', 'memory', 'holdfast, strict', "fair: 'strict'", STRICT, {
     waitingOnly: true,
   }),
-  entry('holdfast-node-redis', 'redis', 'holdfast (node-redis)', 'default, node-redis', {}, {
-    driver: 'node-redis',
-    secondary: true,
+  entry('holdfast-redis', 'redis', 'holdfast', 'default, ioredis', {}, { growth: true }),
+  entry('holdfast-redis-strict', 'redis', 'holdfast, strict', "fair: 'strict', ioredis", STRICT, {
+    waitingOnly: true,
+    growth: true,
   }),
+  entry(
+    'holdfast-node-redis',
+    'redis',
+    'holdfast (node-redis)',
+    'default, node-redis',
+    {},
+    {
+      driver: 'node-redis',
+      secondary: true,
+    },
+  ),
 ]
 
-function session(holdfast, store, closeDriver) {
+function session(make, store, closeDriver) {
+  const holdfast = make()
+  const others = []
   const handle = (lock) => ({ acquire: () => lock.acquire(), release: (lease) => lease.release() })
   return {
     lock: (name, ttl = TTL) => handle(holdfast.mutex(name, { ttl })),
+    /** A lock as another process would see it: through a session of its own. */
+    strangersLock(name) {
+      const stranger = make()
+      others.push(stranger)
+      return handle(stranger.mutex(name, { ttl: TTL }))
+    },
     async hold(name, ttl) {
       const lease = await holdfast.mutex(name, { ttl }).acquire()
       return { held: () => lease.held, drop: () => lease.release() }
@@ -67,7 +86,7 @@ function session(holdfast, store, closeDriver) {
       return { read: handle(read), write: handle(write) }
     },
     async close() {
-      await holdfast.close()
+      await Promise.all([holdfast, ...others].map((one) => one.close()))
       await store.close()
       closeDriver()
     },

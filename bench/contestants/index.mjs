@@ -27,6 +27,9 @@ import { verrou } from './verrou.mjs'
  *   missing where a library does not renew
  * @property {() => Promise<void>} [prepareShared] called once before `shared`
  * @property {(name: string) => { read: LockHandle, write: LockHandle }} [shared] read-write lock
+ * @property {(name: string) => LockHandle} [strangersLock] a lock through another session on the same connection,
+ *   for libraries that queue locally first
+ * @property {{ listen: Function, send: Function }} [signals] bare messages between processes
  * @property {() => unknown} close
  *
  * Where a session finds its store.
@@ -41,9 +44,13 @@ import { verrou } from './verrou.mjs'
  * @property {string} config in words: what was set
  * @property {boolean} [waitingOnly] differs from the library's default only in how it waits, so that workloads
  *   without waiting leave it out
+ * @property {boolean} [tuned] differs from the library's default in more than that
  * @property {boolean} [ownStore] does not use the store of its comparison but something of its own; shown, never
  *   counted as the best peer
  * @property {boolean} [secondary] the same library on another driver: shown where drivers matter, never compared with
+ * @property {boolean} [renews] keeps a lease alive by itself (see `hold`)
+ * @property {boolean} [growth] one of the few whose growth is measured
+ * @property {string} [driver] ioredis unless told
  * @property {boolean} [needsBroker]
  * @property {string} [package] on npm; its version is recorded
  * @property {string} [missing] why it cannot take part here

@@ -32,8 +32,14 @@ const entry = (id, label, config, settings, more = {}) => ({
         sharing = await connect(RWLockWritePrefClient)
       },
       shared: (name) => ({
-        read: { acquire: () => sharing.acquireReadLockp(name), release: () => sharing.releaseReadLockp(name) },
-        write: { acquire: () => sharing.acquireWriteLockp(name), release: () => sharing.releaseWriteLockp(name) },
+        read: {
+          acquire: () => sharing.acquireReadLockp(name),
+          release: () => sharing.releaseReadLockp(name),
+        },
+        write: {
+          acquire: () => sharing.acquireWriteLockp(name),
+          release: () => sharing.releaseWriteLockp(name),
+        },
       }),
       close() {
         client.close()

@@ -19,11 +19,19 @@ export const rawRedis = [
     open: async ({ url }) => {
       const { client, close } = await openIoredis(url)
       const sha = await client.script('LOAD', RELEASE)
-      return session(
-        close,
+      const lock = locker(
         (key, id, ttl) => client.set(key, id, 'PX', ttl, 'NX'),
         (key, id) => client.evalsha(sha, 1, key, id),
       )
+      const signals = await openSignals(client)
+      return {
+        lock,
+        signals,
+        close() {
+          signals.close()
+          close()
+        },
+      }
     },
   },
   {
@@ -34,30 +42,43 @@ export const rawRedis = [
     role: 'limit',
     config: 'SET NX PX, EVALSHA compare-and-delete',
     secondary: true,
+    driver: 'node-redis',
     open: async ({ url }) => {
       const { client, close } = await openNodeRedis(url)
       const sha = await client.scriptLoad(RELEASE)
-      return session(
-        close,
+      const lock = locker(
         (key, id, ttl) => client.set(key, id, { NX: true, PX: ttl }),
         (key, id) => client.evalSha(sha, { keys: [key], arguments: [id] }),
       )
+      return { lock, close }
     },
   },
 ]
 
-function session(close, set, compareAndDelete) {
+function locker(set, compareAndDelete) {
+  return (name, ttl = TTL) => {
+    let id = ''
+    return {
+      async acquire() {
+        id = randomUUID()
+        if ((await set(name, id, ttl)) !== 'OK') throw new Error('taken')
+      },
+      release: () => compareAndDelete(name, id),
+    }
+  }
+}
+
+/** Messages between processes with nothing around them: the limit of any hand-over that is pushed. */
+async function openSignals(client) {
+  const subscriber = client.duplicate({ lazyConnect: true })
+  subscriber.on('error', () => {})
+  await subscriber.connect()
   return {
-    lock(name, ttl = TTL) {
-      let id = ''
-      return {
-        async acquire() {
-          id = randomUUID()
-          if ((await set(name, id, ttl)) !== 'OK') throw new Error('taken')
-        },
-        release: () => compareAndDelete(name, id),
-      }
+    async listen(channel, heard) {
+      subscriber.on('message', heard)
+      await subscriber.subscribe(channel)
     },
-    close,
+    send: (channel) => client.publish(channel, 'go'),
+    close: () => subscriber.disconnect(),
   }
 }

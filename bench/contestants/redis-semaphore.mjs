@@ -6,6 +6,7 @@ import { PATIENCE, TTL } from './settings.mjs'
 const entry = (id, config, settings, more = {}) => ({
   id,
   family: 'redis-semaphore',
+  renews: true,
   package: 'redis-semaphore',
   label: more.waitingOnly ? 'redis-semaphore, eager' : 'redis-semaphore',
   store: 'redis',
@@ -35,7 +36,7 @@ const entry = (id, config, settings, more = {}) => ({
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const redisSemaphore = [
-  entry('redis-semaphore', 'default', {}),
+  entry('redis-semaphore', 'default', {}, { growth: true }),
   entry(
     'redis-semaphore-eager',
     `retryInterval 1, acquireTimeout ${PATIENCE}`,

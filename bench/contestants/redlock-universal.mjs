@@ -4,9 +4,10 @@ import { TTL } from './settings.mjs'
 
 const peer = await optional('redlock-universal', 'it needs Node 22 or newer')
 
-const entry = (id, label, config, settings) => ({
+const entry = (id, label, config, settings, more = {}) => ({
   id,
   family: 'redlock-universal',
+  renews: true,
   package: 'redlock-universal',
   missing: peer.missing,
   label,
@@ -39,14 +40,17 @@ const entry = (id, label, config, settings) => ({
       close,
     }
   },
+  ...more,
 })
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const redlockUniversal = [
   entry('redlock-universal', 'redlock-universal', 'default', {}),
-  entry('redlock-universal-lean', 'redlock-universal, lean', 'performance lean, retryAttempts 10,000, retryDelay 10', {
-    performance: 'lean',
-    retryAttempts: 10_000,
-    retryDelay: 10,
-  }),
+  entry(
+    'redlock-universal-lean',
+    'redlock-universal, lean',
+    'performance lean, retryAttempts 10,000, retryDelay 10',
+    { performance: 'lean', retryAttempts: 10_000, retryDelay: 10 },
+    { tuned: true },
+  ),
 ]

@@ -7,6 +7,7 @@ import { vote } from './vote.mjs'
 const entry = (id, config, settings, more = {}) => ({
   id,
   family: 'redlock',
+  renews: true,
   package: 'redlock',
   label: more.waitingOnly ? 'redlock 5, patient' : 'redlock 5',
   store: 'redis',
@@ -29,6 +30,6 @@ export const redlock = [
     'redlock-patient',
     'retryCount -1, retryDelay 10, retryJitter 10',
     { retryCount: -1, retryDelay: 10, retryJitter: 10 },
-    { waitingOnly: true },
+    { waitingOnly: true, growth: true },
   ),
 ]

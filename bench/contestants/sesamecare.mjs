@@ -7,6 +7,7 @@ import { vote } from './vote.mjs'
 const entry = (id, config, settings, more = {}) => ({
   id,
   family: 'sesamecare',
+  renews: true,
   package: '@sesamecare-oss/redlock',
   label: more.waitingOnly ? '@sesamecare-oss/redlock, patient' : '@sesamecare-oss/redlock',
   store: 'redis',

@@ -12,6 +12,7 @@ export const simpleRedisMutex = [
     label: 'simple-redis-mutex',
     store: 'redis',
     role: 'peer',
+    driver: 'node-redis',
     config: 'default (told by pub/sub), node-redis',
     async open({ url }) {
       const { client, close } = await openNodeRedis(url)

@@ -14,7 +14,11 @@ export const USAGE = `npm run bench -- [options]
   --list                   show workloads and contestants
 `
 
-const list = (text) => text?.split(',').map((word) => word.trim()).filter((word) => word !== '')
+const list = (text) =>
+  text
+    ?.split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
 
 /** @typedef {ReturnType<typeof readArgs>} Options */
 
@@ -38,7 +42,13 @@ export function readArgs(argv) {
   })
   const seed = values.seed === undefined ? Date.now() % 1_000_000 : Number(values.seed)
   if (!Number.isInteger(seed)) throw new Error(`--seed wants a whole number, not ${values.seed}`)
-  return { ...values, seed, stores: list(values.store), workloads: list(values.workload), only: list(values.only) }
+  return {
+    ...values,
+    seed,
+    stores: list(values.store),
+    workloads: list(values.workload),
+    only: list(values.only),
+  }
 }
 
 /** Names in `wanted` that nothing here is called. A typing error must not look like an empty result. */

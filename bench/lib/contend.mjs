@@ -23,7 +23,10 @@ const WITNESS_STRIDE = 16
  * @param {(task: number) => import('../contestants/index.mjs').LockHandle} lockOf
  * @param {Fight} fight
  */
-export async function contend(lockOf, { tasks, startAt, ms, work, pick, stride = 1, witness: path, drainMs = 8000 }) {
+export async function contend(
+  lockOf,
+  { tasks, startAt, ms, work, pick, stride = 1, witness: path, drainMs = 8000 },
+) {
   const locks = Array.from({ length: tasks }, (_, task) => lockOf(task))
   const witness = path === undefined ? new LocalWitness() : new FileWitness(path)
   const witnessStride = path !== undefined && work === 0 ? WITNESS_STRIDE : 1
@@ -48,7 +51,7 @@ export async function contend(lockOf, { tasks, startAt, ms, work, pick, stride =
     wake()
     const watched = counts[task] % witnessStride === 0
     const seen = watched ? witness.read() : 0
-    if (work === 0) await null
+    if (work === 0) null
     else await sleep(work)
     if (watched) witness.write(seen + 1)
     counts[task]++

@@ -13,6 +13,7 @@ export class Subject {
   #number = 0
   #waiting = new Map()
   #contestant
+  #keepProfile
   /** Errors that nobody in the library caught. */
   strays = 0
 
@@ -28,9 +29,14 @@ export class Subject {
     this.#child.on('exit', (code, signal) => this.#fail(new Error(`the process ended (${signal ?? code})`)))
   }
 
-  static async open(contestant, endpoint, flags) {
+  /** @param {{ flags?: string[], keepProfile?: (profile: object) => void }} [wish] */
+  static async open(contestant, endpoint, { flags, keepProfile } = {}) {
     const subject = new Subject(contestant, flags)
     await subject.#ask('open', { file: contestant.file, id: contestant.id, endpoint })
+    if (keepProfile !== undefined) {
+      subject.#keepProfile = keepProfile
+      await subject.#ask('startProfile')
+    }
     return subject
   }
 
@@ -41,7 +47,8 @@ export class Subject {
 
   async close() {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
-    const asked = this.#ask('close', undefined).catch(() => {})
+    if (this.#keepProfile !== undefined) this.#keepProfile(await this.#ask('stopProfile'))
+    const asked = this.#ask('close').catch(() => {})
     const gone = once(this.#child, 'exit')
     await within(2000, asked)
     if (this.#child.connected) this.#child.disconnect()
@@ -51,7 +58,7 @@ export class Subject {
     }
   }
 
-  #ask(operation, args) {
+  #ask(operation, args = {}) {
     const number = ++this.#number
     return new Promise((resolve, reject) => {
       const late = () => {
@@ -72,7 +79,10 @@ export class Subject {
     this.#waiting.delete(number)
     clearTimeout(waiting?.timer)
     if (error === undefined) waiting?.resolve(result)
-    else waiting?.reject(Object.assign(new Error(`${this.#contestant.id}: ${error.message}`), { cause: error.stack }))
+    else
+      waiting?.reject(
+        Object.assign(new Error(`${this.#contestant.id}: ${error.message}`), { cause: error.stack }),
+      )
   }
 
   #fail(error) {

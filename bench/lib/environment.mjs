@@ -18,7 +18,8 @@ export function environment() {
 
 function commit() {
   try {
-    const git = (...args) => execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    const git = (...args) =>
+      execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
     const changed = git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes'
     return git('rev-parse', '--short', 'HEAD') + changed
   } catch {

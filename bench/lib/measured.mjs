@@ -21,7 +21,9 @@ export class Failures {
   #counts = new Map()
 
   add(error) {
-    const message = String(error?.message ?? error).split('\n')[0].slice(0, 120)
+    const message = String(error?.message ?? error)
+      .split('\n')[0]
+      .slice(0, 120)
     this.#counts.set(message, (this.#counts.get(message) ?? 0) + 1)
   }
 

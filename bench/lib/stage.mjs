@@ -15,6 +15,7 @@ export class Stage {
   #meters = { redis: NO_METER, memory: NO_METER, broker: NO_METER }
   #standing = new Map()
   #names = 0
+  #wish = {}
 
   /** Starts only what the contestants need. */
   static async set(contestants) {
@@ -28,6 +29,11 @@ export class Stage {
       stage.#meters.broker = stage.#broker.meter
     }
     return stage
+  }
+
+  /** From now on every measured process records a CPU profile and hands it over when it ends. */
+  profileWith(keepProfile) {
+    this.#wish = { keepProfile }
   }
 
   get endpoint() {
@@ -57,7 +63,7 @@ export class Stage {
   async subject(contestant, warmUp) {
     const known = this.#standing.get(contestant.id)
     if (known !== undefined) return known
-    const subject = await Subject.open(contestant, this.endpoint)
+    const subject = await Subject.open(contestant, this.endpoint, this.#wish)
     this.#standing.set(contestant.id, subject)
     await warmUp?.(subject)
     return subject
@@ -65,7 +71,8 @@ export class Stage {
 
   /** Processes for one round only. */
   crew(contestant, count, flags) {
-    return Promise.all(Array.from({ length: count }, () => Subject.open(contestant, this.endpoint, flags)))
+    const wish = { ...this.#wish, flags }
+    return Promise.all(Array.from({ length: count }, () => Subject.open(contestant, this.endpoint, wish)))
   }
 
   async dismiss(contestant) {

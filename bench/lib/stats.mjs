@@ -7,6 +7,8 @@ export function quantile(sorted, q) {
   const place = q * (sorted.length - 1)
   const below = Math.floor(place)
   const above = Math.ceil(place)
+  // Apart, because between two infinities there is no difference to take a part of.
+  if (sorted[below] === sorted[above]) return sorted[below]
   return sorted[below] + (sorted[above] - sorted[below]) * (place - below)
 }
 
@@ -26,7 +28,7 @@ export function tail(values) {
  * @returns {Spread | undefined} undefined when no round had the number
  */
 export function spread(values) {
-  const sorted = ascending(values.filter((value) => Number.isFinite(value)))
+  const sorted = ascending(values.filter((value) => value !== undefined && !Number.isNaN(value)))
   if (sorted.length === 0) return undefined
   return { median: quantile(sorted, 0.5), min: sorted[0], max: sorted.at(-1), rounds: sorted.length }
 }

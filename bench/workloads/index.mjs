@@ -27,6 +27,7 @@ import * as w11 from './w11-footprint.mjs'
  * @property {{ full: Plan, quick: Plan }} plans
  * @property {(store: string, plan: Plan) => readonly { id: string, label: string }[]} variants
  * @property {(contestant: import('../contestants/index.mjs').Contestant) => boolean} takes
+ * @property {(contestant: import('../contestants/index.mjs').Contestant) => boolean} [quickTakes] fewer, in a hurry
  * @property {string} headline the metric that ratios are made of
  * @property {readonly string[]} columns metrics for the tables, in order
  * @property {(stage: import('../lib/stage.mjs').Stage, contestant: any, plan: Plan) =>

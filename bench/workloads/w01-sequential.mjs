@@ -24,7 +24,9 @@ export const workload = {
   columns: ['rate', 'toRaw', 'p50', 'p99', 'max', 'requests', 'clientCpu', 'serverCpu', 'errors'],
   async round(stage, contestant, plan) {
     const params = { name: stage.name(), stride: strideFor(contestant), ms: plan.ms }
-    const subject = await stage.subject(contestant, (fresh) => fresh.run(FILE, 'loop', { ...params, ms: plan.warmUp }))
+    const subject = await stage.subject(contestant, (fresh) =>
+      fresh.run(FILE, 'loop', { ...params, ms: plan.warmUp }),
+    )
     const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loop', params))
     return { alone: pairMetrics(run, server) }
   },

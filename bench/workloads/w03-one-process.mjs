@@ -30,11 +30,29 @@ export const workload = {
   ],
   takes: ({ secondary, id }) => !secondary && id !== 'proper-lockfile',
   headline: 'rate',
-  columns: ['rate', 'toRaw', 'p50', 'p99', 'max', 'switchTask', 'fairTask', 'requests', 'clientCpu', 'lost', 'errors'],
+  columns: [
+    'rate',
+    'toRaw',
+    'p50',
+    'p99',
+    'max',
+    'switchTask',
+    'fairTask',
+    'requests',
+    'clientCpu',
+    'lost',
+    'errors',
+  ],
   async round(stage, contestant, plan) {
     const results = {}
     for (const pick of PICKS) {
-      const params = { name: stage.name(), pick, stride: strideFor(contestant), ms: plan.ms, alone: !waits(contestant) }
+      const params = {
+        name: stage.name(),
+        pick,
+        stride: strideFor(contestant),
+        ms: plan.ms,
+        alone: !waits(contestant),
+      }
       const warm = (fresh) => fresh.run(FILE, 'fight', { ...params, ms: plan.warmUp })
       const subject = await stage.subject(contestant, warm)
       const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'fight', params))
@@ -43,7 +61,11 @@ export const workload = {
         continue
       }
       const metrics = fightMetrics([run])
-      results[pick] = { ...metrics, serverCpu: server.cpu / metrics.sections, serverOps: server.ops / metrics.sections }
+      results[pick] = {
+        ...metrics,
+        serverCpu: server.cpu / metrics.sections,
+        serverOps: server.ops / metrics.sections,
+      }
       // Whoever has not finished by now would still be at it in somebody else's round.
       if (!run.drained) await stage.dismiss(contestant)
     }

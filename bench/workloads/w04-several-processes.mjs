@@ -53,7 +53,7 @@ export const workload = {
     'errors',
   ],
   async round(stage, contestant, plan) {
-    if (!waits(contestant)) return await alone(stage, contestant, plan)
+    if (!waits(contestant)) return alone(stage, contestant, plan)
     const crew = await stage.crew(contestant, PROCESSES)
     try {
       await fightTogether(stage, crew, { tasks: TASKS, ms: plan.warmUp, work: 0 })
@@ -88,7 +88,9 @@ export async function fightTogether(stage, crew, fight) {
 
 async function alone(stage, contestant, plan) {
   const params = { name: stage.name(), ms: plan.ms }
-  const subject = await stage.subject(contestant, (fresh) => fresh.run(FILE, 'alone', { ...params, ms: plan.warmUp }))
+  const subject = await stage.subject(contestant, (fresh) =>
+    fresh.run(FILE, 'alone', { ...params, ms: plan.warmUp }),
+  )
   const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'alone', params))
   return { work0: pairMetrics(run, server) }
 }

@@ -15,7 +15,7 @@ export const workload = {
   stores: ['redis'],
   plans: {
     full: { rounds: 2, ms: 2500, settle: 400, drain: 4000, warmUp: 0 },
-    quick: { rounds: 1, ms: 800, settle: 200, drain: 1000, warmUp: 0 },
+    quick: { rounds: 1, ms: 500, settle: 200, drain: 500, warmUp: 0 },
   },
   variants: () => [{ id: 'idle', label: '' }],
   takes: ({ secondary, family }) => !secondary && family !== 'proper-lockfile',

@@ -86,7 +86,7 @@ export class Holdfast implements AsyncDisposable {
   all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) => (typeof lock === 'string' ? this.mutex(lock, options) : lock))
+    const made = locks.map((lock) => (lock instanceof CapacityLock ? lock : this.mutex(lock as string, options)))
     return new SortedLockSet(this.session, made, wait)
   }
 

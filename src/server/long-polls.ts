@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import type { ClaimAnswer, ClaimRequest, StoreEvent } from '../core/contract.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
-import type { LockService } from './service.ts'
-import { unavailable } from './service.ts'
-import type { Sessions } from './sessions.ts'
 import { Removals } from './removals.ts'
+import { unavailable } from './service.ts'
+import type { LockService } from './service.ts'
+import type { Sessions } from './sessions.ts'
 
 export interface Wish {
   readonly name: string
@@ -34,9 +34,10 @@ interface Poll {
   readonly request: ClaimRequest
   readonly caller: Caller
   readonly since: number
-  /** Null for one that stands in no line: a store without a queue. */
   readonly settle: (outcome: Grant | Failure) => void
   timer: NodeJS.Timeout | undefined
+  /** The store may know more of it than we do. */
+  doubtful: boolean
   /** Granted, or given up. */
   over: boolean
 }
@@ -80,6 +81,7 @@ export class LongPolls {
         since: performance.now(),
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
+        doubtful: true,
         over: false,
       }
       onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
@@ -104,7 +106,8 @@ export class LongPolls {
 
   /** Takes a lease back that could not be delivered. */
   undo(name: string, secret: string, ttl: number): void {
-    this.removals.remove({ name, id: secret }, ttl)
+    this.service.book.released({ name, id: secret }, { kind: 'released' })
+    this.removals.remove({ name, id: secret }, { ttl, doubtful: false })
   }
 
   private ask(poll: Poll, patient: boolean): void {
@@ -120,6 +123,7 @@ export class LongPolls {
   }
 
   private answered(poll: Poll, answer: ClaimAnswer, patient: boolean): void {
+    poll.doubtful = answer.kind === 'unknown'
     if (poll.over) {
       if (answer.kind !== 'busy' && answer.kind !== 'mismatch') this.remove(poll)
       return
@@ -203,9 +207,9 @@ export class LongPolls {
     poll.settle(outcome)
   }
 
-  private remove({ request }: Poll): void {
+  private remove({ request, doubtful }: Poll): void {
     this.service.book.released(request, { kind: 'released' })
-    this.removals.remove(request, request.ttl)
+    this.removals.remove(request, { ttl: request.ttl, doubtful })
   }
 
   private watch(): Promise<boolean> {

@@ -13,8 +13,10 @@ export class Removals {
     this.timeout = timeout
   }
 
-  remove({ name, id }: ClaimRef, ttl: number): void {
-    const done = this.attempt({ name, id }, performance.now() + ttl).then(() => void this.open.delete(done))
+  /** `doubtful`: a copy of its request may still be under way, so the id has to be refused from now on. */
+  remove({ name, id }: ClaimRef, { ttl, doubtful }: { ttl: number; doubtful: boolean }): void {
+    const until = performance.now() + ttl
+    const done = this.attempt({ name, id }, doubtful, until).then(() => void this.open.delete(done))
     this.open.add(done)
   }
 
@@ -22,16 +24,18 @@ export class Removals {
     await Promise.all(this.open)
   }
 
-  private async attempt(claim: ClaimRef, until: number): Promise<void> {
+  private async attempt(claim: ClaimRef, doubtful: boolean, until: number): Promise<void> {
     for (let pause = PAUSE_MS.first; ; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
-      const answer = await this.withdraw(claim)
+      const first = pause === PAUSE_MS.first && !doubtful
+      const answer = await this.ask(claim, first)
       if (answer.kind !== 'unknown' || performance.now() + pause > until) return
       await new Promise((resolve) => void setTimeout(resolve, pause))
     }
   }
 
-  private async withdraw(claim: ClaimRef): Promise<ReleaseAnswer> {
+  private async ask(claim: ClaimRef, certain: boolean): Promise<ReleaseAnswer> {
     try {
+      if (certain) return (await this.store.release(claim, undefined, this.timeout)).released
       return await this.store.withdraw(claim, this.timeout)
     } catch (cause) {
       return { kind: 'unknown', cause }

@@ -40,3 +40,6 @@ function isWithin(name: string, prefix: string): boolean {
 function isSeparator(char: string | undefined): boolean {
   return char === '/' || char === ':'
 }
+
+/** Who gave no token where none is needed. */
+export const NOBODY: Principal = new Principal('nobody', [], [])

@@ -63,6 +63,7 @@ class SocketStore implements Store {
   list: Store['list'] = async (query, timeout) => this.call('list', [query, timeout], timeout)
 
   async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    await within(this.open(), timeout).catch(() => undefined)
     this.listeners.set(session, listener)
     const answer = await this.call<Watch | Unknown>('watch', [session, timeout], timeout)
     if (answer.kind === 'watching') return { kind: 'watching', stop: () => this.stop(session, timeout) }

@@ -26,8 +26,8 @@ export class TakerError extends Error {
 }
 
 interface Waiting {
-  resolve(result: unknown): void
-  reject(error: Error): void
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: Error) => void
 }
 
 const STOPPED = /\) [Tt] /

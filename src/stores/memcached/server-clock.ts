@@ -13,6 +13,8 @@
 const LATE_S = 2
 /** By how much two clocks may differ in rate; the best comparison of all grows old. */
 const DRIFT = 0.0002
+/** So many different times in a row that were all late are not a pause: the clock runs, and has lost time for good. */
+const LATE_TICKS = 3
 
 export type ClockReading = 'right' | 'late'
 
@@ -22,15 +24,15 @@ export class ServerClock {
   /** The largest lead over our clock that was seen, in seconds, and when. */
   private lead = -Infinity
   private seenAt = 0
-  /** The time that was too late when it was read, until one is right again. */
+  /** The last time that was too late, and how many there were since one was right. */
   private lateAt: number | undefined
+  private lateTicks = 0
 
   /** The first reading of a connection, which also says of which item it is. */
   identify(identity: string, secondsLeft: number, now: number): void {
     if (identity !== this.identity) {
       this.identity = identity
       this.lead = -Infinity
-      this.lateAt = undefined
     }
     this.read(secondsLeft, now, now)
   }
@@ -38,23 +40,21 @@ export class ServerClock {
   /** `sentAt` and `now`, in milliseconds: before the request left, and when the answer is here. */
   read(secondsLeft: number, sentAt: number, now: number): ClockReading {
     const time = -secondsLeft
-    const expected = this.lead - ((now - this.seenAt) / 1000) * DRIFT + sentAt / 1000
-    const late = expected - time > LATE_S
-    if (late && !this.movedSinceLate(time)) {
-      this.lateAt ??= time
-      return 'late'
+    const known = this.lead - ((now - this.seenAt) / 1000) * DRIFT
+    if (known + sentAt / 1000 - time > LATE_S) {
+      if (time !== this.lateAt) this.lateTicks++
+      this.lateAt = time
+      if (this.lateTicks <= LATE_TICKS) return 'late'
+      // A machine that was suspended: what was stored before lives longer, and what is stored now its full time.
+      this.lead = -Infinity
     }
-    // A clock that moves on and stays late has lost that time for good (a suspended machine): all ttls are longer.
     this.lateAt = undefined
+    this.lateTicks = 0
     const lead = time - now / 1000
-    if (late || lead >= this.lead - ((now - this.seenAt) / 1000) * DRIFT) {
+    if (lead >= this.lead - ((now - this.seenAt) / 1000) * DRIFT) {
       this.lead = lead
       this.seenAt = now
     }
     return 'right'
-  }
-
-  private movedSinceLate(time: number): boolean {
-    return this.lateAt !== undefined && time > this.lateAt
   }
 }

@@ -62,7 +62,7 @@ export class PostgresListener {
     client.on('notification', this.told)
     client.on('error', this.broke)
     client.on('end', this.broke)
-    unref(client)
+    if (isPool(source)) unref(client)
     this.client = client
     return client
   }

@@ -15,12 +15,23 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
+import { Command, Commands } from './commands.ts'
 import { keysOf } from './keys.ts'
 import type { Link } from './link.ts'
+import { runScript } from './run-script.ts'
 import { Requests } from './requests.ts'
 import { scripts } from './scripts.gen.ts'
 import { Watching } from './watching.ts'
-import { readClaim, readName, readReleaseAndNext, readReleased, readRenewals, renewTerms, terms } from './wire.ts'
+import {
+  readClaim,
+  readName,
+  readRelease,
+  readReleaseAndNext,
+  readReleased,
+  readRenewal,
+  renewTerms,
+  terms,
+} from './wire.ts'
 
 interface RedisStoreParts {
   readonly prefix: string
@@ -33,53 +44,43 @@ export class RedisStore implements Store {
   private readonly requests: Requests
   private readonly watching: Watching
   private readonly prefix: string
-  private readonly mode: string
+  private readonly commands: Commands
+  private readonly link: Link
 
   constructor(link: Link, { prefix, capabilities }: RedisStoreParts) {
     this.prefix = prefix
-    this.mode = link.cluster ? 'c' : ''
+    this.link = link
     this.requests = new Requests(link)
+    this.commands = new Commands(this.requests, prefix, link.cluster ? 'c' : '')
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
     this.capabilities = capabilities
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
-    const args = this.args(request.name)
-    args.push(request.id, terms(request), request.whenBusy === 'queue' ? 'q' : 't')
-    if (this.mode !== '') args.push(this.mode)
-    return this.requests.script(scripts.claim, args, timeout, (reply) => readClaim(reply, request.tokens))
+    const ask = (request.whenBusy === 'queue' ? 'q' : 't') + terms(request)
+    return this.commands.send(new Command(request, ask, (reply) => readClaim(reply, request.tokens)), timeout)
   }
 
-  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const keys: string[] = []
-    const args: string[] = [this.mode]
-    for (const request of requests) {
-      keys.push(...keysOf(this.prefix, request.name))
-      args.push(request.id, renewTerms(request))
-    }
-    const answer = await this.requests.script(scripts.renew, [String(keys.length), ...keys, ...args], timeout, readRenewals)
-    return Array.isArray(answer) ? answer : requests.map(() => answer as Unknown)
+  renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    return Promise.all(
+      requests.map((request) =>
+        this.commands.send(new Command(request, `k${renewTerms(request)}`, readRenewal), timeout),
+      ),
+    )
   }
 
   async release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
-    const args = this.args(claim.name)
-    args.push(claim.id)
-    if (next === undefined) {
-      if (this.mode !== '') args.push(this.mode)
-      return { released: await this.requests.script(scripts.release, args, timeout, readReleased) }
-    }
-    args.push(this.mode, next.id, terms(next))
-    const answer = await this.requests.script(scripts.release, args, timeout, (reply) =>
-      readReleaseAndNext(reply, next.tokens),
-    )
-    return 'kind' in answer ? { released: answer, next: answer } : answer
+    const command =
+      next === undefined
+        ? new Command(claim, 'r', readRelease)
+        : new Command(claim, `r${next.id} ${terms(next)}`, (reply) => readReleaseAndNext(reply, next.tokens))
+    const answer = await this.commands.send(command, timeout)
+    if (!('kind' in answer)) return answer
+    return next === undefined ? { released: answer } : { released: answer, next: answer }
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    const args = this.args(claim.name)
-    args.push(claim.id)
-    if (this.mode !== '') args.push(this.mode)
-    return this.requests.script(scripts.withdraw, args, timeout, readReleased)
+    return this.commands.send(new Command(claim, 'w', readReleased), timeout)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
@@ -87,7 +88,8 @@ export class RedisStore implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    return this.requests.script(scripts.inspect, this.args(name), timeout, (reply) => readName(name, reply))
+    const args = ['3', ...keysOf(this.prefix, name)]
+    return this.requests.ask(async () => readName(name, await runScript(this.link, scripts.inspect, args)), timeout)
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
@@ -97,10 +99,6 @@ export class RedisStore implements Store {
   async close(): Promise<void> {
     this.watching.close()
     this.requests.close()
-    await this.requests.link.close()
-  }
-
-  private args(name: string): string[] {
-    return ['3', ...keysOf(this.prefix, name)]
+    await this.link.close()
   }
 }

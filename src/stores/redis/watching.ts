@@ -44,7 +44,7 @@ export class Watching {
       if (this.sessions.size === 0) this.disconnect()
       else this.connection?.unsubscribe(channel).catch(() => {})
     }
-    const answer = await this.requests.other(async () => {
+    const answer = await this.requests.ask(async () => {
       const connection = this.connection ?? (await this.connect())
       await connection.subscribe([channel])
       return { kind: 'watching', stop } as const
@@ -62,7 +62,7 @@ export class Watching {
     if (connection === null || this.asking || performance.now() - this.heardAt < SILENCE_MS) return
     this.asking = true
     this.requests
-      .other(() => connection.ping().then(() => ({ kind: 'alive' as const })), SILENCE_MS)
+      .ask(() => connection.ping().then(() => ({ kind: 'alive' as const })), SILENCE_MS)
       .then(({ kind }) => {
         this.asking = false
         this.heardAt = performance.now()

@@ -16,7 +16,7 @@ import { nameOfHeader } from './keys.ts'
 
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
 export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
-  return `${weight} ${capacity} ${tokens} ${ttl} ${patience} ${owner}`
+  return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`
 }
 
 export function renewTerms({ ttl, patience, tokens }: RenewRequest): string {
@@ -30,6 +30,7 @@ const RENEWED = { kind: 'renewed', contended: false } as const
 const RENEWED_CONTENDED = { kind: 'renewed', contended: true } as const
 const RELEASED = { kind: 'released' } as const
 const NOT_HELD = { kind: 'not-held' } as const
+const JUST_RELEASED: ReleaseResult = { released: RELEASED }
 
 /** `count`: how many tokens were asked for, which a bare token in the answer stands for. */
 export function readClaim(reply: unknown, count: number): ClaimAnswer {
@@ -54,25 +55,27 @@ function readHeld(fields: string): Held {
   return { kind: 'held', token: BigInt(token), count: Number(count), contended: contended === '1' }
 }
 
-export function readRenewals(reply: unknown): RenewAnswer[] {
-  return asList(reply).map((answer) => {
-    switch (answer) {
-      case 0:
-        return LOST
-      case 1:
-        return RENEWED
-      case 2:
-        return RENEWED_CONTENDED
-      case 'q':
-        return QUEUED
-      default:
-        return readHeld(asText(answer).slice(1))
+export function readRenewal(reply: unknown): RenewAnswer {
+  switch (reply) {
+    case 0:
+      return LOST
+    case 1:
+      return RENEWED
+    case 2:
+      return RENEWED_CONTENDED
+    default: {
+      const text = asText(reply)
+      return text === 'q' ? QUEUED : readHeld(text.slice(1))
     }
-  })
+  }
 }
 
 export function readReleased(reply: unknown): ReleaseAnswer {
   return reply === 1 ? RELEASED : NOT_HELD
+}
+
+export function readRelease(reply: unknown): ReleaseResult {
+  return reply === 1 ? JUST_RELEASED : { released: NOT_HELD }
 }
 
 export function readReleaseAndNext(reply: unknown, count: number): ReleaseResult {

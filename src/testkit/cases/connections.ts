@@ -92,8 +92,8 @@ export const connections: readonly Case[] = [
     needs: ['proxy'],
     async run(ctx) {
       const ttl = ctx.ttl(900)
-      const { holdfast, proxy } = await openProxied(ctx, { ttl })
-      const direct = await openHoldfast(ctx)
+      const { holdfast, proxy } = await openProxied(ctx, { ttl, requestTimeout: 500 })
+      const direct = await openHoldfast(ctx, { patience: ctx.ttl(900) })
       const name = ctx.name()
       const lease = await holdfast.mutex(name).acquire()
       const { signal } = lease

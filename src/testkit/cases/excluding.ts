@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 
 import { ALL } from '../../core/contract.ts'
+import type { HoldfastOptions } from '../../locks/options.ts'
 import type { Case, CaseContext } from '../case.ts'
 import { checkExclusivity } from '../checkers/exclusivity.ts'
 import { checkFencedResource } from '../checkers/fenced-resource.ts'
@@ -11,7 +12,8 @@ import { checkTokenOrder } from '../checkers/token-order.ts'
 import { assertNone } from '../checkers/violation.ts'
 import type { Recorder } from '../history.ts'
 import { holdsOf } from '../holds.ts'
-import { assertNothingLeft, openHoldfasts, record, recorder, somebodyWaits } from './lock-kit.ts'
+import { Client } from './client.ts'
+import { assertNothingLeft, openHoldfast, openHoldfasts, record, recorder } from './lock-kit.ts'
 
 const TASKS = 100
 
@@ -123,16 +125,12 @@ function assertLawful(recorders: readonly Recorder[]): void {
   assertNone([...checkExclusivity(holds), ...checkTokenOrder(holds)])
 }
 
-/** One process has a hundred tasks in line, the other one: it has its turn after at most `most` of them. */
-async function givesWay(
-  ctx: CaseContext,
-  options: Parameters<typeof openHoldfasts>[1],
-  most: number,
-): Promise<void> {
-  const [busy, other] = await openHoldfasts(ctx, { wait: Infinity, ...options })
+/** A process has a hundred tasks in line: somebody else has its turn after at most `most` of them. */
+async function givesWay(ctx: CaseContext, options: HoldfastOptions, most: number): Promise<void> {
+  const busy = await openHoldfast(ctx, { wait: Infinity, ...options })
+  const other = await Client.open(ctx)
   const name = ctx.name()
   let sections = 0
-  let before = 0
   const tasks = Array.from({ length: TASKS }, () =>
     busy.mutex(name).run(async () => {
       sections += 1
@@ -140,10 +138,11 @@ async function givesWay(
     }),
   )
   await ctx.eventually('the first task runs', () => sections > 0)
-  const waiting = other.mutex(name).run(() => sections - before)
-  await somebodyWaits(ctx, other, name)
-  before = sections
-  const overtaken = await waiting
+  const waiting = await other.queue(other.request(name))
+  const before = sections
+  await other.granted(waiting, TASKS * 10 + ctx.grace)
+  const overtaken = sections - before
+  await other.release(waiting)
   assert.ok(overtaken <= most, `${overtaken} tasks of the other process went first`)
   await Promise.all(tasks)
 }

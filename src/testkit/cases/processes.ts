@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 
-import type { Holdfast } from '../../locks/holdfast.ts'
 import type { Lease } from '../../runtime/lease.ts'
 import type { Case, CaseContext } from '../case.ts'
 import { checkExclusivity } from '../checkers/exclusivity.ts'
@@ -41,12 +40,11 @@ export const processes: readonly Case[] = [
     async run(ctx) {
       const ttl = ctx.ttl(600)
       const name = ctx.name()
-      const [taker, holdfast] = [await open(ctx, { ttl }), await openHoldfast(ctx)]
+      const taker = await open(ctx, { ttl })
       const token = await taker.acquire(name)
       await ctx.sleep(ttl / 2)
       await taker.kill()
-      const own = new Recorder('own')
-      const lease = await takeOver(ctx, holdfast, own, name, ttl)
+      const { lease, own } = await takeOver(ctx, name, ttl)
       assert.ok(lease.token > token)
       assertLawful([taker], own)
     },
@@ -58,11 +56,10 @@ export const processes: readonly Case[] = [
     async run(ctx) {
       const ttl = ctx.ttl(600)
       const name = ctx.name()
-      const [taker, holdfast] = [await open(ctx, { ttl }), await openHoldfast(ctx)]
+      const taker = await open(ctx, { ttl })
       await taker.acquire(name)
       await taker.stop()
-      const own = new Recorder('own')
-      const lease = await takeOver(ctx, holdfast, own, name, ttl)
+      const { lease, own } = await takeOver(ctx, name, ttl)
       taker.resume()
       const { held, aborted } = await taker.state()
       assert.deepEqual([held, aborted], [false, true])
@@ -81,11 +78,10 @@ export const processes: readonly Case[] = [
     async run(ctx) {
       const ttl = ctx.ttl(600)
       const name = ctx.name()
-      const [taker, holdfast] = [await open(ctx, { ttl }), await openHoldfast(ctx)]
+      const taker = await open(ctx, { ttl })
       await taker.acquire(name)
       const blocked = taker.block(ttl + 2 * ctx.grace)
-      const own = new Recorder('own')
-      await takeOver(ctx, holdfast, own, name, ttl)
+      const { own } = await takeOver(ctx, name, ttl)
       assert.equal((await blocked).held, false)
       assertLawful([taker], own)
     },
@@ -134,18 +130,18 @@ async function open(ctx: CaseContext, options: TakerOptions = {}): Promise<Taker
   return taker
 }
 
-/** Waits for a lock whose holder is out of action: it must come, but not much later than the ttl. */
+/** Waits for a lock whose holder is out of action, and writes it down: it must come, but not much later than the ttl. */
 async function takeOver(
   ctx: CaseContext,
-  holdfast: Holdfast,
-  own: Recorder,
   name: string,
   ttl: number,
-): Promise<Lease> {
+): Promise<{ lease: Lease; own: Recorder }> {
+  const own = new Recorder('own')
+  const holdfast = await openHoldfast(ctx, { patience: ctx.ttl(900) })
   const story = own.acquire(name)
   const lease = await holdfast.mutex(name).acquire({ wait: ttl + 2 * ctx.grace })
   story.acquired(lease)
-  return lease
+  return { lease, own }
 }
 
 function assertLawful(takers: readonly Taker[], own?: Recorder): number {

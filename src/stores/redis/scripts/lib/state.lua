@@ -44,7 +44,7 @@ local function save()
     text = format('+%d %d %d %d %d %.0f %.0f|', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
   end
   -- What changed nothing costs no write, which replicas and the log would have to repeat.
-  if text == value and not persisted then return end
+  if text == value then return end
   if durable then call('SET', header, text) else call('SET', header, text, 'PX', KEEP_HEADER) end
 end
 

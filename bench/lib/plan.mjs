@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs'
+
+import { CONTESTANTS } from '../contestants/index.mjs'
+import { WORKLOADS } from '../workloads/index.mjs'
+import { unknownNames } from './args.mjs'
+
+const built = ({ dist }) => dist === undefined || existsSync(new URL(`../../dist/${dist}`, import.meta.url))
+
+/**
+ * Who runs what.
+ * @param {import('./args.mjs').Options} options
+ */
+export function makePlan(options) {
+  refuse('store', unknownNames(options.stores, ['memory', 'redis']))
+  refuse(
+    'workload',
+    unknownNames(
+      options.workloads,
+      WORKLOADS.map(({ id }) => id),
+    ),
+  )
+  refuse(
+    'library',
+    unknownNames(
+      options.only,
+      CONTESTANTS.map(({ family }) => family),
+    ),
+  )
+  const stores = options.stores ?? ['memory', 'redis']
+  const workloads = WORKLOADS.filter(({ id }) => options.workloads?.includes(id) ?? true)
+  const wanted = CONTESTANTS.filter(
+    ({ store, family, role }) =>
+      stores.includes(store) && (role === 'limit' || (options.only?.includes(family) ?? true)),
+  )
+  const here = wanted.filter((one) => one.missing === undefined && built(one))
+  return {
+    contestants: here,
+    leftOut: leftOut(wanted.filter((one) => !here.includes(one))),
+    notRun: workloads
+      .filter(({ notRun }) => notRun !== undefined)
+      .map(({ id, title, notRun }) => ({ id, title, reason: notRun })),
+    bouts: workloads
+      .filter(({ notRun }) => notRun === undefined)
+      .flatMap((workload) => workload.stores.map((store) => bout(workload, store, here, options.quick)))
+      .filter(({ contestants }) => contestants.length > 0),
+  }
+}
+
+/**
+ * One workload on one store.
+ * @typedef {ReturnType<typeof bout>} Bout
+ */
+function bout(workload, store, contestants, quick) {
+  const all = contestants.filter((one) => one.store === store && workload.takes(one))
+  return {
+    workload,
+    store,
+    plan: quick ? workload.plans.quick : workload.plans.full,
+    contestants: quick ? inHurry(all).filter(workload.quickTakes ?? (() => true)) : all,
+  }
+}
+
+/** In a hurry every peer is shown once, at its best, and nobody on a second driver. */
+function inHurry(contestants) {
+  const tuned = new Set(
+    contestants.filter(({ waitingOnly, tuned }) => waitingOnly || tuned).map(({ family }) => family),
+  )
+  return contestants.filter(
+    ({ role, family, waitingOnly, tuned: atBest, secondary }) =>
+      !secondary && (role !== 'peer' || !tuned.has(family) || waitingOnly || atBest),
+  )
+}
+
+function leftOut(entries) {
+  const reasons = new Map()
+  for (const { family, package: name, missing, dist } of entries) {
+    reasons.set(name ?? `${family} (${dist})`, missing ?? 'not built')
+  }
+  return [...reasons].map(([name, reason]) => ({ name, reason }))
+}
+
+function refuse(what, unknown) {
+  if (unknown.length > 0) throw new Error(`no such ${what}: ${unknown.join(', ')} (see --list)`)
+}

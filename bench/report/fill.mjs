@@ -1,0 +1,33 @@
+import { checkTargets, readTargets } from '../lib/check.mjs'
+import { environmentLine, sectionsOf } from './sections.mjs'
+import { markdownTable } from './text.mjs'
+
+const PLACE = /(<!-- bench:begin ([^\n]*?) -->\n)[\s\S]*?(<!-- bench:end -->)/g
+
+/** A page with all its places filled from a run. A place that nothing can fill is an error: it would keep old numbers. */
+export function filled(page, run, images) {
+  return page.replace(PLACE, (_, begin, wish, end) => `${begin}${contentFor(wish, run, images)}\n${end}`)
+}
+
+function contentFor(wish, run, images) {
+  const [kind, ...rest] = wish.trim().split(/\s+/)
+  const make = KINDS[kind]
+  if (make === undefined) throw new Error(`unknown place: ${wish}`)
+  return make(run, rest.join(' '), images)
+}
+
+const KINDS = {
+  environment: (run) => `*${environmentLine(run)}*`,
+  targets: (run) => markdownTable(checkTargets(readTargets(), run).table),
+  plot: (run, name, images) => `![${name.replaceAll('-', ' ')}](${images}/${name}.svg)`,
+  table(run, key) {
+    const section = sectionsOf(run).find((one) => one.key === key)
+    if (section === undefined) throw new Error(`the results have no table ${key}`)
+    return markdownTable(section.table)
+  },
+  'left-out': (run) =>
+    [
+      ...run.leftOut.map(({ name, reason }) => `- ${name}: ${reason}`),
+      ...run.notRun.map(({ title, reason }) => `- ${title}: ${reason}`),
+    ].join('\n') || 'Nothing was left out.',
+}

@@ -1,0 +1,119 @@
+import { charged } from '../lib/charged.mjs'
+import { monotonic, sleep } from '../lib/clock.mjs'
+import { randomFrom } from '../lib/random.mjs'
+import { tail } from '../lib/stats.mjs'
+
+const FILE = 'w08-hand-over.mjs'
+
+/** @type {import('./index.mjs').Workload} */
+export const workload = {
+  id: 'w8',
+  title: 'Hand-over between two processes',
+  about:
+    'From the call of release in one process to the moment the other, which waits, has the lock. The raw limit is a ' +
+    'bare PUBLISH from one process to the other, from the call to the arrival of the message.',
+  stores: ['redis'],
+  plans: {
+    full: { rounds: 3, ms: 1200, warmUp: 200 },
+    quick: { rounds: 1, ms: 500, warmUp: 100 },
+  },
+  variants: () => [{ id: 'pair', label: '' }],
+  takes: ({ secondary, family }) => !secondary && family !== 'proper-lockfile',
+  headline: 'p50',
+  columns: ['p50', 'toRaw', 'p99', 'max', 'handOvers', 'requests', 'errors'],
+  async round(stage, contestant, plan) {
+    const crew = await stage.crew(contestant, 2)
+    const pass = contestant.role === 'limit' ? publish : handOver
+    try {
+      const name = stage.name()
+      await Promise.all(
+        crew.map((subject, number) => subject.run(FILE, 'prepare', { name: `${name}:${number}` })),
+      )
+      if (pass === handOver) await crew[0].run(FILE, 'take', { name })
+      await passOn(pass, crew, name, plan.warmUp)
+      const [times] = await charged(stage, contestant, () => passOn(pass, crew, name, plan.ms))
+      return { pair: { ...tail(times.list), handOvers: times.list.length, errors: times.errors } }
+    } finally {
+      await Promise.all(crew.map((subject) => subject.close()))
+    }
+  },
+}
+
+/** To and fro. The pause before each is random, or it would fall into step with libraries that poll. */
+async function passOn(pass, crew, name, ms) {
+  const random = randomFrom(1)
+  const list = []
+  let errors = 0
+  const end = monotonic() + ms
+  while (monotonic() < end) {
+    try {
+      list.push(await pass(crew, name, 2 + random() * 10))
+      crew.reverse()
+    } catch {
+      errors++
+    }
+  }
+  return { list, errors }
+}
+
+async function handOver([holder, waiter], name, pause) {
+  await waiter.run(FILE, 'ask', { name })
+  await sleep(pause)
+  const [given, got] = await Promise.all([holder.run(FILE, 'give'), waiter.run(FILE, 'got')])
+  return got - given
+}
+
+async function publish([from, to], _name, pause) {
+  await sleep(pause)
+  const { channel } = await to.run(FILE, 'listen')
+  const [sent, came] = await Promise.all([from.run(FILE, 'publish', { channel }), to.run(FILE, 'came')])
+  return came - sent
+}
+
+let held
+let asked
+let message
+let ear
+
+export const steps = {
+  async prepare(session, { name }) {
+    if (session.signals === undefined) return
+    ear = { channel: name, heard: () => {} }
+    await session.signals.listen(name, () => ear.heard(monotonic()))
+  },
+  async take(session, { name }) {
+    const lock = session.lock(name)
+    held = { lock, lease: await lock.acquire() }
+  },
+  async ask(session, { name }) {
+    const lock = session.lock(name)
+    asked = lock.acquire().then(
+      (lease) => {
+        const moment = monotonic()
+        held = { lock, lease }
+        return { moment }
+      },
+      (error) => ({ error }),
+    )
+  },
+  async got(_session, _params) {
+    const { moment, error } = await asked
+    if (error !== undefined) throw error
+    return moment
+  },
+  async give() {
+    const moment = monotonic()
+    await held.lock.release(held.lease)
+    return moment
+  },
+  async listen() {
+    message = new Promise((resolve) => (ear.heard = resolve))
+    return { channel: ear.channel }
+  },
+  async publish(session, { channel }) {
+    const moment = monotonic()
+    await session.signals.send(channel)
+    return moment
+  },
+  came: () => message,
+}

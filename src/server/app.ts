@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+import { readJson } from './body.ts'
+import type { Caller } from './caller.ts'
+import type { Connections } from './connections.ts'
+import { Failure } from './failure.ts'
+import type { Gate } from './gate.ts'
+import type { Limits } from './limits.ts'
+import { RateLimit } from './rate.ts'
+import { NOBODY } from './rights.ts'
+import type { Call, Reply, Route } from './route.ts'
+
+export interface AppParts {
+  readonly gate: Gate
+  readonly routes: readonly Route[]
+  readonly limits: Limits
+  readonly connections: Connections
+  readonly onRequest: (path: string, status: number) => void
+}
+
+const NAMED = '/{name}'
+
+/** From a request to its route, past the gate. No framework: there are a dozen routes, and the hot path is not HTTP. */
+export class App {
+  private readonly gate: Gate
+  private readonly routes = new Map<string, Route[]>()
+  private readonly named: readonly Route[]
+  private readonly limits: Limits
+  private readonly connections: Connections
+  private readonly rate: RateLimit
+  private readonly onRequest: AppParts['onRequest']
+  private readonly run = randomBytes(4).toString('hex')
+  private count = 0
+
+  constructor({ gate, routes, limits, connections, onRequest }: AppParts) {
+    this.gate = gate
+    this.limits = limits
+    this.connections = connections
+    this.onRequest = onRequest
+    this.rate = new RateLimit(limits.requestsPerSecond)
+    this.named = routes.filter(({ path }) => path.endsWith(NAMED))
+    for (const route of routes) {
+      if (!route.path.endsWith(NAMED)) this.routes.set(route.path, [...(this.routes.get(route.path) ?? []), route])
+    }
+  }
+
+  readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const id = this.nextId()
+    this.answer(request, response, id).then(
+      (reply) => {
+        if (reply !== null) this.send(response, reply)
+      },
+      (error: unknown) => this.fail(response, error, id),
+    )
+  }
+
+  /** The same gate for who wants to leave HTTP. Answers for itself, and returns null, if it does not open. */
+  admit(request: IncomingMessage, socket: Duplex): Caller | null {
+    const id = this.nextId()
+    try {
+      this.gate.assertFromHere(request)
+      const caller = this.identify(request, id)
+      this.gate.assertDeliberate(request)
+      return caller
+    } catch (error) {
+      this.refuse(socket, error instanceof Failure ? error : internal(id))
+      return null
+    }
+  }
+
+  /** Says no on a bare socket. */
+  refuse(socket: Duplex, failure: Failure): void {
+    const body = JSON.stringify(bodyOf(failure))
+    const headers = { ...headersOf(failure), 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), connection: 'close' }
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.end(`HTTP/1.1 ${failure.status} ${STATUS_CODES[failure.status] ?? ''}\r\n${lines.join('')}\r\n${body}`)
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse, id: string): Promise<Reply | null> {
+    this.gate.assertFromHere(request)
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    const { route, rest } = this.find(request.method ?? '', pathname)
+    response.once('close', () => this.onRequest(route.path, response.statusCode))
+    const caller =
+      route.access === 'anybody' ? this.stranger(request, id) : this.identify(request, id)
+    let body: unknown
+    if (route.method === 'POST') {
+      this.gate.assertDeliberate(request)
+      this.gate.assertJson(request)
+      body = await readJson(request, this.limits.body)
+    }
+    const { socket } = request
+    this.connections.busy(socket)
+    const leaving = new Set<() => void>()
+    response.once('close', () => {
+      this.connections.rest(socket)
+      if (!response.writableFinished) for (const leave of leaving) leave()
+    })
+    const call: Call = {
+      caller,
+      query: searchParams,
+      rest,
+      body,
+      request,
+      response,
+      onGone: (leave) => void leaving.add(leave),
+    }
+    return route.handle(call)
+  }
+
+  private find(method: string, path: string): { route: Route; rest: string } {
+    const exact = this.routes.get(path)
+    const named = exact === undefined ? this.named.filter(({ path: p }) => path.startsWith(p.slice(0, -NAMED.length + 1))) : []
+    const candidates = exact ?? named
+    const route = candidates.find((one) => one.method === method)
+    if (route !== undefined) {
+      return { route, rest: exact === undefined ? decode(path.slice(route.path.length - NAMED.length + 1)) : '' }
+    }
+    if (candidates.length === 0) throw new Failure('NOT_FOUND', 'There is nothing here. See /v1/openapi.json.')
+    const allowed = candidates.map((one) => one.method).join(', ')
+    throw new Failure('METHOD_NOT_ALLOWED', `Use ${allowed}.`, { fields: { allowed } })
+  }
+
+  private stranger(request: IncomingMessage, id: string): Caller {
+    const remote = remoteOf(request.socket)
+    this.limitRate(`|${remote}`)
+    return { principal: NOBODY, remote, request: id }
+  }
+
+  private identify(request: IncomingMessage, id: string): Caller {
+    const remote = remoteOf(request.socket)
+    try {
+      const principal = this.gate.principalOf(request)
+      this.limitRate(`${principal.name}|${remote}`)
+      return { principal, remote, request: id }
+    } catch (failure) {
+      // Guessing costs, too.
+      if (failure instanceof Failure && failure.code === 'UNAUTHENTICATED') this.limitRate(`|${remote}`)
+      throw failure
+    }
+  }
+
+  private limitRate(key: string): void {
+    const pause = this.rate.take(key)
+    if (pause === 0) return
+    const retryAfter = Math.max(1, Math.ceil(pause / 1000))
+    throw new Failure('RATE_LIMITED', `At most ${this.limits.requestsPerSecond} requests a second.`, { retryAfter })
+  }
+
+  private send(response: ServerResponse, { status, body, type, headers, undelivered }: Reply): void {
+    if (response.destroyed || response.headersSent) return undelivered?.()
+    if (undelivered !== undefined) {
+      response.once('close', () => {
+        if (!response.writableFinished) undelivered()
+      })
+    }
+    const text = type === undefined ? `${JSON.stringify(body)}\n` : String(body)
+    response.writeHead(status, {
+      'content-type': type ?? 'application/json',
+      'content-length': Buffer.byteLength(text),
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    })
+    response.end(text)
+  }
+
+  private fail(response: ServerResponse, error: unknown, id: string): void {
+    const failure = error instanceof Failure ? error : internal(id)
+    // What was not read to its end cannot be followed by another request.
+    const close = response.req.complete && failure.code !== 'STOPPING' ? {} : { connection: 'close' }
+    this.send(response, { status: failure.status, body: bodyOf(failure), headers: { ...headersOf(failure), ...close } })
+  }
+
+  private nextId(): string {
+    this.count++
+    return `${this.run}-${this.count}`
+  }
+}
+
+function bodyOf({ code, message, fields }: Failure): unknown {
+  return { error: { code, message, ...fields } }
+}
+
+function headersOf({ code, retryAfter, fields }: Failure): Record<string, string> {
+  if (code === 'UNAUTHENTICATED') return { 'www-authenticate': 'Bearer' }
+  if (code === 'METHOD_NOT_ALLOWED') return { allow: String(fields['allowed']) }
+  return retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
+}
+
+/** No stack and no cause leaves the server. */
+function internal(id: string): Failure {
+  return new Failure('INTERNAL', `Something is wrong with the lock server (request ${id}).`)
+}
+
+function decode(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    throw new Failure('INVALID_ARGUMENT', 'The name in the path is not well-formed.')
+  }
+}
+
+function remoteOf(socket: Socket): string {
+  return socket.remoteAddress ?? 'unix'
+}

@@ -1,0 +1,38 @@
+import { Failure } from '../failure.ts'
+import { openapi } from '../openapi/index.ts'
+import { ok } from '../route.ts'
+import type { Route } from '../route.ts'
+import type { LockService } from '../service.ts'
+
+/** How the server is, for machines that look after it. */
+export function statusRoutes(service: LockService): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/v1/health',
+      access: 'anybody',
+      // It runs, whatever else: who kills a server that only waits for old leases makes it wait again.
+      handle: () => ok({ status: service.state.kind, store: service.store.kind }),
+    },
+    {
+      method: 'GET',
+      path: '/v1/ready',
+      access: 'anybody',
+      handle: () => {
+        service.assertOpen()
+        return ok({ status: 'ready', store: service.store.kind })
+      },
+    },
+    {
+      method: 'GET',
+      path: '/v1/metrics',
+      access: 'principals',
+      handle: ({ caller }) => {
+        if (!caller.principal.mayEverywhere('read')) throw new Failure('FORBIDDEN', 'This token may not read everything.')
+        const type = 'text/plain; version=0.0.4; charset=utf-8'
+        return { status: 200, body: service.book.metrics.toString(), type }
+      },
+    },
+    { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => ok(openapi) },
+  ]
+}

@@ -1,0 +1,45 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { redact } from '../../core/redact.ts'
+
+/** Where memcached listens. */
+export type Address = { readonly host: string; readonly port: number } | { readonly path: string }
+
+export interface ParsedUrl {
+  readonly address: Address
+  readonly tls: boolean
+  readonly user?: string
+  readonly password?: string
+}
+
+const DEFAULT_PORT = 11_211
+
+/** `memcached://host:11211`, `memcacheds://host` (TLS), `memcached:///run/memcached.sock`, with `user:password@` for a server with -Y. */
+export function parseUrl(url: string): ParsedUrl {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const scheme = parsed?.protocol
+  if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:')) return refuse(url, wanted)
+  if (parsed.host.includes(',') || /^[a-z]+:\/\/[^/]*,/.test(url)) return refuse(url, several)
+  const address = addressOf(parsed)
+  if (address === undefined) return refuse(url, wanted)
+  const { username, password } = parsed
+  return {
+    address,
+    tls: scheme === 'memcacheds:',
+    ...(username === '' ? {} : { user: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+  }
+}
+
+const wanted = 'url must look like memcached://host:port, memcacheds://host:port (TLS) or memcached:///path/to.sock'
+const several =
+  'url must name one server: a lock that moves between servers when their list changes can be held twice. For several, use the quorum store'
+
+function refuse(url: string, problem: string): never {
+  throw new InvalidArgumentError(`${problem}; got "${redact(url)}"`, { argument: 'url' })
+}
+
+function addressOf({ hostname, port, pathname }: URL): Address | undefined {
+  if (hostname === '') return pathname.length > 1 ? { path: decodeURIComponent(pathname) } : undefined
+  if (pathname !== '' && pathname !== '/') return undefined
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? DEFAULT_PORT : Number(port) }
+}

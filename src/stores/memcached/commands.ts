@@ -1,0 +1,113 @@
+import { nonceOf, tombstoneOf } from './keys.ts'
+import type { Keys } from './keys.ts'
+import type { Link } from './link.ts'
+import { codeOf, flagOf, isError } from './protocol.ts'
+import type { Reply } from './protocol.ts'
+
+/**
+ * The commands of the meta protocol that make a lock, and why these.
+ *
+ * - A lock is taken with `ma … N J`: create a number if there is none. It allocates nothing if there is one; `ms` does so
+ *   first, and a server without memory then removes the item that is there: somebody else's lock.
+ * - It is renewed and changed with `ma … C T`, arithmetic that compares the CAS value: the difference between two numbers
+ *   turns one into the other in place. `mg T` (touch) compares nothing, and would prolong anybody's lock.
+ * - It is released with `md … C`.
+ * - An arithmetic command that finds the item in use by a reader replaces it, and then sets ttl and CAS value of the one
+ *   that it has just thrown away, while its answer says that all went well. So what is left is read again, always.
+ */
+
+/** A CAS value that no item has: `ma` with it can create, and never change. */
+const NEVER = '18446744073709551615'
+/** How long the counter of a name outlives its last use: clocks that differ by less do no harm. */
+const FENCE_LIFE_S = 3600
+const LONGEST_S = 2_592_000
+
+/** One claim, as it is written on the wire. */
+export interface Wire {
+  readonly name: string
+  readonly key: string
+  readonly nonce: string
+  readonly tombstone: string
+  readonly keys: Keys
+}
+
+export function wireFor(keys: Keys, name: string, id: string): Wire {
+  const nonce = nonceOf(id)
+  return { name, key: keys.lock(name), nonce, tombstone: '', keys }
+}
+
+/** What a lock's item was when it was looked at. */
+export interface Look {
+  /** Undefined: there is none, or the value was not asked for. */
+  readonly value: string | undefined
+  readonly cas: string
+  readonly secondsLeft: number
+  readonly found: boolean
+}
+
+export function readLook(reply: Reply): Look {
+  return {
+    value: reply.value,
+    cas: flagOf(reply, 'c') ?? '',
+    secondsLeft: Number(flagOf(reply, 't') ?? 0),
+    found: codeOf(reply) !== 'EN',
+  }
+}
+
+export function firstError(replies: readonly Reply[]): Reply | undefined {
+  return replies.find(isError)
+}
+
+export const tellTime = (keys: Keys): string => `mg ${keys.clock} t`
+
+export const look = ({ key }: Wire): string => `mg ${key} c t v`
+
+/** Without the value: a reply that carries one keeps the item in use until it is sent. */
+export const glance = ({ key }: Wire): string => `mg ${key} c t`
+
+/** Creates the item if there is none; with a CAS value of our own, also renews it if it is ours already. */
+export function take({ ownCas }: Link, { key, nonce }: Wire, seconds: number): string {
+  return ownCas
+    ? `ma ${key} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
+    : `ma ${key} N${seconds} J${nonce} C${NEVER} D0`
+}
+
+/** Leaves a tombstone if there is nothing. */
+export function bury({ key, nonce }: Wire, seconds: number): string {
+  return `ma ${key} N${seconds} J${tombstoneOf(nonce)} C${NEVER} D0`
+}
+
+interface Change {
+  readonly from: string
+  readonly to: string
+  readonly cas: string
+  readonly seconds: number
+}
+
+/** Makes one number of another and gives it a new ttl, if it has not been changed since its CAS value was read. */
+export function change({ ownCas }: Link, { key, nonce }: Wire, { from, to, cas, seconds }: Change): string {
+  const difference = from === to ? 0n : BigInt(to) - BigInt(from)
+  const step = difference < 0n ? `MD D${-difference}` : `D${difference}`
+  const own = ownCas && to === nonce ? ` E${nonce}` : ''
+  return `ma ${key} C${cas} ${step} T${seconds} c${own}`
+}
+
+export const remove = ({ key }: Wire, cas: string): string => `md ${key} C${cas}`
+
+/** Reserves `count` tokens; the reply's value is the last of them. A counter that is gone begins at our time. */
+export function mint({ keys, name }: Wire, count: number, seconds: number): string {
+  const life = Math.min(seconds + FENCE_LIFE_S, LONGEST_S)
+  return `ma ${keys.fence(name)} N${life} J${Date.now() * 1000 + count} D${count} T${life} v`
+}
+
+/** How far others have come; see `contended` in store.ts. */
+export const lastMinted = ({ keys, name }: Wire): string => `mg ${keys.fence(name)} v`
+
+export function describe({ keys, nonce }: Wire, text: string, seconds: number): string {
+  return `ms ${keys.description(nonce)} ${text.length} T${seconds}\r\n${text}`
+}
+
+export const keepDescription = ({ keys, nonce }: Wire, seconds: number): string =>
+  `mg ${keys.description(nonce)} T${seconds}`
+export const readDescription = ({ keys, nonce }: Wire): string => `mg ${keys.description(nonce)} v`
+export const removeDescription = ({ keys, nonce }: Wire): string => `md ${keys.description(nonce)} q`

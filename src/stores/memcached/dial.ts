@@ -1,0 +1,124 @@
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
+
+import type { Unknown } from '../../core/contract.ts'
+import { UnsupportedError } from '../../core/errors.ts'
+import type { Address } from './address.ts'
+import { isUnknown, plainError, refused, unknown, unknownForGood } from './failure.ts'
+import type { Keys } from './keys.ts'
+import { Link } from './link.ts'
+import { codeOf, flagOf, isError } from './protocol.ts'
+import type { Reply } from './protocol.ts'
+import type { ServerClock } from './server-clock.ts'
+
+// Taken once: a user's fake timers must not move a lease.
+const { performance } = globalThis
+
+export interface DialOptions {
+  readonly address: Address
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly tls: ConnectionOptions | undefined
+  readonly keys: Keys
+  readonly clock: ServerClock
+}
+
+/** The longest that an item may be asked to live, 30 days, is read as a date beyond; a little less. */
+const CLOCK_LIFE_S = 2_500_000
+/** A connection attempt that nobody waits for any more is stopped from outside; this bounds one request of it. */
+const STEP_MS = 60_000
+
+/** Connects, proves who we are if the server wants that, and sees what it can do. `stop` ends the attempt. */
+export function dial(options: DialOptions, onDeath: () => void): { link: Promise<Link | Unknown>; stop(cause: Error): void } {
+  const { address } = options
+  const where = 'path' in address ? { path: address.path } : { host: address.host, port: address.port }
+  const socket = options.tls === undefined ? connect(where) : connectTls(tlsOptions(options.tls, where))
+  socket.setNoDelay(true)
+  // A peer that vanished while nothing is asked is noticed by the system.
+  socket.setKeepAlive(true, 30_000)
+  let stopped: ((cause: Error) => void) | null = null
+  const link = new Promise<Link | Unknown>((resolve) => {
+    stopped = (cause) => {
+      socket.destroy()
+      resolve(unknown(cause))
+    }
+    socket.once('error', (error) => resolve(unknown(plainError(error))))
+    socket.once('close', () => resolve(unknown(new Error('memcached closed the connection'))))
+    socket.once(options.tls === undefined ? 'connect' : 'secureConnect', () => {
+      greet(socket, options, onDeath).then(resolve, (error: unknown) => resolve(unknown(plainError(error))))
+    })
+  })
+  return { link, stop: (cause) => stopped?.(cause) }
+}
+
+function tlsOptions(given: ConnectionOptions, where: { host?: string; port?: number; path?: string }): ConnectionOptions {
+  const { host } = where
+  // Certificates are checked against the host's name; an address has none to ask for by SNI.
+  const named = host !== undefined && !/^[\d.]+$|:/.test(host)
+  return { ...(named ? { servername: host } : {}), ...given, ...where }
+}
+
+async function greet(socket: Socket, options: DialOptions, onDeath: () => void): Promise<Link | Unknown> {
+  const link = new Link(socket, onDeath)
+  const checked = await introduce(link, options)
+  if (checked === undefined) return link
+  link.end(new Error('the connection was given up'))
+  return checked
+}
+
+/** Undefined: the server will do. */
+async function introduce(link: Link, options: DialOptions): Promise<Unknown | undefined> {
+  const first = await question(link, options)
+  if (isUnknown(first)) return first
+  if (!first[0].line.startsWith('CLIENT_ERROR unauthenticated')) return judge(link, first, options)
+  // Only now: a server that wants no password would store it like any other value.
+  const refusal = await authenticate(link, options)
+  if (refusal !== undefined) return refusal
+  const second = await question(link, options)
+  return isUnknown(second) ? second : judge(link, second, options)
+}
+
+type Greeting = readonly [version: Reply, ownCas: Reply, clock: Reply]
+
+async function question(link: Link, { keys }: DialOptions): Promise<Greeting | Unknown> {
+  const identity = Math.floor(Math.random() * 2 ** 52)
+  const commands = [
+    'version',
+    `mg ${keys.probe} E1`,
+    `ma ${keys.clock} N${CLOCK_LIFE_S} J${identity} D0 c t v`,
+    '',
+  ]
+  return (await link.askPlain(commands.join('\r\n'), 3, STEP_MS)) as unknown as Greeting | Unknown
+}
+
+async function authenticate(link: Link, { user, password }: DialOptions): Promise<Unknown | undefined> {
+  if (user === undefined || password === undefined) {
+    return unknownForGood(new Error('memcached wants a user and a password (it runs with -Y)'))
+  }
+  const credentials = Buffer.from(`${user} ${password}`, 'utf8').toString('latin1')
+  const answer = await link.askPlain(`set auth 0 0 ${credentials.length}\r\n${credentials}\r\n`, 1, STEP_MS)
+  if (isUnknown(answer)) return answer
+  const accepted = answer[0]?.line === 'STORED'
+  return accepted ? undefined : unknownForGood(new Error('memcached refused the user or the password'))
+}
+
+function judge(link: Link, [version, ownCas, clock]: Greeting, options: DialOptions): Unknown | undefined {
+  if (!version.line.startsWith('VERSION ')) {
+    return unknownForGood(new Error('what answers there does not speak the memcached protocol'))
+  }
+  if (/out of memory/i.test(clock.line)) return refused(clock)
+  if (codeOf(clock) !== 'VA') {
+    const message = `memcached ${version.line.slice(8, 40)} is too old or not memcached itself: the store needs the meta commands of 1.6 (mg, ma, md) with compare-and-delete.`
+    return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
+  }
+  if (flagOf(clock, 'c') === '0') {
+    const message =
+      'memcached runs with -C (CAS disabled), so nobody could release a lock without the risk of deleting another’s. Start it without -C.'
+    return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
+  }
+  link.ownCas = !isError(ownCas)
+  options.clock.identify(clock.value ?? '', Number(flagOf(clock, 't')), performance.now())
+  return undefined
+}

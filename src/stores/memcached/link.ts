@@ -1,0 +1,173 @@
+import type { Socket } from 'node:net'
+
+import type { Unknown } from '../../core/contract.ts'
+import { plainError, unknown } from './failure.ts'
+import { isError, ProtocolError, ReplyReader } from './protocol.ts'
+import type { Reply } from './protocol.ts'
+
+// Taken once: a user's fake timers must not freeze a request.
+const { setTimeout, clearTimeout, performance } = globalThis
+
+/** How many replies a request has; `stats`: lines until `END`. */
+type Wanted = number | 'stats'
+type Settle = (answer: readonly Reply[] | Unknown) => void
+
+interface Pending {
+  readonly wanted: Wanted
+  /** What the last reply has to repeat; empty where the command cannot. */
+  readonly tag: string
+  readonly sentAt: number
+  readonly deadline: number
+  readonly replies: Reply[]
+  /** Null when nobody waits any more; the replies are still to be read. */
+  settle: Settle | null
+  next: Pending | null
+}
+
+/**
+ * One connection. Requests are pipelined and answered in order; what is asked in one turn of the event loop goes out in
+ * one write. When anything goes wrong the connection is given up, and everything under way is unknown: no request is ever
+ * sent twice, or later than its time.
+ */
+export class Link {
+  /** Whether the server takes a CAS value of our choice. */
+  ownCas = false
+  private readonly socket: Socket
+  private readonly reader = new ReplyReader()
+  private readonly onDeath: () => void
+  private first: Pending | null = null
+  private last: Pending | null = null
+  private unsent = ''
+  private serial = 0
+  private heardAt = 0
+  private timer: NodeJS.Timeout | null = null
+  private armedFor = Infinity
+  private dead: Error | null = null
+
+  constructor(socket: Socket, onDeath: () => void) {
+    this.socket = socket
+    this.onDeath = onDeath
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => this.heard(text))
+    socket.on('end', () => this.end(new Error('memcached closed the connection')))
+    socket.on('error', (error) => this.end(plainError(error)))
+    socket.on('close', () => this.end(new Error('the connection to memcached ended')))
+    // Whoever waits for an answer keeps the process alive, an open connection does not.
+    socket.unref()
+  }
+
+  get alive(): boolean {
+    return this.dead === null
+  }
+
+  /** Sends meta commands: `replies` of them, the last one without its line end. */
+  ask(commands: string, replies: number, timeout: number): Promise<readonly Reply[] | Unknown> {
+    const tag = (this.serial = (this.serial + 1) % 1_000_000).toString()
+    return new Promise((settle) => this.send(`${commands} O${tag}\r\n`, { wanted: replies, tag: ` O${tag}` }, timeout, settle))
+  }
+
+  /** Sends commands whose replies cannot be told apart from others: only where nothing depends on it. */
+  askPlain(commands: string, wanted: Wanted, timeout: number): Promise<readonly Reply[] | Unknown> {
+    return new Promise((settle) => this.send(commands, { wanted, tag: '' }, timeout, settle))
+  }
+
+  /** Sends meta commands whose outcome nobody needs to know. */
+  tell(commands: string, replies: number, timeout: number): void {
+    this.send(`${commands}\r\n`, { wanted: replies, tag: '' }, timeout, null)
+  }
+
+  /** Gives the connection up. What is under way is unknown. */
+  end(cause: Error): void {
+    if (this.dead !== null) return
+    this.dead = cause
+    this.unsent = ''
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.socket.destroy()
+    this.onDeath()
+    const answer = unknown(cause)
+    for (let pending = this.first; pending !== null; pending = pending.next) pending.settle?.(answer)
+    this.first = this.last = null
+  }
+
+  private send(text: string, { wanted, tag }: Pick<Pending, 'wanted' | 'tag'>, timeout: number, settle: Settle | null): void {
+    if (this.dead !== null) return settle?.(unknown(this.dead))
+    const now = performance.now()
+    const deadline = now + timeout
+    const pending: Pending = { wanted, tag, sentAt: now, deadline, replies: [], settle, next: null }
+    if (this.last === null) {
+      this.first = pending
+      this.socket.ref()
+    } else this.last.next = pending
+    this.last = pending
+    if (deadline < this.armedFor) this.arm(deadline, timeout)
+    if (this.unsent === '') process.nextTick(this.flush)
+    this.unsent += text
+  }
+
+  private readonly flush = (): void => {
+    if (this.unsent === '') return
+    const text = this.unsent
+    this.unsent = ''
+    this.socket.write(text, 'latin1')
+  }
+
+  private heard(text: string): void {
+    this.heardAt = performance.now()
+    this.reader.feed(text)
+    try {
+      for (let reply = this.reader.next(); reply !== undefined; reply = this.reader.next()) this.take(reply)
+    } catch (error) {
+      this.end(error instanceof ProtocolError ? error : plainError(error))
+    }
+  }
+
+  private take(reply: Reply): void {
+    const pending = this.first
+    if (pending === null) throw new ProtocolError('memcached answered more than it was asked')
+    const { wanted, replies, tag, settle } = pending
+    replies.push(reply)
+    const done = wanted === 'stats' ? reply.line === 'END' || isError(reply) : replies.length === wanted
+    if (!done) return
+    // Errors and misses do not repeat the tag; anything else without it is the answer to something else.
+    if (tag !== '' && !reply.line.endsWith(tag) && !isError(reply) && reply.line !== 'EN') {
+      throw new ProtocolError('the replies of memcached do not match what was asked')
+    }
+    this.first = pending.next
+    if (this.first === null) {
+      this.last = null
+      this.socket.unref()
+    }
+    settle?.(replies)
+  }
+
+  /** Left running when requests are answered in time: most are, and setting it anew for each would cost more. */
+  private arm(deadline: number, ms: number): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.armedFor = deadline
+    this.timer = setTimeout(() => this.lookAtTheTime(), Math.max(1, Math.ceil(ms)))
+    this.timer.unref()
+  }
+
+  private lookAtTheTime(): void {
+    this.timer = null
+    this.armedFor = Infinity
+    const now = performance.now()
+    let earliest = Infinity
+    let silent = false
+    const overdue: Settle[] = []
+    for (let pending = this.first; pending !== null; pending = pending.next) {
+      if (pending.deadline > now) {
+        if (pending.deadline < earliest) earliest = pending.deadline
+        continue
+      }
+      silent ||= pending.settle !== null && this.heardAt < pending.sentAt
+      if (pending.settle !== null) overdue.push(pending.settle)
+      pending.settle = null
+    }
+    const cause = new Error('memcached did not answer in time')
+    for (const settle of overdue) settle(unknown(cause))
+    // Not a sound since it was asked, or not even room for the question: such a connection does not come back.
+    if (silent || (overdue.length > 0 && this.socket.writableLength > 0)) this.end(cause)
+    else if (earliest < this.armedFor) this.arm(earliest, earliest - now)
+  }
+}

@@ -1,0 +1,34 @@
+import { hash } from 'node:crypto'
+import { FORBIDDEN } from './client/paths.ts'
+
+/** Names of locks and of their nodes. */
+
+/** A lock's name as one part of a path. Everything that ZooKeeper takes stays readable, so that Java can use the same names. */
+export function encodeName(name: string): string {
+  if (name === '.' || name === '..') return name.replaceAll('.', '%2E')
+  // By characters, not by UTF-16 units: half of a pair has no UTF-8.
+  return Array.from(name, (char) => (char === '/' || char === '%' || FORBIDDEN.test(char) ? percent(char) : char)).join('')
+}
+
+function percent(char: string): string {
+  return Array.from(Buffer.from(char), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+}
+
+/** Undefined: no lock's name. */
+export function decodeName(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Curator's protection against lost replies: a random id at the beginning of a node's name, by which its creator can find it
+ * again. Made from the claim's id, so that a claim that is repeated finds what its first request made.
+ */
+export function protection(id: string): string {
+  const hex = hash('sha256', id, 'hex')
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)]
+  return `_c_${parts.join('-')}-`
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+
+import { describe, expect, it } from 'vitest'
+
+import * as errors from '../../../src/core/errors.ts'
+
+const documented = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8')
+
+type ErrorClass = new (message: string, details: object) => errors.HoldfastError
+
+const classes = Object.entries(errors)
+  .filter(([name]) => name !== 'HoldfastError')
+  .map(([name, made]) => [name, made as unknown as ErrorClass] as const)
+
+const make = (made: ErrorClass): errors.HoldfastError =>
+  new made('message', { lock: 'x', store: 'memory', waited: 1, token: 1n, argument: 'a', expected: 1, actual: 2 })
+
+describe('errors', () => {
+  it('are documented, each with its code, and nothing else is', () => {
+    const inCode = classes.map(([name, made]) => `${make(made).code} ${name}`).sort()
+    const inDocs = [...documented.matchAll(/^## `(\w+)` \(`(\w+)`\)$/gm)].map(([, code, name]) => `${code} ${name}`)
+    expect(inDocs.sort()).toEqual(inCode)
+  })
+
+  it.each(classes)('%s is told apart from all others', (name, made) => {
+    const error = make(made)
+    expect(error.name).toBe(name)
+    expect(error).toBeInstanceOf(errors.HoldfastError)
+    expect(error).toBeInstanceOf(Error)
+    for (const [other, otherClass] of classes) expect(error instanceof otherClass).toBe(other === name)
+  })
+
+  it('are recognised across two copies of the package', async () => {
+    // A query makes the module loader take it for another file.
+    const copy = (await import(`${'../../../src/core/errors.ts'}?copy`)) as typeof errors
+    expect(copy.LockTimeoutError).not.toBe(errors.LockTimeoutError)
+    const error = new copy.LockTimeoutError('message', { waited: 1 })
+    expect(error).toBeInstanceOf(errors.LockTimeoutError)
+    expect(error).toBeInstanceOf(errors.HoldfastError)
+    expect(error).not.toBeInstanceOf(errors.LockLostError)
+  })
+
+  it('can be derived from, and the derived class is a narrower one', () => {
+    class MyTimeout extends errors.LockTimeoutError {}
+    expect(new MyTimeout('message', { waited: 1 })).toBeInstanceOf(errors.LockTimeoutError)
+    expect(new errors.LockTimeoutError('message', { waited: 1 })).not.toBeInstanceOf(MyTimeout)
+  })
+
+  it('keep their cause and show plain facts only', () => {
+    const cause = new Error('why')
+    const error = new errors.StoreUnavailableError('message', { cause, lock: 'x', store: 'redis' })
+    expect(error.cause).toBe(cause)
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      code: 'STORE_UNAVAILABLE',
+      lock: 'x',
+      store: 'redis',
+      name: 'StoreUnavailableError',
+    })
+  })
+})

@@ -1,0 +1,80 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+
+import { describe, expect, it } from 'vitest'
+
+import { world } from './far-store.ts'
+
+const KINDS = ['waiting', 'acquired', 'renewed', 'at-risk', 'lost', 'released']
+
+async function recorded(body: () => Promise<void>): Promise<[string, Record<string, unknown>][]> {
+  const seen: [string, Record<string, unknown>][] = []
+  const listeners = KINDS.map((kind) => {
+    const listener = (message: unknown): void => void seen.push([kind, message as Record<string, unknown>])
+    subscribe(`holdfast:${kind}`, listener)
+    return () => unsubscribe(`holdfast:${kind}`, listener)
+  })
+  try {
+    await body()
+  } finally {
+    for (const stop of listeners) stop()
+  }
+  return seen
+}
+
+describe('events', () => {
+  it('tell the life of a lease with its times', async () => {
+    const { env, process } = world()
+    const [a, b] = [process({ ttl: 900 }), process({ ttl: 900 })]
+    const seen = await recorded(async () => {
+      const first = await env.until(a.holdfast.mutex('x').acquire())
+      const second = b.holdfast.mutex('x').acquire()
+      await env.advance(200)
+      await env.until(first.release())
+      await env.until((await env.until(second)).release())
+    })
+    const kinds = seen.map(([kind]) => kind)
+    expect(kinds.filter((kind) => kind !== 'renewed')).toEqual([
+      'waiting',
+      'acquired',
+      'waiting',
+      'released',
+      'acquired',
+      'released',
+    ])
+    expect(seen[3]?.[1]).toMatchObject({ name: 'x', store: 'far', held: 200 })
+    expect(seen[4]?.[1]).toMatchObject({ name: 'x', store: 'far', waited: 200 })
+  })
+
+  it('warn of a lease at risk before they tell that it is lost', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process({ ttl: 900 })
+    const seen = await recorded(async () => {
+      await env.until(holdfast.mutex('x').acquire())
+      await env.advance(350)
+      store.lose('any', 'request', Infinity)
+      await env.advance(2000)
+    })
+    const kinds = seen.map(([kind]) => kind)
+    expect(kinds).toContain('renewed')
+    expect(kinds.indexOf('at-risk')).toBeGreaterThan(0)
+    expect(kinds.indexOf('lost')).toBeGreaterThan(kinds.indexOf('at-risk'))
+    expect(seen.find(([kind]) => kind === 'at-risk')?.[1].remaining).toBeGreaterThan(0)
+  })
+
+  it('never show the id of a claim', async () => {
+    const { env, process, server } = world()
+    const { holdfast } = process({ ttl: 900 })
+    let id = ''
+    const seen = await recorded(async () => {
+      const lease = await env.until(holdfast.mutex('x').acquire())
+      const info = await server.inspect('x', 100)
+      id = 'kind' in info ? '' : (info.holders[0]?.id ?? '')
+      await env.advance(1000)
+      await env.until(lease.release())
+    })
+    expect(id).toMatch(/\./)
+    const text = JSON.stringify(seen, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value))
+    expect(text).not.toContain(id.split('.')[0])
+    expect(JSON.stringify(await env.until(holdfast.inspect('x')))).not.toContain(id.split('.')[0])
+  })
+})
