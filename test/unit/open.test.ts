@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+
+import { ClosedError, InvalidArgumentError } from '../../src/core/errors.ts'
+import { hasSecret, redact } from '../../src/core/redact.ts'
+import { open, openStore, SCHEMES } from '../../src/open.ts'
+
+describe('open', () => {
+  it('gives locks at the store behind the URL', async () => {
+    await using holdfast = await open('memory:')
+    expect(holdfast.store.kind).toBe('memory')
+    await expect(holdfast.mutex('a').run(() => 'done')).resolves.toBe('done')
+  })
+
+  it('closes the store it opened when it is closed, once', async () => {
+    const holdfast = await open('memory:')
+    let closed = 0
+    holdfast.store.close = () => void closed++
+    await Promise.all([holdfast.close(), holdfast.close()])
+    expect(closed).toBe(1)
+    await expect(holdfast.mutex('a').acquire()).rejects.toThrow(ClosedError)
+  })
+
+  it('passes options on, and leaves nothing open when they are wrong', async () => {
+    await expect(open('memory:', { ttl: -1 })).rejects.toThrow('ttl')
+    await using holdfast = await open('memory:', { owner: 'me' })
+    await holdfast.mutex('a').acquire()
+    expect((await holdfast.inspect('a')).holders[0]?.owner).toBe('me')
+  })
+
+  it.each(['no-such://host', 'localhost', ''])('refuses "%s" and lists what it knows', async (url) => {
+    const refused = openStore(url)
+    await expect(refused).rejects.toThrow(InvalidArgumentError)
+    for (const scheme of SCHEMES) await expect(refused).rejects.toThrow(scheme)
+  })
+
+  it('never shows a password in its refusal', async () => {
+    await expect(openStore('nosql://me:hunter2@host')).rejects.toThrow('nosql://me:***@host')
+    await expect(openStore('me:hunter2@host')).rejects.not.toThrow('hunter2')
+  })
+
+  it('finds a module behind every scheme it lists', async () => {
+    for (const scheme of SCHEMES) {
+      // Nothing listens there, or the address makes no sense: what matters is which error comes.
+      const outcome = await openStore(`${scheme}://127.0.0.1:1`).then(
+        (store) => store.close(),
+        (error: unknown) => error,
+      )
+      expect(String(outcome)).not.toMatch(/ERR_MODULE_NOT_FOUND|is not a function/)
+    }
+  })
+})
+
+describe('a URL that is shown', () => {
+  it.each([
+    ['redis://localhost:6379/2', 'redis://localhost:6379/2'],
+    ['redis://:hunter2@localhost', 'redis://:***@localhost'],
+    ['mysql://me:hunter2@db.example/locks', 'mysql://me:***@db.example/locks'],
+    ['redis+sentinel://h1,h2,h3/mymaster', 'redis+sentinel://h1,h2,h3/mymaster'],
+    ['redlock://a:hunter2@h1,b:hunter2@h2:7000', 'redlock://a:***@h1,b:***@h2:7000'],
+    ['redis://host?password=hunter2&db=1', 'redis://host?password=***&db=1'],
+    ['holdfast://host?token=hunter2', 'holdfast://host?token=***'],
+    ['sqlite:/var/lib/me@home/locks.db', 'sqlite:/var/lib/me@home/locks.db'],
+    ['postgres://me@db/locks', 'postgres://me@db/locks'],
+  ])('%s becomes %s', (url, shown) => {
+    expect(redact(url)).toBe(shown)
+    expect(hasSecret(url)).toBe(url.includes('hunter2'))
+  })
+
+  it.each([
+    'redis://:hun/ter2@host',
+    'redis://:hun@ter2@host',
+    'redis://:hun,ter2@host',
+    'redis://me:hun?ter2@host',
+    'me:hunter2@host',
+    'redlock://h1,me:hunter2@h2',
+  ])('shows no part of a password even when it is written wrongly: %s', (url) => {
+    expect(redact(url)).not.toMatch(/hun|ter2/)
+  })
+})
