@@ -61,6 +61,19 @@ describe('events', () => {
     expect(seen.find(([kind]) => kind === 'at-risk')?.[1].remaining).toBeGreaterThan(0)
   })
 
+  it('do not call a lease renewed whose renewal was confirmed after its end', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process({ ttl: 900 })
+    const seen = await recorded(async () => {
+      await env.until(holdfast.mutex('x').acquire())
+      store.back = 100
+      await env.advance(310)
+      env.stall(800)
+      await env.advance(100)
+    })
+    expect(seen.map(([kind]) => kind)).toEqual(['waiting', 'acquired', 'lost'])
+  })
+
   it('never show the id of a claim', async () => {
     const { env, process, server } = world()
     const { holdfast } = process({ ttl: 900 })
