@@ -32,6 +32,12 @@ export interface ServerOptions {
 /** Redis without persistence, unless `args` ask for it. */
 export function redis(options?: ServerOptions): Promise<Server>
 
+/** A MariaDB with a database `test` and a root without password. Commits survive SIGKILL, not a power cut. */
+export function mariadb(options?: ServerOptions): Promise<Server>
+
+/** A PostgreSQL with a superuser without password. Commits survive SIGKILL, not a power cut. */
+export function postgres(options?: ServerOptions): Promise<Server>
+
 /** A memcached. It keeps nothing on disk: a restart begins empty. */
 export function memcached(options?: ServerOptions): Promise<Server>
 
@@ -76,7 +82,7 @@ export function redisCluster(options?: {
 }): Promise<RedisCluster>
 
 export interface ZooKeeperOptions extends ServerOptions {
-  /** Lines of its zoo.cfg. Sessions may last from 300 ms to 60 s unless told otherwise. */
+  /** Lines of its zoo.cfg. Sessions may last from 300 ms to 100 s unless told otherwise. */
   readonly config?: Readonly<Record<string, string | number | boolean>>
   /** Further options of its JVM. */
   readonly java?: readonly string[]
@@ -124,7 +130,7 @@ export interface ClockShim {
 
 export function clockShim(): Promise<ClockShim>
 
-export type Service = 'redis' | 'sentinel' | 'redis-cluster' | 'memcached' | 'cc' | 'zookeeper' | 'zookeeper-ensemble' | 'curator'
+export type Service = 'redis' | 'sentinel' | 'redis-cluster' | 'memcached' | 'mariadb' | 'postgres' | 'cc' | 'zookeeper' | 'zookeeper-ensemble' | 'curator'
 
 /**
  * Whether tests that need this can run, for `describe.skipIf(!available('redis'))`. In CI the answer is always yes:

@@ -8,7 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { clockShim, program as cc } from './services/clock-shim.mjs'
 import { curator, curatorObtainable } from './services/curator.mjs'
 import { find, howToInstall, locate, obtainable } from './services/find.mjs'
+import { mariadb, program as mariadbProgram } from './services/mariadb.mjs'
 import { memcached, program as memcachedProgram } from './services/memcached.mjs'
+import { postgres, program as postgresProgram } from './services/postgres.mjs'
 import { redisCluster } from './services/redis-cluster.mjs'
 import { program as redisProgram, redis } from './services/redis.mjs'
 import { sentinel } from './services/sentinel.mjs'
@@ -21,6 +23,7 @@ import {
 
 export { clockShim, memcached, redis, redisCluster, sentinel }
 export { curator, fourLetters, zookeeper, zookeeperEnsemble }
+export { mariadb, postgres }
 export { redisCommand } from './services/wire.mjs'
 
 /** What `start` knows, and the program each needs. A new server is one file in services/ and one row here. */
@@ -29,6 +32,8 @@ const SERVICES = {
   sentinel: { start: sentinel, program: redisProgram },
   'redis-cluster': { start: redisCluster, program: redisProgram },
   memcached: { start: memcached, program: memcachedProgram },
+  mariadb: { start: mariadb, program: mariadbProgram },
+  postgres: { start: postgres, program: postgresProgram },
   zookeeper: { start: zookeeper, program: zookeeperProgram },
   'zookeeper-ensemble': { start: zookeeperEnsemble, program: zookeeperProgram },
 }

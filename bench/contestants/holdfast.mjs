@@ -1,7 +1,15 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
 import { PATIENCE, TTL } from './settings.mjs'
 
 // By path, not by name: this workspace is not the package, and what is measured must be what was just built.
-const DIST = new URL('../../dist/', import.meta.url)
+// BENCH_DIST names another build, for a comparison of before and after.
+const DIST =
+  process.env.BENCH_DIST === undefined
+    ? new URL('../../dist/', import.meta.url)
+    : pathToFileURL(`${resolve(process.env.BENCH_DIST)}/`)
 
 const load = (entry) =>
   import(new URL(entry, DIST).href).catch((cause) => {
@@ -30,7 +38,7 @@ const entry = (id, store, label, config, options, more = {}) => ({
   store,
   role: 'ours',
   config,
-  dist: `stores/${store}/index.js`,
+  missing: existsSync(new URL(`stores/${store}/index.js`, DIST)) ? undefined : `the ${store} store is not built`,
   async open(endpoint) {
     const { Holdfast } = await load('index.js')
     const { store: backend, close } = await STORES[store](more.driver ?? 'ioredis', endpoint)

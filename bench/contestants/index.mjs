@@ -25,7 +25,6 @@ import { verrou } from './verrou.mjs'
  * @property {(name: string, ttl?: number) => LockHandle} lock
  * @property {(name: string, ttl: number) => Promise<Held>} [hold] acquires and keeps renewing until it is dropped;
  *   missing where a library does not renew
- * @property {() => Promise<void>} [prepareShared] called once before `shared`
  * @property {(name: string) => { read: LockHandle, write: LockHandle }} [shared] read-write lock
  * @property {(name: string) => LockHandle} [strangersLock] a lock through another session on the same connection,
  *   for libraries that queue locally first
@@ -54,7 +53,6 @@ import { verrou } from './verrou.mjs'
  * @property {boolean} [needsBroker]
  * @property {string} [package] on npm; its version is recorded
  * @property {string} [missing] why it cannot take part here
- * @property {string} [dist] the built file it needs
  * @property {string} [file] set by the list below
  * @property {(endpoint: Endpoint) => Promise<Session>} open
  */

@@ -19,32 +19,18 @@ const entry = (id, label, config, settings, more = {}) => ({
   ownStore: true,
   needsBroker: true,
   async open({ broker }) {
-    const { Client, RWLockWritePrefClient } = peer.module.default
-    const connect = (Kind) => new Kind({ host: '127.0.0.1', port: broker.port, ...settings }).ensure()
-    const client = await connect(Client)
-    let sharing
+    const { Client } = peer.module.default
+    const client = await new Client({ host: '127.0.0.1', port: broker.port, ...settings }).ensure()
+    // A socket that closes is an event here, and loud when nobody listens.
+    client.emitter.on('warning', () => {})
     return {
       lock: (name) => ({
         acquire: () => client.acquire(name, {}),
         release: ({ id: lockId }) => client.release(name, { id: lockId }),
       }),
-      async prepareShared() {
-        sharing = await connect(RWLockWritePrefClient)
-      },
-      shared: (name) => ({
-        read: {
-          acquire: () => sharing.acquireReadLockp(name),
-          release: () => sharing.releaseReadLockp(name),
-        },
-        write: {
-          acquire: () => sharing.acquireWriteLockp(name),
-          release: () => sharing.releaseWriteLockp(name),
-        },
-      }),
-      close() {
-        client.close()
-        sharing?.close()
-      },
+      // It has a read-write client, but with readers and a writer in one process that one stops answering, so that
+      // its exclusive lock has to do for both.
+      close: () => client.close(),
     }
   },
   ...more,

@@ -34,7 +34,7 @@ const entry = (id, label, config, settings, more = {}) => ({
             })
             .catch((error) => {
               lost = true
-              reject(error)
+              reject(new Error('not held', { cause: error }))
             })
         }),
       close,

@@ -15,7 +15,7 @@ export const vote = (redlock, ttl) => ({
         })
         .catch((error) => {
           lost = true
-          reject(error)
+          reject(new Error('not held', { cause: error }))
         })
     }),
 })

@@ -6,6 +6,9 @@ import { FileWitness, LocalWitness } from './witness.mjs'
 /** With ~0 work a file witness would be most of the section, so only every 16th section updates it. */
 const WITNESS_STRIDE = 16
 
+/** ~0 work is still a section that somebody could break into. */
+const SOON = Promise.resolve()
+
 /**
  * How tasks of one process fight for one name.
  * @typedef {object} Fight
@@ -45,19 +48,6 @@ export async function contend(
     wakeLatest = undefined
   }
 
-  async function section(task, asked) {
-    const entered = asked === 0 ? 0 : performance.now()
-    latest = task
-    wake()
-    const watched = counts[task] % witnessStride === 0
-    const seen = watched ? witness.read() : 0
-    if (work === 0) null
-    else await sleep(work)
-    if (watched) witness.write(seen + 1)
-    counts[task]++
-    if (asked !== 0) log.add(task, asked, entered, performance.now())
-  }
-
   async function run(task, end) {
     const lock = locks[task]
     for (;;) {
@@ -69,12 +59,16 @@ export async function contend(
       waitingSince[task] = asked
       try {
         const held = await lock.acquire()
+        const entered = timed ? performance.now() : 0
         waitingSince[task] = 0
-        try {
-          await section(task, asked)
-        } finally {
-          await lock.release(held)
-        }
+        latest = task
+        wake()
+        const watched = counts[task]++ % witnessStride === 0
+        const seen = watched ? witness.read() : 0
+        await (work === 0 ? SOON : sleep(work))
+        if (watched) witness.write(seen + 1)
+        if (timed) log.add(task, asked, entered, performance.now())
+        await lock.release(held)
       } catch (error) {
         failures.add(error)
         await breathe()
@@ -89,7 +83,8 @@ export async function contend(
     const drained = await within(ms + drainMs, Promise.all(locks.map((_, task) => run(task, end))))
     return { start: start + CLOCK_OFFSET, end: end + CLOCK_OFFSET, drained }
   })
-  witness.close()
+  // Whoever still waits would write into whatever file gets the number next.
+  if (cost.drained) witness.close()
   return {
     ...cost,
     counts,

@@ -1,10 +1,6 @@
-import { existsSync } from 'node:fs'
-
 import { CONTESTANTS } from '../contestants/index.mjs'
 import { WORKLOADS } from '../workloads/index.mjs'
 import { unknownNames } from './args.mjs'
-
-const built = ({ dist }) => dist === undefined || existsSync(new URL(`../../dist/${dist}`, import.meta.url))
 
 /**
  * Who runs what.
@@ -32,7 +28,7 @@ export function makePlan(options) {
     ({ store, family, role }) =>
       stores.includes(store) && (role === 'limit' || (options.only?.includes(family) ?? true)),
   )
-  const here = wanted.filter((one) => one.missing === undefined && built(one))
+  const here = wanted.filter((one) => one.missing === undefined)
   return {
     contestants: here,
     leftOut: leftOut(wanted.filter((one) => !here.includes(one))),

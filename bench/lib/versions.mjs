@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-const { paths } = createRequire(import.meta.url).resolve
+const { resolve } = createRequire(import.meta.url)
 
 /** By folder, because not every package lets its package.json be imported. */
 function versionOf(name) {
-  const files = paths(name).map((folder) => join(folder, name, 'package.json'))
+  const files = resolve.paths(name).map((folder) => join(folder, name, 'package.json'))
   const file = files.find((one) => existsSync(one))
   return file === undefined ? 'unknown' : JSON.parse(readFileSync(file, 'utf8')).version
 }

@@ -14,11 +14,11 @@ const FOOT = 12
  */
 
 /** @returns {Panel | undefined} nothing when nobody has the number */
-export function panelOf(result, { metric = result.headline, title, note }) {
+export function panelOf(result, { metric = result.headline, title, note, without }) {
   const order = { limit: 0, ours: 1, peer: 2 }
   const sign = METRICS[metric].better === 'more' ? -1 : 1
   const bars = result.rows
-    .filter(({ summary, secondary }) => Number.isFinite(summary[metric]?.median) && !secondary)
+    .filter(({ summary, secondary, role }) => Number.isFinite(summary[metric]?.median) && !secondary && role !== without)
     .map(({ label, role, summary }) => ({
       label,
       value: summary[metric].median,

@@ -73,7 +73,10 @@ export const steps = {
       const portion = await Promise.allSettled(
         numbers.map((number) => session.hold(`${name}:${number}`, ttl)),
       )
-      for (const { status, value } of portion) status === 'fulfilled' ? leases.push(value) : failed++
+      for (const { status, value } of portion) {
+        if (status === 'fulfilled') leases.push(value)
+        else failed++
+      }
     }
     return { failed }
   },

@@ -84,8 +84,7 @@ function mixedMetrics(runs, server) {
 }
 
 export const steps = {
-  async mixed(session, { name, ...params }) {
-    await session.prepareShared?.()
+  mixed(session, { name, ...params }) {
     const locks = () => {
       if (session.shared !== undefined) return session.shared(name)
       const exclusive = session.lock(name)

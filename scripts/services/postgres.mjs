@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 import { find } from './find.mjs'
@@ -97,6 +98,8 @@ function withManners(server) {
       const children = signal === 'SIGKILL' ? childrenOf(server.pid) : []
       await kill(signal)
       for (const pid of children) send(pid, signal)
+      // They share the memory that the next start has to make anew.
+      while (children.some((pid) => existsSync(`/proc/${pid}`))) await sleep(5)
     },
     pause: async () => all('SIGSTOP'),
     resume: async () => all('SIGCONT'),

@@ -89,7 +89,7 @@ const defaults = {
   // Sessions are looked at once in a tick; short ones need a short one.
   tickTime: 200,
   minSessionTimeout: 300,
-  maxSessionTimeout: 60_000,
+  maxSessionTimeout: 100_000,
   maxClientCnxns: 0,
   'admin.enableServer': false,
   '4lw.commands.whitelist': '*',

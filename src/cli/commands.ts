@@ -18,6 +18,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   release: entry('give back a lock that acquire took, or take one away by force', () => import('./commands/release.ts')),
   ls: entry('list the locks that are held or waited for', () => import('./commands/ls.ts')),
   inspect: entry('show who holds a lock and who waits for it', () => import('./commands/inspect.ts')),
+  serve: entry('start a lock server', () => import('./commands/serve.ts')),
   doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
   demo: entry('sell train tickets from several processes, without and with a lock', () => import('./commands/demo.ts')),

@@ -12,6 +12,8 @@ export const EXIT = {
   /** The system refused something that holdfast needs: a process, a socket, a file. */
   system: 71,
   notAcquired: 75,
+  /** A lock server knows the token and does not allow it. */
+  noPermission: 77,
   /** Just outside the range of sysexits.h, so that a command that uses those cannot be mistaken for it. */
   lockLost: 79,
   cannotExecute: 126,

@@ -1,15 +1,16 @@
 /**
  * A store's URL as it may be shown: who and where, never the password. Everything that prints, logs or throws a URL
- * goes through here.
+ * goes through here. A URL that is not written as it should be loses more than its password rather than a part of it less.
  */
 export function redact(url: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:(?:\/\/)?)?(.*)$/is.exec(url) ?? []
-  const end = rest.search(/[?#]/)
-  const place = end < 0 ? rest : rest.slice(0, end)
-  const query = end < 0 ? '' : rest.slice(end)
+  const { place, query } = split(rest)
   // What follows these is a file, and files may have an @ in their names.
-  const isFile = /^(sqlite|holdfast\+unix):$/i.test(scheme)
-  return scheme + (isFile ? place : redactPlace(place)) + redactQuery(query)
+  if (/^(sqlite|holdfast\+unix):/i.test(scheme)) return scheme + place + redactQuery(query)
+  if (!rest.includes('@')) return scheme + place + redactQuery(query)
+  const hosts = scheme.endsWith('//') && !query.includes('@') ? redactHosts(place) : undefined
+  if (hosts !== undefined) return scheme + hosts + redactQuery(query)
+  return scheme + HIDDEN + redactQuery(rest.slice(rest.lastIndexOf('@')))
 }
 
 /** Whether showing the URL as it is would show a secret. */
@@ -18,20 +19,18 @@ export function hasSecret(url: string): boolean {
 }
 
 const HIDDEN = '***'
-const USER_INFO = /^([^:@/]*):([^@/]*)@(?=[^@]*$)/
 
-function redactPlace(place: string): string {
-  if (!place.includes('@')) return place
-  // Several hosts, each with its own user: h1,h2 or u:p@h1,u:p@h2/path.
+function split(rest: string): { readonly place: string; readonly query: string } {
+  const end = rest.search(/[?#]/)
+  return end < 0 ? { place: rest, query: '' } : { place: rest.slice(0, end), query: rest.slice(end) }
+}
+
+/** `u:p@h1,u:p@h2/path`. Undefined when it is not quite like that: a comma, an @ or a / may belong to a password. */
+function redactHosts(place: string): string | undefined {
   const hosts = place.split(',')
-  const tidy = hosts.every((host) => !host.includes('@') || /^[^@/]*@[^@/]+(\/[^@]*)?$/.test(host))
-  const first = hosts[0] ?? ''
-  // A piece before the first @ belongs to a password that has a comma in it, not to a host.
-  if (tidy && (first.includes('@') || hosts.length === 1)) {
-    return hosts.map((host) => host.replace(USER_INFO, (_, user: string) => `${user}:${HIDDEN}@`)).join(',')
-  }
-  // Not written as it should be (an @ or a / in the password): better to hide a host than to show a part of a secret.
-  return `${HIDDEN}@${place.slice(place.lastIndexOf('@') + 1)}`
+  const regular = hosts.every((host) => /^([^:@/]*(:[^@/]*)?@)?[^@/]+(\/[^@]*)?$/.test(host))
+  if (!regular || hosts[0]?.includes('@') !== true) return undefined
+  return hosts.map((host) => host.replace(/^([^:@/]*):[^@/]*@/, `$1:${HIDDEN}@`)).join(',')
 }
 
 function redactQuery(query: string): string {

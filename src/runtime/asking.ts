@@ -127,7 +127,9 @@ function pushed(claim: Claim, event: Granted): void {
   const { clock, store, upkeep, patience } = lane.session
   const now = clock.now()
   const end = validUntil(claim.since, Math.min(lane.ttl, patience), store.capabilities.earlyExpiry)
-  if (now >= end) return upkeep.renewNow(claim)
+  // A claim that was asked for twice may have been granted, forgotten and queued again in between, and this message be
+  // about the first grant: then it is only a reason to ask.
+  if (now >= end || claim.doubtful) return upkeep.renewNow(claim)
   lane.hold(claim, now, end, event)
   upkeep.pickedUp(claim, now)
   lane.serveFirst(claim, now)

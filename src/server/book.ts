@@ -1,4 +1,12 @@
-import type { ClaimAnswer, ClaimRef, ClaimRequest, ReleaseAnswer, RenewAnswer, RenewRequest, StoreEvent } from '../core/contract.ts'
+import type {
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ReleaseAnswer,
+  RenewAnswer,
+  RenewRequest,
+  StoreEvent,
+} from '../core/contract.ts'
 import type { Caller } from './caller.ts'
 import { Metrics } from './metrics.ts'
 import type { Counter, Histogram } from './metrics.ts'
@@ -53,11 +61,18 @@ export class Book {
     this.metrics = new Metrics({ store })
     this.claims = this.metrics.counter('holdfast_claims_total', 'Claims by what they were answered.')
     this.renewals = this.metrics.counter('holdfast_renewals_total', 'Renewals by what they were answered.')
-    this.ends = this.metrics.counter('holdfast_leases_ended_total', 'Leases by how they ended: released, lost, revoked.')
+    this.ends = this.metrics.counter(
+      'holdfast_leases_ended_total',
+      'Leases by how they ended: released, lost, revoked.',
+    )
     this.waits = this.metrics.histogram('holdfast_wait_seconds', 'From the claim to the grant.')
     this.holds = this.metrics.histogram('holdfast_hold_seconds', 'From the grant to the end of the lease.')
     for (const end of ['released', 'lost', 'revoked']) this.ends.add('end', end, 0)
-    this.metrics.gauge('holdfast_held', 'Leases that came through this server.', () => this.entries.size - this.waiting)
+    this.metrics.gauge(
+      'holdfast_held',
+      'Leases that came through this server.',
+      () => this.entries.size - this.waiting,
+    )
     this.metrics.gauge('holdfast_waiting', 'Waiters that came through this server.', () => this.waiting)
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.sweeper.unref()
@@ -139,7 +154,17 @@ export class Book {
 
   private add(caller: Caller, { name, id, owner, ttl, patience }: ClaimRequest, now: number): Entry {
     const pickUp = Math.min(ttl, patience)
-    const entry: Entry = { name, id, owner, caller, state: 'waiting', since: now, until: 0, pickUp, token: 0n }
+    const entry: Entry = {
+      name,
+      id,
+      owner,
+      caller,
+      state: 'waiting',
+      since: now,
+      until: 0,
+      pickUp,
+      token: 0n,
+    }
     this.entries.set(id, entry)
     this.countWaiter(entry, 1)
     return entry

@@ -21,14 +21,16 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 const refuse = (problem: string): Failure => new Failure('INVALID_ARGUMENT', problem)
 
 export function asFields(value: unknown, what: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refuse(`${what} must be an object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refuse(`${what} must be an object`)
   return value as Fields
 }
 
 /** A misspelt field would otherwise be left out in silence, and its default taken. */
 export function noOthers(fields: Fields, known: readonly string[]): void {
   const stranger = Object.keys(fields).find((field) => !known.includes(field))
-  if (stranger !== undefined) throw refuse(`${JSON.stringify(stranger.slice(0, 40))} is none of ${known.join(', ')}`)
+  if (stranger !== undefined)
+    throw refuse(`${JSON.stringify(stranger.slice(0, 40))} is none of ${known.join(', ')}`)
 }
 
 export function nameOf(value: unknown, limits: Limits): string {
@@ -52,7 +54,11 @@ export function textOf(fields: Fields, field: string, { most }: { most: number }
   return value
 }
 
-export function wholeOf(fields: Fields, field: string, range: { min: number; max: number }): number | undefined {
+export function wholeOf(
+  fields: Fields,
+  field: string,
+  range: { min: number; max: number },
+): number | undefined {
   const value = fields[field]
   if (value === undefined) return undefined
   if (typeof value !== 'number' || !Number.isInteger(value) || value < range.min || value > range.max) {
@@ -67,7 +73,8 @@ export function required<T>(value: T | undefined, field: string): T {
 }
 
 export const ownerOf = (fields: Fields): string | undefined => textOf(fields, 'owner', { most: MAX_OWNER })
-export const reasonOf = (fields: Fields): string => required(textOf(fields, 'reason', { most: MAX_REASON }), 'reason')
+export const reasonOf = (fields: Fields): string =>
+  required(textOf(fields, 'reason', { most: MAX_REASON }), 'reason')
 
 /** A claim's id, `<session>.<number>`; for users of HTTP it is the lease's secret. */
 export function idOf(fields: Fields, field: string): string {

@@ -59,13 +59,19 @@ export class Gate {
   /** What changes something needs a header that no form and no image can send. */
   assertDeliberate({ headers }: IncomingMessage): void {
     if (headers[WRITE_HEADER] === undefined) {
-      throw new Failure('HEADER_MISSING', 'Requests that change something need the header "Holdfast-Request: 1".')
+      throw new Failure(
+        'HEADER_MISSING',
+        'Requests that change something need the header "Holdfast-Request: 1".',
+      )
     }
   }
 
   assertJson({ headers }: IncomingMessage): void {
     if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) {
-      throw new Failure('UNSUPPORTED_MEDIA_TYPE', 'The body must be JSON, with "Content-Type: application/json".')
+      throw new Failure(
+        'UNSUPPORTED_MEDIA_TYPE',
+        'The body must be JSON, with "Content-Type: application/json".',
+      )
     }
   }
 }

@@ -96,7 +96,7 @@ export class LongPolls {
 
   /** Everybody who waits is sent away. */
   stop(failure: Failure): void {
-    for (const poll of [...this.inLine.values()]) this.leave(poll, failure)
+    for (const poll of this.inLine.values()) this.leave(poll, failure)
   }
 
   async close(): Promise<void> {
@@ -170,7 +170,13 @@ export class LongPolls {
 
   private renew(polls: readonly Poll[]): void {
     const { store, book } = this.service
-    const requests = polls.map(({ request: { name, id, ttl } }) => ({ name, id, ttl, patience: PATIENCE_MS, tokens: 1 }))
+    const requests = polls.map(({ request: { name, id, ttl } }) => ({
+      name,
+      id,
+      ttl,
+      patience: PATIENCE_MS,
+      tokens: 1,
+    }))
     const done = (answers: Awaited<ReturnType<typeof store.renew>>): void => {
       polls.forEach((poll, index) => {
         const answer = answers[index]

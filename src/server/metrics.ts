@@ -6,7 +6,7 @@ interface Family {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  lines(): Iterable<string>
+  readonly lines: () => Iterable<string>
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
@@ -73,7 +73,7 @@ export class Counter {
 export class Histogram {
   private readonly name: string
   private readonly common: Labels
-  private readonly buckets = new Array<number>(SECONDS.length).fill(0)
+  private readonly buckets = SECONDS.map(() => 0)
   private count = 0
   private sum = 0
 

@@ -22,8 +22,8 @@ export interface Call {
   readonly body: unknown
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Called once when the client goes away before its answer. */
-  onGone(leave: () => void): void
+  /** Called once when it is over: answered, or the client went away. */
+  readonly onGone: (leave: () => void) => void
 }
 
 export interface Route {

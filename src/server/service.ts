@@ -48,6 +48,8 @@ type State =
  */
 export class LockService {
   state: State = { kind: 'ready' }
+  /** What has to end when the server stops. */
+  readonly onStop: Set<() => void> = new Set()
   readonly store: Store
   readonly book: Book
   readonly limits: Limits
@@ -69,7 +71,8 @@ export class LockService {
     this.assertMayClaim(caller, request)
     const full = this.lineIsFull(caller, request)
     // A claim that may not wait may still be granted.
-    const asked: ClaimRequest = full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
+    const asked: ClaimRequest =
+      full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
     return when(this.store.claim(asked, timeout), (answer) => {
       this.noteClaim(caller, request, answer)
       if (asked !== request && answer.kind === 'busy') throw tooMany('waiters')
@@ -77,7 +80,11 @@ export class LockService {
     })
   }
 
-  renew(caller: Caller, requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
+  renew(
+    caller: Caller,
+    requests: readonly RenewRequest[],
+    timeout: number,
+  ): MaybePromise<readonly RenewAnswer[]> {
     for (const { name } of requests) this.assertMay(caller, 'acquire', name)
     return when(this.store.renew(requests, timeout), (answers) => {
       requests.forEach((request, index) => {
@@ -86,7 +93,10 @@ export class LockService {
       })
       if (this.audit.on) {
         const lost = answers.filter(({ kind }) => kind === 'lost').length
-        this.audit.record(caller, 'renew', { result: lost === 0 ? 'done' : `${lost} lost`, count: requests.length })
+        this.audit.record(caller, 'renew', {
+          result: lost === 0 ? 'done' : `${lost} lost`,
+          count: requests.length,
+        })
       }
       return answers
     })
@@ -167,7 +177,9 @@ export class LockService {
   assertOpen(): void {
     const { state } = this
     if (state.kind === 'stopping') {
-      throw new Failure('STOPPING', 'The lock server is stopping. Leases stay until they run out.', { retryAfter: 1 })
+      throw new Failure('STOPPING', 'The lock server is stopping. Leases stay until they run out.', {
+        retryAfter: 1,
+      })
     }
     if (state.kind === 'starting') {
       const retryAfter = Math.max(1, Math.ceil((state.until - performance.now()) / 1000))
@@ -184,7 +196,8 @@ export class LockService {
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
-    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id)) throw tooMany('leases')
+    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id))
+      throw tooMany('leases')
   }
 
   private refusal(caller: Caller, request: ClaimRequest): Failure | null {
@@ -199,13 +212,16 @@ export class LockService {
 
   private lineIsFull({ principal }: Caller, { name, id }: ClaimRequest): boolean {
     const { waitersPerName, waitersPerPrincipal } = this.limits
-    const full = this.book.waitersFor(name) >= waitersPerName || this.book.waitersOf(principal) >= waitersPerPrincipal
+    const full =
+      this.book.waitersFor(name) >= waitersPerName || this.book.waitersOf(principal) >= waitersPerPrincipal
     return full && !this.book.knows(id)
   }
 
   private assertRecordable(): void {
     if (!this.auditRequired || this.audit.failure === null) return
-    throw new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', { retryAfter: 5 })
+    throw new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', {
+      retryAfter: 5,
+    })
   }
 
   private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
@@ -218,7 +234,8 @@ export class LockService {
 
   private noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
     this.book.released(claim, answer)
-    if (this.audit.on) this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
+    if (this.audit.on)
+      this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
 }
 
@@ -228,7 +245,9 @@ export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): May
 }
 
 export function unavailable(): Failure {
-  return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', { retryAfter: 1 })
+  return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
+    retryAfter: 1,
+  })
 }
 
 function tooMany(what: string): Failure {

@@ -159,7 +159,11 @@ async function theStore(given: Parameters<typeof storeAddress>[0]): Promise<Demo
     if (store.capabilities.reach === 'process') throw new UsageError(`${address.shown} cannot be shared between processes.`)
     return { address, [Symbol.asyncDispose]: () => Promise.resolve() }
   }
-  throw new UsageError('no server yet')
+  const { startServer } = await import('../../server/index.ts')
+  const server = await startServer({ listen: '127.0.0.1:0' })
+  await server.ready
+  const { url } = server
+  return { address: { url, shown: `${url}, a lock server started for this` }, [Symbol.asyncDispose]: () => server.close() }
 }
 
 function count(option: string, text: string, least: number): number {

@@ -1,8 +1,5 @@
-import type { ClaimInfo } from '../../core/contract.ts'
-import { StoreUnavailableError } from '../../core/errors.ts'
-import type { Holdfast } from '../../locks/holdfast.ts'
-import { withStore } from '../connect.ts'
 import { CommandError, EXIT, UsageError } from '../exit.ts'
+import { forceRelease } from '../force.ts'
 import { giveBack, leasesOn } from '../keeper/client.ts'
 import { isLeaseId } from '../keeper/folder.ts'
 import { command } from '../spec.ts'
@@ -42,7 +39,7 @@ const release: Command = command({
     }
     const reason = given.reason?.trim() ?? ''
     if (reason === '') throw new UsageError('--force needs --reason TEXT: somebody will want to know.')
-    const taken = await withStore(storeAddress(given), (holdfast) => takeAway(holdfast, what, reason))
+    const taken = await forceRelease(storeAddress(given), what, reason)
     if (given.json === true) printJson({ name: what, reason, taken })
     else if (taken.length === 0) print(`Nobody holds "${what}".`)
     else for (const { owner, token } of taken) print(`Took "${what}" away from ${owner}, token ${token}.`)
@@ -71,23 +68,4 @@ async function give(what: string, json: boolean): Promise<number> {
     case 'unknown':
       throw new CommandError('The store did not answer. The lock ends by itself.', EXIT.storeUnavailable)
   }
-}
-
-type Taken = Pick<ClaimInfo, 'owner' | 'token'>
-
-const ANSWER_MS = 5000
-
-async function takeAway({ store }: Holdfast, name: string, reason: string): Promise<readonly Taken[]> {
-  const unanswered = (cause: unknown): StoreUnavailableError =>
-    new StoreUnavailableError(`The ${store.kind} store did not answer; "${name}" may still be held.`, { cause })
-  const info = await store.inspect(name, ANSWER_MS)
-  if ('kind' in info) throw unanswered(info.cause)
-  const taken: Taken[] = []
-  for (const { id, owner, token } of info.holders) {
-    // Withdrawn, not released: a copy of the holder's request that is still under way must not bring it back.
-    const answer = await store.withdraw({ name, id }, ANSWER_MS)
-    if (answer.kind === 'unknown') throw unanswered(answer.cause)
-    if (answer.kind === 'released') taken.push({ owner, ...(token === undefined ? {} : { token }) })
-  }
-  return taken
 }

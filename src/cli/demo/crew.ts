@@ -44,7 +44,7 @@ export class Crew {
   }
 
   /** Sells until the train is full. With `killAfter`, the seller that holds the lock after that many sales dies in the middle. */
-  async work(order: SellerOrder, killAfter = Infinity): Promise<number> {
+  async work(order: SellerOrder, killAfter: number = Infinity): Promise<number> {
     this.began = performance.now()
     const ends = this.sellers.map((seller, index) => this.follow(seller, index, killAfter))
     for (const seller of this.sellers) send(seller, { kind: 'begin', order })

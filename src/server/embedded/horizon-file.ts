@@ -1,4 +1,5 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { mkdir, open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
@@ -37,15 +38,16 @@ export class HorizonFile {
     this.writer = writer
   }
 
-  async read(): Promise<HorizonRecord | null> {
-    const record = await this.load()
+  /** At once: a server that listens must know its past before it hears the first request. */
+  read(): HorizonRecord | null {
+    const record = this.load()
     this.expected = record?.writer ?? null
     return record
   }
 
   /** Resolves when the record would survive a power cut. */
   async write(record: Omit<HorizonRecord, 'writer'>): Promise<void> {
-    const there = await this.load()
+    const there = this.load()
     if (there !== null && there.writer !== this.expected && there.writer !== this.writer) {
       throw new ForeignWriterError(this.path)
     }
@@ -62,10 +64,10 @@ export class HorizonFile {
     if (process.platform !== 'win32') await withFile(folder, 'r', (file) => file.sync())
   }
 
-  private async load(): Promise<HorizonRecord | null> {
+  private load(): HorizonRecord | null {
     let text: string
     try {
-      text = await readFile(this.path, 'utf8')
+      text = readFileSync(this.path, 'utf8')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error

@@ -1,6 +1,5 @@
 import type { Clocks } from './clocks.ts'
-import { HorizonFile } from './horizon-file.ts'
-import type { HorizonRecord } from './horizon-file.ts'
+import type { HorizonFile, HorizonRecord } from './horizon-file.ts'
 
 export interface HorizonOptions {
   readonly file: HorizonFile
@@ -49,7 +48,8 @@ export class Horizon {
   private asked: [now: number, before: number] = [0, 0]
   private windowBegan = 0
 
-  private constructor({ file, clocks, ahead = AHEAD_MS }: HorizonOptions, past: HorizonRecord | null) {
+  constructor({ file, clocks, ahead = AHEAD_MS }: HorizonOptions) {
+    const past = file.read()
     this.file = file
     this.clocks = clocks
     this.ahead = ahead
@@ -59,10 +59,6 @@ export class Horizon {
     this.pastEnd = clocks.mono() + this.pastEndsIn
     this.committed = { end: this.pastEnd, token: this.tokenFloor }
     this.wanted = this.committed
-  }
-
-  static async open(options: HorizonOptions): Promise<Horizon> {
-    return new Horizon(options, await options.file.read())
   }
 
   /** Null when the promise may be made now; otherwise it may be made when, and if, the returned promise resolves. */
@@ -75,7 +71,9 @@ export class Horizon {
     if (covers(committed, need)) return null
     return new Promise((resolve, reject) => {
       const settle = (failure: unknown): void =>
-        failure === undefined ? resolve() : reject(failure instanceof Error ? failure : new Error('not written'))
+        failure === undefined
+          ? resolve()
+          : reject(failure instanceof Error ? failure : new Error('not written'))
       this.waiting.push({ ...need, settle })
     })
   }

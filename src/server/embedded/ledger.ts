@@ -1,5 +1,5 @@
 import { WITHDRAWN_MS } from '../../core/claim-queue.ts'
-import type { ClaimRef, ClaimRequest, RenewRequest, Store } from '../../core/contract.ts'
+import type { ClaimRef, ClaimRequest, ReleaseResult, RenewRequest, Store } from '../../core/contract.ts'
 
 /** Touched after that, a withdrawn id's memory is gone. */
 const WITHDRAWN_KEPT_MS = WITHDRAWN_MS + 1000
@@ -91,6 +91,6 @@ export class Ledger {
 
   /** A release of what is not there any more changes nothing, and makes the store look at the name. */
   private touch(claim: ClaimRef): void {
-    this.store.release(claim, undefined, NO_TIMEOUT)
+    void (this.store.release(claim, undefined, NO_TIMEOUT) as ReleaseResult)
   }
 }

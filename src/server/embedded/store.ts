@@ -70,7 +70,9 @@ export class EmbeddedStore implements Store {
       late ||= one instanceof Promise
       return one
     })
-    return late ? Promise.all(checked) : (checked as readonly RenewAnswer[])
+    return late
+      ? Promise.all(checked.map((one) => Promise.resolve(one)))
+      : (checked as readonly RenewAnswer[])
   }
 
   release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult> {
@@ -158,4 +160,3 @@ function notWritten<A extends ClaimAnswer | RenewAnswer>(): A {
     | ClaimAnswer
     | RenewAnswer as A
 }
-

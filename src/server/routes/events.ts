@@ -27,7 +27,8 @@ export function eventRoutes(service: LockService, counts: StreamCounts): readonl
 function stream({ caller, query, response, onGone }: Call, service: LockService, counts: StreamCounts): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
-  if (!counts.enter(principal)) throw new Failure('TOO_MANY', 'There are too many streams already.', { retryAfter: 5 })
+  if (!counts.enter(principal))
+    throw new Failure('TOO_MANY', 'There are too many streams already.', { retryAfter: 5 })
   const prefix = query.get('prefix') ?? ''
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
@@ -45,7 +46,10 @@ function stream({ caller, query, response, onGone }: Call, service: LockService,
   })
   const alive = setInterval(() => send(': \n\n'), SIGN_OF_LIFE_MS)
   alive.unref()
+  const end = (): void => void response.end()
+  service.onStop.add(end)
   onGone(() => {
+    service.onStop.delete(end)
     clearInterval(alive)
     stopListening()
     counts.leave(principal)

@@ -18,7 +18,12 @@ const RENEWALS = 100
 export function leaseRoutes(service: LockService, polls: LongPolls): readonly Route[] {
   const { limits } = service
   return [
-    { method: 'POST', path: '/v1/acquire', access: 'principals', handle: (call) => acquire(call, limits, polls) },
+    {
+      method: 'POST',
+      path: '/v1/acquire',
+      access: 'principals',
+      handle: (call) => acquire(call, limits, polls),
+    },
     { method: 'POST', path: '/v1/renew', access: 'principals', handle: (call) => renew(call, service) },
     { method: 'POST', path: '/v1/release', access: 'principals', handle: (call) => release(call, service) },
   ]

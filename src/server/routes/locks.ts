@@ -13,8 +13,18 @@ const DIGITS = /^\d{1,30}$/
 export function lockRoutes(service: LockService): readonly Route[] {
   return [
     { method: 'GET', path: '/v1/locks', access: 'principals', handle: (call) => list(call, service) },
-    { method: 'GET', path: '/v1/locks/{name}', access: 'principals', handle: (call) => inspect(call, service) },
-    { method: 'POST', path: '/v1/force-release', access: 'principals', handle: (call) => force(call, service) },
+    {
+      method: 'GET',
+      path: '/v1/locks/{name}',
+      access: 'principals',
+      handle: (call) => inspect(call, service),
+    },
+    {
+      method: 'POST',
+      path: '/v1/force-release',
+      access: 'principals',
+      handle: (call) => force(call, service),
+    },
   ]
 }
 
@@ -47,7 +57,8 @@ async function force({ caller, body }: Call, service: LockService): Promise<Repl
   const name = nameOf(required(fields['name'], 'name'), service.limits)
   const reason = reasonOf(fields)
   const token = textOf(fields, 'token', { most: 30 })
-  if (token !== undefined && !DIGITS.test(token)) throw new Failure('INVALID_ARGUMENT', 'token must be digits, as text')
+  if (token !== undefined && !DIGITS.test(token))
+    throw new Failure('INVALID_ARGUMENT', 'token must be digits, as text')
   const wish = { name, reason, token: token === undefined ? undefined : BigInt(token) }
   const revoked = await service.forceRelease(caller, wish, STORE_TIMEOUT_MS)
   if (revoked.length === 0) throw new Failure('NOT_HELD', 'Nobody holds that.')

@@ -28,7 +28,8 @@ export function statusRoutes(service: LockService): readonly Route[] {
       path: '/v1/metrics',
       access: 'principals',
       handle: ({ caller }) => {
-        if (!caller.principal.mayEverywhere('read')) throw new Failure('FORBIDDEN', 'This token may not read everything.')
+        if (!caller.principal.mayEverywhere('read'))
+          throw new Failure('FORBIDDEN', 'This token may not read everything.')
         const type = 'text/plain; version=0.0.4; charset=utf-8'
         return { status: 200, body: service.book.metrics.toString(), type }
       },

@@ -55,7 +55,12 @@ export function dial({ address, token, ca }: DialOptions, signal: AbortSignal): 
       readRefusal(response, (words) => {
         const { statusCode = 0 } = response
         const said = words === '' ? `status ${statusCode}` : words
-        reject(new RefusedError(`The lock server at ${showAddress(address)} refused: ${said}`, !FINAL.has(statusCode)))
+        reject(
+          new RefusedError(
+            `The lock server at ${showAddress(address)} refused: ${said}`,
+            !FINAL.has(statusCode),
+          ),
+        )
       })
     })
     request.on('error', (error: NodeJS.ErrnoException) => {

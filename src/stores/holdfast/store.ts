@@ -18,7 +18,14 @@ import type {
 import { parseAddress, showAddress } from './address.ts'
 import { assumedCapabilities } from './capabilities.ts'
 import { ServerLink } from './client.ts'
-import { answerFromWire, eventFromWire, infoFromWire, releaseFromWire, RENEWALS_PER_LINE, unknownFromWire } from './wire.ts'
+import {
+  answerFromWire,
+  eventFromWire,
+  infoFromWire,
+  releaseFromWire,
+  RENEWALS_PER_LINE,
+  unknownFromWire,
+} from './wire.ts'
 import type { Operation, Spoken, Wire, WireInfo, WireRelease } from './wire.ts'
 
 export interface HoldfastStoreOptions {
@@ -79,7 +86,8 @@ export class HoldfastStore implements Store {
     const { name, id } = claim
     const payload = next === undefined ? { name, id } : { name, id, next: claimToSend(next) }
     const answer = await this.link.ask('release', payload, timeout)
-    if (isUnknown(answer)) return next === undefined ? { released: answer } : { released: answer, next: answer }
+    if (isUnknown(answer))
+      return next === undefined ? { released: answer } : { released: answer, next: answer }
     const result = releaseFromWire(answer as WireRelease)
     if (result.released.kind !== 'unknown') this.gone(id)
     if (next !== undefined && result.next !== undefined) this.seen(next.id, result.next)
@@ -126,15 +134,25 @@ export class HoldfastStore implements Store {
     return isUnknown(answer) ? answer : null
   }
 
-  private async renewSome(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+  private async renewSome(
+    requests: readonly RenewRequest[],
+    timeout: number,
+  ): Promise<readonly RenewAnswer[]> {
     // Field by field: what the runtime passes here is more than a request.
-    const payload = requests.map(({ name, id, ttl, patience, tokens }) => ({ name, id, ttl, patience, tokens }))
+    const payload = requests.map(({ name, id, ttl, patience, tokens }) => ({
+      name,
+      id,
+      ttl,
+      patience,
+      tokens,
+    }))
     const answer = await this.link.ask('renew', payload, timeout)
     if (isUnknown(answer)) return requests.map(() => answer)
     const answers = answer as readonly Wire<RenewAnswer>[]
     return requests.map(({ id }, index) => {
       const one = answers[index]
-      if (one === undefined) return { kind: 'unknown', cause: new Error('The lock server gave too few answers') }
+      if (one === undefined)
+        return { kind: 'unknown', cause: new Error('The lock server gave too few answers') }
       return this.seen(id, answerFromWire<RenewAnswer>(one))
     })
   }
@@ -196,7 +214,8 @@ function claimToSend(request: ClaimRequest): ClaimRequest {
 function isUnknown(answer: Spoken | Unknown): answer is Unknown {
   if (!('kind' in answer) || answer.kind !== 'unknown') return false
   // From the server it comes as words.
-  if (typeof answer.cause === 'string') Object.assign(answer, unknownFromWire({ ...answer, cause: answer.cause }))
+  if (typeof answer.cause === 'string')
+    Object.assign(answer, unknownFromWire({ ...answer, cause: answer.cause }))
   return true
 }
 

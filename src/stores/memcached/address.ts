@@ -17,7 +17,8 @@ const DEFAULT_PORT = 11_211
 export function parseUrl(url: string): ParsedUrl {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const scheme = parsed?.protocol
-  if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:')) return refuse(url, wanted)
+  if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:'))
+    return refuse(url, wanted)
   if (parsed.host.includes(',') || /^[a-z]+:\/\/[^/]*,/.test(url)) return refuse(url, several)
   const address = addressOf(parsed)
   if (address === undefined) return refuse(url, wanted)
@@ -30,7 +31,8 @@ export function parseUrl(url: string): ParsedUrl {
   }
 }
 
-const wanted = 'url must look like memcached://host:port, memcacheds://host:port (TLS) or memcached:///path/to.sock'
+const wanted =
+  'url must look like memcached://host:port, memcacheds://host:port (TLS) or memcached:///path/to.sock'
 const several =
   'url must name one server: a lock that moves between servers when their list changes can be held twice. For several, use the quorum store'
 

@@ -41,8 +41,10 @@ export class Client {
       const timer = setTimeout(() => {
         const cause = new Error('no connection to memcached in time')
         settle(unknown(cause))
-        // Nobody is left who wants it.
-        if (attempt.waiting.size === 0) attempt.stop(cause)
+        // Nobody is left who wants it, and who comes now begins anew.
+        if (attempt.waiting.size > 0) return
+        if (this.attempt === attempt) this.attempt = null
+        attempt.stop(cause)
       }, timeout)
       attempt.waiting.add(settle)
     })
@@ -62,13 +64,13 @@ export class Client {
     })
     const attempt: Attempt = { waiting: new Set(), stop }
     const settle = (outcome: Link | Unknown): void => {
-      this.attempt = null
+      if (this.attempt === attempt) this.attempt = null
       // It may have ended while the news of it was under way.
       if (!isUnknown(outcome) && outcome.alive) {
         if (this.closed) outcome.end(new Error('The store was closed'))
         else this.current = made = outcome
       }
-      for (const waiting of [...attempt.waiting]) waiting(outcome)
+      for (const waiting of attempt.waiting) waiting(outcome)
     }
     link.then(settle, () => undefined)
     return attempt

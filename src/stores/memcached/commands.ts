@@ -1,7 +1,7 @@
 import { nonceOf, tombstoneOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Link } from './link.ts'
-import { codeOf, flagOf, isError } from './protocol.ts'
+import { codeOf, flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 /**
@@ -27,13 +27,11 @@ export interface Wire {
   readonly name: string
   readonly key: string
   readonly nonce: string
-  readonly tombstone: string
   readonly keys: Keys
 }
 
 export function wireFor(keys: Keys, name: string, id: string): Wire {
-  const nonce = nonceOf(id)
-  return { name, key: keys.lock(name), nonce, tombstone: '', keys }
+  return { name, key: keys.lock(name), nonce: nonceOf(id), keys }
 }
 
 /** What a lock's item was when it was looked at. */
@@ -52,10 +50,6 @@ export function readLook(reply: Reply): Look {
     secondsLeft: Number(flagOf(reply, 't') ?? 0),
     found: codeOf(reply) !== 'EN',
   }
-}
-
-export function firstError(replies: readonly Reply[]): Reply | undefined {
-  return replies.find(isError)
 }
 
 export const tellTime = (keys: Keys): string => `mg ${keys.clock} t`
@@ -110,4 +104,4 @@ export function describe({ keys, nonce }: Wire, text: string, seconds: number): 
 export const keepDescription = ({ keys, nonce }: Wire, seconds: number): string =>
   `mg ${keys.description(nonce)} T${seconds}`
 export const readDescription = ({ keys, nonce }: Wire): string => `mg ${keys.description(nonce)} v`
-export const removeDescription = ({ keys, nonce }: Wire): string => `md ${keys.description(nonce)} q`
+export const removeDescription = ({ keys, nonce }: Wire): string => `md ${keys.description(nonce)}`

@@ -30,8 +30,13 @@ const CLOCK_LIFE_S = 2_500_000
 /** A connection attempt that nobody waits for any more is stopped from outside; this bounds one request of it. */
 const STEP_MS = 60_000
 
+export interface Dialling {
+  readonly link: Promise<Link | Unknown>
+  readonly stop: (cause: Error) => void
+}
+
 /** Connects, proves who we are if the server wants that, and sees what it can do. `stop` ends the attempt. */
-export function dial(options: DialOptions, onDeath: () => void): { link: Promise<Link | Unknown>; stop(cause: Error): void } {
+export function dial(options: DialOptions, onDeath: () => void): Dialling {
   const { address } = options
   const where = 'path' in address ? { path: address.path } : { host: address.host, port: address.port }
   const socket = options.tls === undefined ? connect(where) : connectTls(tlsOptions(options.tls, where))
@@ -53,7 +58,10 @@ export function dial(options: DialOptions, onDeath: () => void): { link: Promise
   return { link, stop: (cause) => stopped?.(cause) }
 }
 
-function tlsOptions(given: ConnectionOptions, where: { host?: string; port?: number; path?: string }): ConnectionOptions {
+function tlsOptions(
+  given: ConnectionOptions,
+  where: { host?: string; port?: number; path?: string },
+): ConnectionOptions {
   const { host } = where
   // Certificates are checked against the host's name; an address has none to ask for by SNI.
   const named = host !== undefined && !/^[\d.]+$|:/.test(host)

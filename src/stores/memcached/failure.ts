@@ -19,12 +19,16 @@ export function isUnknown(answer: object): answer is Unknown {
 export function refused({ line }: Reply): Unknown {
   if (/out of memory/i.test(line)) {
     return unknown(
-      new Error('memcached is out of memory (SERVER_ERROR out of memory). Give it more, or an instance for locks alone.'),
+      new Error(
+        'memcached is out of memory (SERVER_ERROR out of memory). Give it more, or an instance for locks alone.',
+      ),
     )
   }
   if (/non-numeric/.test(line)) {
     return unknownForGood(
-      new Error('another program keeps something at the key of this lock. Give the store a prefix of its own.'),
+      new Error(
+        'another program keeps something at the key of this lock. Give the store a prefix of its own.',
+      ),
     )
   }
   const cause = new Error(`memcached refused the request: ${line.slice(0, 200)}`)

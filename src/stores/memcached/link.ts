@@ -63,7 +63,9 @@ export class Link {
   /** Sends meta commands: `replies` of them, the last one without its line end. */
   ask(commands: string, replies: number, timeout: number): Promise<readonly Reply[] | Unknown> {
     const tag = (this.serial = (this.serial + 1) % 1_000_000).toString()
-    return new Promise((settle) => this.send(`${commands} O${tag}\r\n`, { wanted: replies, tag: ` O${tag}` }, timeout, settle))
+    return new Promise((settle) =>
+      this.send(`${commands} O${tag}\r\n`, { wanted: replies, tag: ` O${tag}` }, timeout, settle),
+    )
   }
 
   /** Sends commands whose replies cannot be told apart from others: only where nothing depends on it. */
@@ -89,7 +91,12 @@ export class Link {
     this.first = this.last = null
   }
 
-  private send(text: string, { wanted, tag }: Pick<Pending, 'wanted' | 'tag'>, timeout: number, settle: Settle | null): void {
+  private send(
+    text: string,
+    { wanted, tag }: Pick<Pending, 'wanted' | 'tag'>,
+    timeout: number,
+    settle: Settle | null,
+  ): void {
     if (this.dead !== null) return settle?.(unknown(this.dead))
     const now = performance.now()
     const deadline = now + timeout

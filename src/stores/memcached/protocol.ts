@@ -54,7 +54,8 @@ export class ReplyReader {
     }
     const line = text.slice(at, end)
     const word = firstWord(line)
-    if (!FIRST_WORDS.has(word)) throw new ProtocolError('what answers there does not speak the memcached protocol')
+    if (!FIRST_WORDS.has(word))
+      throw new ProtocolError('what answers there does not speak the memcached protocol')
     if (word !== 'VA') {
       this.at = end + 2
       return { line, value: undefined }
@@ -62,7 +63,8 @@ export class ReplyReader {
     const size = sizeOf(line)
     const from = end + 2
     if (text.length < from + size + 2) return undefined
-    if (!text.startsWith('\r\n', from + size)) throw new ProtocolError('memcached sent a value of another length than announced')
+    if (!text.startsWith('\r\n', from + size))
+      throw new ProtocolError('memcached sent a value of another length than announced')
     this.at = from + size + 2
     return { line, value: text.slice(from, from + size) }
   }

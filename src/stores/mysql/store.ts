@@ -52,17 +52,17 @@ const capabilities: Capabilities = {
   },
 }
 
-interface Internals extends MysqlStoreOptions, MysqlStatementOptions {
+export interface MysqlInternals extends MysqlStoreOptions, MysqlStatementOptions {
   /** See `SqlStoreParts`; for tests. */
   readonly slack?: number
   readonly close?: () => Promise<void>
 }
 
-class MysqlSqlStore extends SqlStore<MysqlLink> {
+export class MysqlSqlStore extends SqlStore<MysqlLink> {
   private readonly statements: MysqlStatements
   private readonly driver: MysqlDriver
 
-  constructor(client: MysqlClient, { migrate = true, slack, close, ...table }: Internals) {
+  constructor(client: MysqlClient, { migrate = true, slack, close, ...table }: MysqlInternals) {
     const statements = new MysqlStatements(table)
     const driver = mysqlDriver(client, close ?? (() => Promise.resolve()))
     super({ kind: 'mysql', capabilities, driver, statements, migrate, isFinal, ...(slack && { slack }) })

@@ -11,7 +11,8 @@ export interface PostgresClient {
   on(event: 'notification', listener: (message: PostgresMessage) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
-  removeListener(event: string, listener: (...args: never[]) => void): unknown
+  removeListener(event: string, listener: (message: PostgresMessage) => void): unknown
+  removeListener(event: string, listener: () => void): unknown
 }
 
 export interface PostgresMessage {
@@ -33,9 +34,9 @@ export type PostgresSource = PostgresPool | PostgresClient
 
 export interface PostgresQuery {
   readonly text: string
-  readonly values?: unknown[]
-  readonly rowMode?: 'array'
-  readonly types?: { getTypeParser(): (text: string) => string }
+  readonly values?: unknown[] | undefined
+  readonly rowMode?: string | undefined
+  readonly types?: unknown
 }
 
 /** A borrowed connection. */

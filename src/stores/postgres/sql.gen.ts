@@ -24,8 +24,8 @@ export const scripts: Scripts = {
     sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING',
   },
   free: {
-    sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
-    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
+    sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now\nRETURNING 1',
   },
   guard: {
     sha1: 'd0407bff6f7cc9fa10d2a81ffb2b64b8490f4a2f',

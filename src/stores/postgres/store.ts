@@ -62,18 +62,18 @@ const CAPABILITIES: Capabilities = {
   },
 }
 
-interface Internals extends PostgresStoreOptions, PostgresStatementOptions {
+export interface PostgresInternals extends PostgresStoreOptions, PostgresStatementOptions {
   /** See `SqlStoreParts`; for tests. */
   readonly slack?: number
   readonly close?: () => Promise<void>
 }
 
-class PostgresSqlStore extends SqlStore<PostgresLink> {
+export class PostgresSqlStore extends SqlStore<PostgresLink> {
   private readonly statements: PostgresStatements
   private readonly driver: PostgresDriver
   private readonly listener: PostgresListener | undefined
 
-  constructor(source: PostgresSource, options: Internals) {
+  constructor(source: PostgresSource, options: PostgresInternals) {
     const { migrate = true, listen = true, slack, close, ...table } = options
     const statements = new PostgresStatements(table)
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))

@@ -51,20 +51,22 @@ export class RedisStore implements Store {
     this.prefix = prefix
     this.link = link
     this.requests = new Requests(link)
-    this.commands = new Commands(this.requests, prefix, link.cluster ? 'c' : '')
+    this.commands = new Commands(this.requests, { prefix })
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
     this.capabilities = capabilities
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
-    const ask = (request.whenBusy === 'queue' ? 'q' : 't') + terms(request)
-    return this.commands.send(new Command(request, ask, (reply) => readClaim(reply, request.tokens)), timeout)
+    const whole = request.weight === request.capacity
+    const kind = request.whenBusy === 'queue' ? (whole ? 'Q' : 'q') : whole ? 'T' : 't'
+    const read = (reply: unknown): ClaimAnswer => readClaim(reply, request.tokens)
+    return this.commands.send(new Command(request, kind, terms(request), read), timeout)
   }
 
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     return Promise.all(
       requests.map((request) =>
-        this.commands.send(new Command(request, `k${renewTerms(request)}`, readRenewal), timeout),
+        this.commands.send(new Command(request, 'k', renewTerms(request), readRenewal), timeout),
       ),
     )
   }
@@ -72,15 +74,15 @@ export class RedisStore implements Store {
   async release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const command =
       next === undefined
-        ? new Command(claim, 'r', readRelease)
-        : new Command(claim, `r${next.id} ${terms(next)}`, (reply) => readReleaseAndNext(reply, next.tokens))
+        ? new Command(claim, 'r', '', readRelease)
+        : new Command(claim, 'r', `${next.id} ${terms(next)}`, (reply) => readReleaseAndNext(reply, next.tokens))
     const answer = await this.commands.send(command, timeout)
     if (!('kind' in answer)) return answer
     return next === undefined ? { released: answer } : { released: answer, next: answer }
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    return this.commands.send(new Command(claim, 'w', readReleased), timeout)
+    return this.commands.send(new Command(claim, 'w', '', readReleased), timeout)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {

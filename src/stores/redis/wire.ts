@@ -121,10 +121,14 @@ export function readMessage(message: string): StoreEvent | undefined {
 function asText(reply: unknown): string {
   if (typeof reply === 'string') return reply
   if (typeof reply === 'number' || Buffer.isBuffer(reply)) return String(reply)
-  throw new TypeError('the server answered with something that no script of this store returns')
+  throw unexpected()
 }
 
 function asList(reply: unknown): readonly unknown[] {
   if (Array.isArray(reply)) return reply
-  throw new TypeError('the server answered with something that no script of this store returns')
+  throw unexpected()
+}
+
+export function unexpected(): Error {
+  return new TypeError('the server answered with something that no script of this store returns')
 }

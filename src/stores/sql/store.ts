@@ -153,6 +153,11 @@ export class SqlStore<Link> implements Store {
     })
   }
 
+  /** Whether the server answers and has the table, or may make it. */
+  reach(timeout: number): Promise<Unknown | undefined> {
+    return this.call(timeout, () => Promise.resolve(undefined))
+  }
+
   async close(): Promise<void> {
     this.closed = true
     await this.parts.driver.close()

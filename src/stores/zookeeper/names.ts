@@ -7,11 +7,15 @@ import { FORBIDDEN } from './client/paths.ts'
 export function encodeName(name: string): string {
   if (name === '.' || name === '..') return name.replaceAll('.', '%2E')
   // By characters, not by UTF-16 units: half of a pair has no UTF-8.
-  return Array.from(name, (char) => (char === '/' || char === '%' || FORBIDDEN.test(char) ? percent(char) : char)).join('')
+  return Array.from(name, (char) =>
+    char === '/' || char === '%' || FORBIDDEN.test(char) ? percent(char) : char,
+  ).join('')
 }
 
 function percent(char: string): string {
-  return Array.from(Buffer.from(char), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+  return Array.from(Buffer.from(char), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(
+    '',
+  )
 }
 
 /** Undefined: no lock's name. */
@@ -29,6 +33,12 @@ export function decodeName(part: string): string | undefined {
  */
 export function protection(id: string): string {
   const hex = hash('sha256', id, 'hex')
-  const parts = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)]
+  const parts = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ]
   return `_c_${parts.join('-')}-`
 }

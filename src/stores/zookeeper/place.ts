@@ -24,8 +24,8 @@ export interface QueueNode {
 export interface Place {
   /** Whose end to wait for; null: it is our turn. */
   readonly behind: QueueNode | null
-  /** Nobody else stands before us but `behind`: when it goes, it is our turn. */
-  readonly next: boolean
+  /** How many stand before us, those who do not keep us waiting included. */
+  readonly ahead: number
   /** Somebody waits behind us. */
   readonly contended: boolean
   /** Another kind of lock was here first: its capacity. */
@@ -88,9 +88,7 @@ export function placeOf(children: readonly string[], own: QueueNode): Place | nu
     if (shared && node.kind === 'read') continue
     if (behind === null || compareNodes(node, behind) > 0) behind = node
   }
-  // A lock's queue only grows at its end; a read-write lock's may get a reader in the place of a writer that went.
-  const next = behind !== null && ahead === 1 && own.kind === 'lock'
-  return here ? { behind, next, contended, mismatch, semaphore } : null
+  return here ? { behind, ahead, contended, mismatch, semaphore } : null
 }
 
 /** The nodes of a directory in the order of the queue, and how many of them are held. */

@@ -6,6 +6,9 @@ interface Wait {
   done: boolean
 }
 
+/** Answers come about in order, so most of a long list is done with from its beginning. */
+const TRIM_AT = 256
+
 /** Callers' deadlines on one timer. Those of one length come in order, so each length has a list that only grows at its end. */
 export class Timeouts {
   private readonly lists = new Map<number, Wait[]>()
@@ -37,7 +40,7 @@ export class Timeouts {
   private add(span: number, wait: Wait): void {
     const list = this.lists.get(span)
     if (list === undefined) this.lists.set(span, [wait])
-    else list.push(wait)
+    else if (list.push(wait) >= TRIM_AT) trim(list)
     if (wait.at < this.armedFor) this.arm(wait.at)
   }
 
@@ -65,4 +68,9 @@ export class Timeouts {
     }
     if (next !== Infinity) this.arm(next)
   }
+}
+
+function trim(list: Wait[]): void {
+  const open = list.findIndex(({ done }) => !done)
+  if (open > list.length / 2) list.splice(0, open)
 }

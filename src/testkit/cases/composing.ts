@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 
 import type { Case } from '../case.ts'
-import { assertNothingLeft, code, openHoldfast, openHoldfasts } from './lock-kit.ts'
+import { assertNothingLeft, code, expected, inspect, openHoldfast, openHoldfasts } from './lock-kit.ts'
+
+const ROUNDS = 8
 
 export const composing: readonly Case[] = [
   {
@@ -109,8 +111,7 @@ export const composing: readonly Case[] = [
       const other = await b.mutex(wanted).acquire()
       const lease = await a.mutex(held).acquire()
       const { signal } = lease
-      const waiting = a.mutex(wanted).acquire()
-      const turnedAway = assert.rejects(waiting, code('CLOSED'))
+      const turnedAway = expected(assert.rejects(a.mutex(wanted).acquire(), code('CLOSED')))
       await a.close()
       await turnedAway
       assert.deepEqual([lease.held, signal.aborted], [false, true])
@@ -119,6 +120,23 @@ export const composing: readonly Case[] = [
       other.assertHeld()
       await other.release()
       await assertNothingLeft(ctx, b, wanted)
+    },
+  },
+  {
+    id: 'close/in-flight',
+    title: 'closing waits until nothing that was asked for can turn up at the store any more',
+    needs: [],
+    async run(ctx) {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const [a, b] = await openHoldfasts(ctx)
+        const name = ctx.name()
+        const asked = expected(a.mutex(name).acquire())
+        if (round > 0) await ctx.sleep(round)
+        await a.close()
+        await asked.catch(() => undefined)
+        const { holders, waiters } = await inspect(b, name)
+        assert.deepEqual([holders, waiters], [[], []])
+      }
     },
   },
   {

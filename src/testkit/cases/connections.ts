@@ -5,7 +5,7 @@ import type { HoldfastOptions } from '../../locks/options.ts'
 import type { Case, CaseContext } from '../case.ts'
 import type { FaultProxy } from '../fault-proxy.ts'
 import { Client } from './client.ts'
-import { assertNothingLeft, code, openHoldfast, somebodyWaits } from './lock-kit.ts'
+import { assertNothingLeft, code, expected, openHoldfast, somebodyWaits } from './lock-kit.ts'
 
 const naming =
   (name: string) =>
@@ -152,7 +152,7 @@ export const connections: readonly Case[] = [
       const direct = await openHoldfast(ctx)
       const name = ctx.name()
       const lease = await direct.mutex(name).acquire()
-      const waiting = holdfast.mutex(name).acquire({ wait: 30_000 })
+      const waiting = expected(holdfast.mutex(name).acquire({ wait: 30_000 }))
       await somebodyWaits(ctx, direct, name)
       proxy.reset()
       await lease.release()

@@ -13,7 +13,7 @@ import { assertNone } from '../checkers/violation.ts'
 import type { Recorder } from '../history.ts'
 import { holdsOf } from '../holds.ts'
 import { Client } from './client.ts'
-import { assertNothingLeft, openHoldfast, openHoldfasts, record, recorder } from './lock-kit.ts'
+import { assertNothingLeft, expected, openHoldfast, openHoldfasts, record, recorder } from './lock-kit.ts'
 
 const TASKS = 100
 
@@ -131,12 +131,12 @@ async function givesWay(ctx: CaseContext, options: HoldfastOptions, most: number
   const other = await Client.open(ctx)
   const name = ctx.name()
   let sections = 0
-  const tasks = Array.from({ length: TASKS }, () =>
+  const task = (): Promise<void> =>
     busy.mutex(name).run(async () => {
       sections += 1
       await ctx.sleep(2)
-    }),
-  )
+    })
+  const tasks = expected(Promise.all(Array.from({ length: TASKS }, task)))
   await ctx.eventually('the first task runs', () => sections > 0)
   const waiting = await other.queue(other.request(name))
   const before = sections
@@ -144,5 +144,5 @@ async function givesWay(ctx: CaseContext, options: HoldfastOptions, most: number
   const overtaken = sections - before
   await other.release(waiting)
   assert.ok(overtaken <= most, `${overtaken} tasks of the other process went first`)
-  await Promise.all(tasks)
+  await tasks
 }

@@ -37,6 +37,12 @@ export function code(value: ErrorCode): { readonly code: ErrorCode } {
   return { code: value }
 }
 
+/** A promise that is waited for later: until then its rejection is nobody's surprise. */
+export function expected<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
+
 /** A name as the store itself shows it. */
 export async function inspect(holdfast: Holdfast, name: string): Promise<NameInfo> {
   const info: NameInfo | Unknown = await holdfast.store.inspect(name, TIMEOUT_MS)

@@ -9,7 +9,7 @@ import { Recorder } from '../history.ts'
 import { holdsOf } from '../holds.ts'
 import { spawnTaker } from '../taker.ts'
 import type { Taker, TakerOptions } from '../taker.ts'
-import { assertNothingLeft, code, openHoldfast, somebodyWaits } from './lock-kit.ts'
+import { assertNothingLeft, code, expected, openHoldfast, somebodyWaits } from './lock-kit.ts'
 
 const TAKERS = 3
 const ROUNDS = 10
@@ -80,7 +80,7 @@ export const processes: readonly Case[] = [
       const name = ctx.name()
       const taker = await open(ctx, { ttl })
       await taker.acquire(name)
-      const blocked = taker.block(ttl + 2 * ctx.grace)
+      const blocked = expected(taker.block(ttl + 2 * ctx.grace))
       const { own } = await takeOver(ctx, name, ttl)
       assert.equal((await blocked).held, false)
       assertLawful([taker], own)
@@ -96,9 +96,9 @@ export const processes: readonly Case[] = [
       const [holder, next] = [await openHoldfast(ctx), await openHoldfast(ctx)]
       const taker = await open(ctx, { patience })
       const lease = await holder.mutex(name).acquire()
-      const waiting = assert.rejects(taker.acquire(name))
+      const waiting = expected(assert.rejects(taker.acquire(name)))
       await somebodyWaits(ctx, holder, name)
-      const behind = next.mutex(name).acquire()
+      const behind = expected(next.mutex(name).acquire())
       await somebodyWaits(ctx, holder, name, 2)
       await taker.kill()
       await waiting

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
-import { mysqlStore } from '../../../src/stores/mysql/index.ts'
+import { MysqlSqlStore } from '../../../src/stores/mysql/store.ts'
 import { behavesLikeTheRule } from '../sql/differential.ts'
 import type { Subject } from '../sql/differential.ts'
 
@@ -20,7 +20,7 @@ describe.skipIf(!available('mariadb'))('MariaDB beside the rule in core', () => 
     await pool.query('INSERT INTO test_clock VALUES (0)')
     const internals = { slack: 1, now: '(SELECT us FROM test_clock)' }
     subject = {
-      store: mysqlStore(pool, internals),
+      store: new MysqlSqlStore(pool, internals),
       async setClock(micros) {
         await pool.query('UPDATE test_clock SET us = ?', [micros])
       },

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { Store } from '../../../src/core/contract.ts'
-import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { PostgresSqlStore } from '../../../src/stores/postgres/store.ts'
 import { behavesLikeTheRule } from '../sql/differential.ts'
 import type { Subject } from '../sql/differential.ts'
 
@@ -19,7 +19,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL beside the rule in core', ()
     await pool.query('CREATE TABLE test_clock (us bigint NOT NULL)')
     await pool.query('INSERT INTO test_clock VALUES (0)')
     const internals = { listen: false, slack: 1, now: '(SELECT us FROM test_clock)' }
-    const store: Store = postgresStore(pool, internals)
+    const store: Store = new PostgresSqlStore(pool, internals)
     subject = {
       store,
       async setClock(micros) {

@@ -3,11 +3,66 @@ import { Holdfast } from '../../../src/index.ts'
 import type { HoldfastOptions } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
+import type { Env, Timer } from '../../../src/runtime/env.ts'
 
 export type Method = 'claim' | 'renew' | 'release' | 'withdraw' | 'watch' | 'inspect' | 'list'
 
 /** `request`: the store never sees it. `reply`: it does, and nobody hears. */
 export type Loss = 'request' | 'reply'
+
+/** A process's own view of the world. While it is paused, time passes and nothing reaches it. */
+export class ProcessEnv implements Env {
+  private readonly env: VirtualEnv
+  private paused = false
+  private missed: (() => void)[] = []
+
+  constructor(env: VirtualEnv) {
+    this.env = env
+  }
+
+  mono = (): number => this.env.mono()
+  boot = (): number => this.env.boot()
+  wall = (): number => this.env.wall()
+  random = (): number => this.env.random()
+  randomId = (): string => this.env.randomId()
+
+  setTimer(callback: () => void, ms: number, background: boolean): Timer {
+    let cancelled = false
+    const timer = this.env.setTimer(() => this.reach(() => cancelled || callback()), ms, background)
+    return {
+      cancel: () => {
+        cancelled = true
+        timer.cancel()
+      },
+    }
+  }
+
+  defer(callback: () => void): void {
+    this.env.defer(() => this.reach(callback))
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.setTimer(resolve, ms, false))
+  }
+
+  pause(ms: number): void {
+    if (this.paused) return
+    this.paused = true
+    this.env.setTimer(() => this.resume(), ms, false)
+  }
+
+  private resume(): void {
+    this.paused = false
+    const missed = this.missed
+    this.missed = []
+    for (const callback of missed) callback()
+  }
+
+  private reach(callback: () => void): void {
+    if (this.paused) this.missed.push(callback)
+    else callback()
+  }
+}
 
 /** A memory store at the other end of a network that a test holds in its hands. */
 export class FarStore implements Store {
@@ -22,11 +77,18 @@ export class FarStore implements Store {
   readonly losses: { method: Method | 'any'; loss: Loss; times: number }[] = []
   /** Every request that left, in order. */
   readonly sent: { method: Method; size: number }[] = []
-  private readonly env: VirtualEnv
+  private readonly env: ProcessEnv
+  private readonly network: VirtualEnv
   private readonly store: Store
   private readonly listeners = new Set<StoreListener>()
 
-  constructor(env: VirtualEnv, store: Store, capabilities: Partial<Store['capabilities']> = {}) {
+  constructor(
+    network: VirtualEnv,
+    env: ProcessEnv,
+    store: Store,
+    capabilities: Partial<Store['capabilities']> = {},
+  ) {
+    this.network = network
     this.env = env
     this.store = store
     this.capabilities = { ...store.capabilities, ...capabilities }
@@ -57,8 +119,16 @@ export class FarStore implements Store {
   }
 
   renew: Store['renew'] = async (requests, timeout) => {
-    const copies = requests.map(({ name, id, ttl, patience, tokens }) => ({ name, id, ttl, patience, tokens }))
-    const answers = await this.call('renew', requests.length, timeout, () => this.store.renew(copies, timeout))
+    const copies = requests.map(({ name, id, ttl, patience, tokens }) => ({
+      name,
+      id,
+      ttl,
+      patience,
+      tokens,
+    }))
+    const answers = await this.call('renew', requests.length, timeout, () =>
+      this.store.renew(copies, timeout),
+    )
     return 'kind' in answers ? requests.map(() => answers) : answers
   }
 
@@ -100,7 +170,8 @@ export class FarStore implements Store {
   inspect: Store['inspect'] = (name, timeout) =>
     this.call('inspect', 1, timeout, () => this.store.inspect(name, timeout))
 
-  list: Store['list'] = (query, timeout) => this.call('list', 1, timeout, () => this.store.list(query, timeout))
+  list: Store['list'] = (query, timeout) =>
+    this.call('list', 1, timeout, () => this.store.list(query, timeout))
 
   close(): void {}
 
@@ -109,12 +180,18 @@ export class FarStore implements Store {
     this.env.setTimer(() => listener(event), this.events, true)
   }
 
-  private async call<T>(method: Method, size: number, timeout: number, run: () => MaybePromise<T>): Promise<T | Unknown> {
+  private async call<T>(
+    method: Method,
+    size: number,
+    timeout: number,
+    run: () => MaybePromise<T>,
+  ): Promise<T | Unknown> {
     this.sent.push({ method, size })
     const loss = this.nextLoss(method)
     const { there, back } = this
     if (loss === 'request' || there > timeout) return this.timeOut(timeout)
-    if (there > 0) await this.env.sleep(there)
+    // What is on its way arrives, also if the sender has stopped meanwhile.
+    if (there > 0) await this.network.sleep(there)
     const answer = await run()
     if (loss === 'reply' || there + back > timeout) return this.timeOut(timeout - there)
     if (back > 0) await this.env.sleep(back)
@@ -127,17 +204,25 @@ export class FarStore implements Store {
   }
 
   private nextLoss(method: Method): Loss | undefined {
-    const found = this.losses.find((each) => each.times > 0 && (each.method === method || each.method === 'any'))
+    const found = this.losses.find(
+      (each) => each.times > 0 && (each.method === method || each.method === 'any'),
+    )
     if (found !== undefined) found.times--
     return found?.loss
   }
+}
+
+export interface Process {
+  readonly holdfast: Holdfast
+  readonly store: FarStore
+  readonly env: ProcessEnv
 }
 
 export interface World {
   readonly env: VirtualEnv
   readonly server: Store
   /** Another process: a Holdfast with its own way to the same store. */
-  process(options?: HoldfastOptions): { readonly holdfast: Holdfast; readonly store: FarStore }
+  process(options?: HoldfastOptions): Process
 }
 
 export function world(capabilities?: Partial<Store['capabilities']>): World {
@@ -147,8 +232,9 @@ export function world(capabilities?: Partial<Store['capabilities']>): World {
     env,
     server,
     process(options = {}) {
-      const store = new FarStore(env, server, capabilities)
-      return { store, holdfast: new Holdfast(store, { env, owner: 'test', ...options }) }
+      const own = new ProcessEnv(env)
+      const store = new FarStore(env, own, server, capabilities)
+      return { store, env: own, holdfast: new Holdfast(store, { env: own, owner: 'test', ...options }) }
     },
   }
 }

@@ -192,7 +192,10 @@ describe('readers and permits of one process', () => {
     const { holdfast } = process()
     const { read, write } = holdfast.readWriteLock('x')
     const first = await env.until(read.acquire())
-    const readers = [first, ...(await env.until(Promise.all(Array.from({ length: 10 }, () => read.acquire()))))]
+    const readers = [
+      first,
+      ...(await env.until(Promise.all(Array.from({ length: 10 }, () => read.acquire())))),
+    ]
     const info = await server.inspect('x', 1000)
     expect('kind' in info ? [] : info.holders).toHaveLength(1)
     expect(new Set(readers.map(({ token }) => token)).size).toBe(11)

@@ -90,7 +90,11 @@ describe('a lease tells the truth about how long it is good', () => {
   it('ends when the wall clock is put forward, unless the wall clock is not to be believed', async () => {
     const { env, process } = world()
     const suspicious = await env.until(process({ ttl: 1000 }).holdfast.mutex('a').acquire())
-    const trusting = await env.until(process({ ttl: 1000, clock: { wall: false } }).holdfast.mutex('b').acquire())
+    const trusting = await env.until(
+      process({ ttl: 1000, clock: { wall: false } })
+        .holdfast.mutex('b')
+        .acquire(),
+    )
     env.jump({ wall: 3_600_000 })
     expect(suspicious.held).toBe(false)
     expect(trusting.held).toBe(true)

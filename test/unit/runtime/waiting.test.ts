@@ -165,7 +165,9 @@ describe('giving up', () => {
     const a = w.process()
     const b = w.process()
     const first = await w.env.until(a.holdfast.mutex('x').acquire())
-    const error: unknown = await w.env.until(b.holdfast.mutex('x').acquire({ wait: 700 })).catch((e: unknown) => e)
+    const error: unknown = await w.env
+      .until(b.holdfast.mutex('x').acquire({ wait: 700 }))
+      .catch((e: unknown) => e)
     expect(error).toBeInstanceOf(LockTimeoutError)
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', lock: 'x', store: 'far', waited: 700 })
     await w.env.settle()
@@ -179,7 +181,9 @@ describe('giving up', () => {
     const b = process()
     await env.until(a.holdfast.mutex('x').acquire())
     const before = env.mono()
-    await expect(env.until(b.holdfast.mutex('x').acquire({ wait: 0 }))).rejects.toBeInstanceOf(LockTimeoutError)
+    await expect(env.until(b.holdfast.mutex('x').acquire({ wait: 0 }))).rejects.toBeInstanceOf(
+      LockTimeoutError,
+    )
     expect(env.mono()).toBe(before)
   })
 

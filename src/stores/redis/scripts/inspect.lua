@@ -4,7 +4,6 @@
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
 -- @include "header.lua"
-header, index, records = KEYS[1], KEYS[2], KEYS[3]
 value = call('GET', header)
 local durable
 -- @include "state.lua"

@@ -1,6 +1,6 @@
 -- What can be asked, whatever the state of the name: the same rule as src/core/claim-queue.ts, step by step.
 
-local function claim(id, terms, whenBusy)
+local function claim(id, terms, onlyTry)
   local tokens, weight, wanted, lease, silence, who = match(terms, '^(%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
   local score = scoreOf(id)
 
@@ -19,7 +19,7 @@ local function claim(id, terms, whenBusy)
     grant(id, weight, tokens, lease, who)
     return held(token, count)
   end
-  if whenBusy == 't' then
+  if onlyTry then
     local ends
     if holder then ends = holderEnds() else _, ends = firstToEnd() end
     return ends and format('b%.0f', ends - now) or 'b'
@@ -63,7 +63,7 @@ end
 
 local function release(id, following)
   local released = remove(id)
-  if following == '' then
+  if not following then
     promote()
     return released
   end
@@ -72,7 +72,7 @@ local function release(id, following)
   local known = nextId == holder or (score and (score > 0 or -score > now))
   if known or not agree(tonumber(match(terms, '^%d+ %d+ (%d+)'))) then
     promote()
-    return { released, claim(nextId, terms, 'q') }
+    return { released, claim(nextId, terms, false) }
   end
   -- In line before the others are granted, so that they learn at once that somebody waits behind them.
   enqueue(nextId, terms)

@@ -10,8 +10,7 @@
 -- `stamp` tells when Redis was last told to keep the header, in thousands of seconds: to tell it every time would
 -- cost as much again as the rest of the SET.
 -- "More" says what stands in the other two keys of the name; see state.lua.
-local call, try = redis.call, redis.pcall
-local match, find, sub, format = string.match, string.find, string.sub, string.format
+local call, match, sub, format = redis.call, string.match, string.sub, string.format
 
 -- A lease lasts a day at most; the header a day longer, so that the fence outlives every lease by that much.
 local KEEP_HEADER = '172800000'
@@ -21,4 +20,4 @@ local micros = time[1] * 1000000 + time[2]
 local stamp = sub(time[1], 1, 7)
 
 -- The keys of the name that a command is about, and what its header says.
-local header, index, records, value
+local header, index, records, value = KEYS[1], KEYS[2], KEYS[3], nil

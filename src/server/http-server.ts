@@ -1,0 +1,43 @@
+import { createServer as createHttp } from 'node:http'
+import type { Server as HttpServer, ServerOptions as HttpOptions } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import type { Server as HttpsServer } from 'node:https'
+import type { Socket } from 'node:net'
+
+import type { Limits } from './limits.ts'
+import type { ServerOptions } from './options.ts'
+
+/** How often the timeouts of slow clients are looked at. */
+const CHECK_MS = 1000
+const MAX_HEADERS = 64
+const HANDSHAKE_MS = 5000
+const STATUS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+}
+
+/** Node's HTTP server with limits for everything that a client can make long. */
+export function makeHttpServer({ tls }: ServerOptions, limits: Limits): HttpServer | HttpsServer {
+  const options: HttpOptions = {
+    maxHeaderSize: limits.headers,
+    headersTimeout: limits.headersTimeout,
+    requestTimeout: limits.requestTimeout,
+    keepAliveTimeout: limits.keepAlive,
+    connectionsCheckingInterval: CHECK_MS,
+    insecureHTTPParser: false,
+    noDelay: true,
+  }
+  const server =
+    tls === undefined
+      ? createHttp(options)
+      : createHttps({ ...options, ...tls, handshakeTimeout: HANDSHAKE_MS })
+  server.maxHeadersCount = MAX_HEADERS
+  // Two lengths, a folded header, half a request: whatever it was, nothing more is read from there.
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    const status = STATUS[error.code ?? ''] ?? '400 Bad Request'
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+    socket.destroySoon()
+  })
+  return server
+}

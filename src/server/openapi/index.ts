@@ -1,0 +1,1 @@
+export const openapi: Readonly<Record<string, unknown>> = {}

@@ -1,0 +1,50 @@
+import type { Store } from '../core/contract.ts'
+import type { AuditSink } from './audit.ts'
+import type { Limits } from './limits.ts'
+
+export interface ServerOptions {
+  /** `host:port`, `[ipv6]:port` or `unix:/path`. Default `127.0.0.1:7420`. Port 0 takes any that is free. */
+  readonly listen?: string
+  /** Where the locks are. Default: in the server itself. Whoever passes a store closes it. */
+  readonly store?: Store
+  /**
+   * The file in which a server with its own store remembers what it promised. Default: in the user's state folder, one
+   * per address; none for port 0, where nobody could come back to it. `null`: none, and a restart forgets leases.
+   */
+  readonly state?: string | null
+  /** PEM. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
+  /** Who may do what; see `hashToken`. Without it everybody who can connect may do everything. */
+  readonly tokensFile?: string
+  /** Listen beyond this machine without TLS or without tokens: the network is trusted. */
+  readonly insecure?: boolean
+  /** Host names that requests may be addressed to, besides this machine's own. */
+  readonly hosts?: readonly string[]
+  /** Origins of web pages that may call. Default none. */
+  readonly origins?: readonly string[]
+  readonly limits?: Partial<Limits>
+  /** A file for the audit log, or somebody who takes its entries. */
+  readonly audit?: string | AuditSink
+  /** Refuse to grant what cannot be recorded. */
+  readonly auditRequired?: boolean
+}
+
+export interface CloseServerOptions {
+  /** Milliseconds for requests that are being answered. Default 1000. */
+  readonly grace?: number
+}
+
+export interface RunningServer {
+  /** For `open`: `holdfast://127.0.0.1:7420`. */
+  readonly url: string
+  /** For curl: `http://127.0.0.1:7420`, or null on a unix socket. */
+  readonly http: string | null
+  /** Host and port, or path. */
+  readonly address: string
+  /** Milliseconds, at the start, until leases of a former run have ended and locks are granted. */
+  readonly startsIn: number
+  /** Resolves when locks are granted. */
+  readonly ready: Promise<void>
+  /** Sends waiters away and ends connections. Leases stay as they are until they run out. */
+  close(options?: CloseServerOptions): Promise<void>
+}

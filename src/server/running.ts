@@ -1,0 +1,92 @@
+import type { Server as HttpServer } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+
+import type { Audit } from './audit.ts'
+import type { Book } from './book.ts'
+import type { Connections } from './connections.ts'
+import type { EmbeddedStore } from './embedded/store.ts'
+import { Failure } from './failure.ts'
+import type { LongPolls } from './long-polls.ts'
+import type { CloseServerOptions, RunningServer } from './options.ts'
+import type { LockService } from './service.ts'
+import type { Sessions } from './sessions.ts'
+import type { Streams } from './stream/streams.ts'
+
+export interface RunningParts {
+  readonly server: HttpServer | HttpsServer
+  readonly connections: Connections
+  readonly service: LockService
+  readonly sessions: Sessions
+  readonly polls: LongPolls
+  readonly streams: Streams
+  readonly book: Book
+  readonly audit: Audit
+  /** The store that ends with the server. */
+  readonly own: EmbeddedStore | null
+}
+
+interface Facts {
+  readonly url: string
+  readonly http: string | null
+  readonly address: string
+  readonly startsIn: number
+}
+
+const GRACE_MS = 1000
+
+/** A server from its start to its end. */
+export class Running implements RunningServer {
+  readonly url: string
+  readonly http: string | null
+  readonly address: string
+  readonly startsIn: number
+  readonly ready: Promise<void>
+  private readonly parts: RunningParts
+  private started: () => void = () => undefined
+  private starting: NodeJS.Timeout | undefined
+  private closing: Promise<void> | null = null
+
+  constructor(parts: RunningParts, { url, http, address, startsIn }: Facts) {
+    this.parts = parts
+    this.url = url
+    this.http = http
+    this.address = address
+    this.startsIn = startsIn
+    this.ready = new Promise((resolve) => (this.started = resolve))
+    if (startsIn === 0) this.started()
+    else {
+      parts.service.state = { kind: 'starting', until: performance.now() + startsIn }
+      this.starting = setTimeout(() => this.start(), startsIn)
+    }
+  }
+
+  close({ grace = GRACE_MS }: CloseServerOptions = {}): Promise<void> {
+    this.closing ??= this.stop(grace)
+    return this.closing
+  }
+
+  private start(): void {
+    this.parts.service.state = { kind: 'ready' }
+    this.started()
+  }
+
+  private async stop(grace: number): Promise<void> {
+    const { server, connections, service, sessions, polls, streams, book, audit, own } = this.parts
+    clearTimeout(this.starting)
+    this.started()
+    service.state = { kind: 'stopping' }
+    const ended = new Promise<void>((resolve) => void server.close(() => resolve()))
+    polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }))
+    for (const end of service.onStop) end()
+    streams.endAll()
+    server.closeIdleConnections()
+    const timer = setTimeout(() => connections.destroyAll(), grace)
+    await ended
+    clearTimeout(timer)
+    await polls.close()
+    sessions.close()
+    book.close()
+    await own?.close()
+    await audit.close()
+  }
+}

@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto'
+import type { Server as HttpServer } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+
+import type { Store } from '../core/contract.ts'
+import { App } from './app.ts'
+import { Audit } from './audit.ts'
+import { Book } from './book.ts'
+import { capabilitiesOf } from './capabilities.ts'
+import { Connections } from './connections.ts'
+import { systemClocks } from './embedded/clocks.ts'
+import { HorizonFile } from './embedded/horizon-file.ts'
+import { Horizon } from './embedded/horizon.ts'
+import { EmbeddedStore } from './embedded/store.ts'
+import { Gate } from './gate.ts'
+import { makeHttpServer } from './http-server.ts'
+import { resolveLimits } from './limits.ts'
+import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
+import type { ListenAt } from './listen.ts'
+import { LongPolls } from './long-polls.ts'
+import type { RunningServer, ServerOptions } from './options.ts'
+import { eventRoutes } from './routes/events.ts'
+import { leaseRoutes } from './routes/leases.ts'
+import { lockRoutes } from './routes/locks.ts'
+import { statusRoutes } from './routes/status.ts'
+import { Running } from './running.ts'
+import { LockService } from './service.ts'
+import { Sessions } from './sessions.ts'
+import { defaultStatePath } from './state-path.ts'
+import { StreamCounts } from './stream-counts.ts'
+import { Streams } from './stream/streams.ts'
+import { readTokens } from './tokens.ts'
+
+/** Starts a lock server. Resolves when it listens; whether it grants locks yet, `ready` tells. */
+export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
+  const at = parseListen(options.listen ?? DEFAULT_LISTEN)
+  const limits = resolveLimits(options.limits)
+  const tokens = options.tokensFile === undefined ? null : readTokens(options.tokensFile)
+  const { tls, insecure = false, hosts = [], origins = [] } = options
+  assertSafe(at, { tls: tls !== undefined, tokens: tokens !== null, insecure })
+
+  const server = makeHttpServer(options, limits)
+  const connections = new Connections(server, limits)
+  // First of all: a second server at this address must not touch the state of the first. No request is heard before
+  // the rest is done, for none of it waits.
+  await listen(server, at)
+  try {
+    const { store, own, startsIn } = openStore(options, at)
+    const book = new Book(store.kind)
+    const audit = new Audit(options.audit)
+    const sessions = new Sessions(store, book)
+    const { auditRequired = false } = options
+    const service = new LockService({ store, book, sessions, audit, limits, auditRequired })
+    const polls = new LongPolls(service, sessions)
+    const counts = new StreamCounts(limits.streamsPerPrincipal)
+    const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
+    const app = new App({
+      gate: new Gate({ hosts: at.kind === 'tcp' ? [...hosts, bracketed(at.host)] : hosts, origins, tokens }),
+      routes: [
+        ...leaseRoutes(service, polls),
+        ...lockRoutes(service),
+        ...eventRoutes(service, counts),
+        ...statusRoutes(service),
+      ],
+      limits,
+      connections,
+      onRequest: (status) => requests.add('status', String(status)),
+    })
+    const hello = {
+      kind: 'hello',
+      store: store.kind,
+      capabilities: capabilitiesOf(store, limits, at),
+    } as const
+    const streams = new Streams(app, { service, sessions, limits, hello }, { connections, counts })
+    book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
+    book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
+    book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
+      service.state.kind === 'ready' ? 1 : 0,
+    )
+    server.on('request', app.handle)
+    server.on('upgrade', streams.upgrade)
+    const parts = { server, connections, service, sessions, polls, streams, book, audit, own }
+    return new Running(parts, { ...addressOf(server, at, tls !== undefined), startsIn })
+  } catch (error) {
+    server.close()
+    throw error
+  }
+}
+
+interface OpenStore {
+  readonly store: Store
+  /** The same, if it ends with the server. */
+  readonly own: EmbeddedStore | null
+  readonly startsIn: number
+}
+
+function openStore({ store, state }: ServerOptions, at: ListenAt): OpenStore {
+  if (store !== undefined) return { store, own: null, startsIn: 0 }
+  const clocks = systemClocks()
+  const path = state === undefined ? defaultStatePath(at) : state
+  const file = path === null ? null : new HorizonFile(path, randomBytes(8).toString('hex'))
+  const horizon = file === null ? null : new Horizon({ file, clocks })
+  const own = new EmbeddedStore(horizon, clocks)
+  return { store: own, own, startsIn: horizon?.pastEndsIn ?? 0 }
+}
+
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+
+function addressOf(
+  server: HttpServer | HttpsServer,
+  at: ListenAt,
+  tls: boolean,
+): { url: string; http: string | null; address: string } {
+  if (at.kind === 'unix') return { url: `holdfast+unix:${at.path}`, http: null, address: `unix:${at.path}` }
+  const address = `${bracketed(at.host)}:${(server.address() as AddressInfo).port}`
+  return {
+    url: `holdfast${tls ? 's' : ''}://${address}`,
+    http: `http${tls ? 's' : ''}://${address}`,
+    address,
+  }
+}

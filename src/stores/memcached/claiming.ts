@@ -1,0 +1,116 @@
+import type { Busy, ClaimAnswer, ClaimRequest, Held, Unknown } from '../../core/contract.ts'
+import { secondsFor } from './capabilities.ts'
+import { change, look, mint, readLook, take, wireFor } from './commands.ts'
+import type { Look, Wire } from './commands.ts'
+import type { Desk, Exchange } from './exchange.ts'
+import { isUnknown, unknown, unknownForGood } from './failure.ts'
+import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
+import type { Reply } from './protocol.ts'
+
+// Taken once: a user's fake timers must not move a lease.
+const { performance } = globalThis
+
+/**
+ * Takes a name in one round trip if nobody has it: create, reserve tokens, look. The tokens are reserved after the item is
+ * ours and it is looked at after that, so that whoever took it from us in between has the larger token or is seen.
+ * Somebody who finds it taken has reserved tokens in vain; that is what tells the holder that others want it.
+ */
+export async function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Promise<ClaimAnswer> {
+  const { name, id, ttl, tokens } = request
+  const wire = wireFor(desk.keys, name, id)
+  const seconds = secondsFor(ttl)
+  const replies = await exchange.sendTimed([
+    take(exchange.link, wire, seconds),
+    mint(wire, tokens, seconds),
+    look(wire),
+  ])
+  if (isUnknown(replies)) return replies
+  const [, minted, seen] = replies as [Reply, Reply, Reply]
+  const found = readLook(seen)
+  if (found.value === wire.nonce && lasts(found, seconds))
+    return granted(desk, exchange, request, { wire, seconds, minted, found })
+  if (found.value === undefined) return { kind: 'busy' }
+  if (!isOurs(found.value)) return foreign()
+  // Ours from before, to be renewed, or what somebody left who withdrew. His own late copies are not let in.
+  const mine = found.value === wire.nonce
+  const free = isTombstone(found.value) && found.value !== tombstoneOf(wire.nonce)
+  return mine || free ? takeOver(desk, exchange, request, { wire, seconds, found }) : busy(found)
+}
+
+interface Place {
+  readonly wire: Wire
+  readonly seconds: number
+  readonly found: Look
+}
+
+async function takeOver(
+  desk: Desk,
+  exchange: Exchange,
+  request: ClaimRequest,
+  place: Place,
+): Promise<ClaimAnswer> {
+  const { wire, seconds, found } = place
+  const { value: from = '', cas, secondsLeft } = found
+  const replies = await exchange.sendTimed([
+    change(exchange.link, wire, { from, to: wire.nonce, cas, seconds }),
+    mint(wire, request.tokens, seconds),
+    look(wire),
+  ])
+  if (isUnknown(replies)) return replies
+  const [, minted, seen] = replies as [Reply, Reply, Reply]
+  const now = readLook(seen)
+  if (now.value !== wire.nonce) return now.value === undefined ? { kind: 'busy' } : busy(now)
+  if (!lasts(now, seconds)) return disturbed()
+  const tombstone = isTombstone(from)
+    ? { value: from, until: performance.now() + secondsLeft * 1000 }
+    : undefined
+  return granted(desk, exchange, request, { wire, seconds, minted, found: now, tombstone })
+}
+
+interface Won extends Place {
+  readonly minted: Reply
+  readonly tombstone?: { readonly value: string; readonly until: number } | undefined
+}
+
+function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won): Held {
+  const { wire, seconds, found } = won
+  const { id, owner } = request
+  const known = desk.grants.get(id)
+  const last = BigInt(won.minted.value ?? 0)
+  // A claim that is asked for again keeps the tokens that it was given, if it was told of them.
+  const { token, count } = known ?? { token: last - BigInt(request.tokens) + 1n, count: request.tokens }
+  desk.grants.set(id, {
+    wire,
+    owner,
+    token,
+    count,
+    cas: found.cas,
+    link,
+    seconds,
+    endsAt: performance.now() + seconds * 1000,
+    tombstone: won.tombstone ?? known?.tombstone,
+    described: known?.described ?? false,
+  })
+  return { kind: 'held', token, count, contended: false }
+}
+
+/** Whether the item has the ttl that it was just given: one second may have passed since. */
+export function lasts({ secondsLeft }: Look, seconds: number): boolean {
+  return secondsLeft >= seconds - 1
+}
+
+export function disturbed(): Unknown {
+  return unknown(
+    new Error('somebody read the lock’s item while it was renewed, so that its time was not set'),
+  )
+}
+
+function busy({ secondsLeft }: Look): Busy {
+  return secondsLeft > 0 ? { kind: 'busy', retryAfter: secondsLeft * 1000 } : { kind: 'busy' }
+}
+
+function foreign(): Unknown {
+  return unknownForGood(
+    new Error('another program keeps something at the key of this lock. Give the store a prefix of its own.'),
+  )
+}

@@ -1,0 +1,107 @@
+import { WITHDRAWN_MS } from '../../core/claim-queue.ts'
+import type { ClaimRef, ReleaseAnswer } from '../../core/contract.ts'
+import { bury, change, look, readLook, remove, removeDescription, wireFor } from './commands.ts'
+import type { Look, Wire } from './commands.ts'
+import type { Desk, Exchange } from './exchange.ts'
+import { isUnknown, unknown } from './failure.ts'
+import type { Grant } from './grants.ts'
+import { knownCas } from './keeping.ts'
+import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
+import { codeOf } from './protocol.ts'
+import type { Reply } from './protocol.ts'
+
+// Taken once: a user's fake timers must not move a lease.
+const { performance } = globalThis
+
+const RELEASED: ReleaseAnswer = { kind: 'released' }
+const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
+const WITHDRAWN_S = WITHDRAWN_MS / 1000
+
+/** Removes a claim's item if it is still its own, in one round trip as a rule. */
+export async function release(
+  desk: Desk,
+  exchange: Exchange,
+  { name, id }: ClaimRef,
+): Promise<ReleaseAnswer> {
+  const grant = desk.grants.get(id)
+  const wire = grant?.wire ?? wireFor(desk.keys, name, id)
+  const cas = knownCas(exchange, wire, grant)
+  const first = cas === undefined ? 'changed' : await free(exchange, wire, cas, grant)
+  const answer = first === 'changed' ? await lookAndFree(exchange, wire, grant) : first
+  if (answer.kind !== 'unknown') desk.grants.delete(id)
+  return answer
+}
+
+async function lookAndFree(exchange: Exchange, wire: Wire, grant: Grant | undefined): Promise<ReleaseAnswer> {
+  const replies = await exchange.send([look(wire)])
+  if (isUnknown(replies)) return replies
+  const { value, cas } = readLook(replies[0] as Reply)
+  if (value !== wire.nonce) return NOT_HELD
+  const answer = await free(exchange, wire, cas, grant)
+  return answer === 'changed' ? unknown(new Error('the lock’s item changed while it was released')) : answer
+}
+
+/** `changed`: the item is there, and has another CAS value. */
+async function free(
+  exchange: Exchange,
+  wire: Wire,
+  cas: string,
+  grant: Grant | undefined,
+): Promise<ReleaseAnswer | 'changed'> {
+  const command = restoring(exchange, wire, cas, grant) ?? remove(wire, cas)
+  // Whoever did not write the description here cannot know whether there is one.
+  const described = grant?.described ?? true
+  const replies = await exchange.send(described ? [removeDescription(wire), command] : [command])
+  if (isUnknown(replies)) return replies
+  const code = codeOf(replies.at(-1) as Reply)
+  if (code === 'HD') return RELEASED
+  return code === 'NF' ? NOT_HELD : 'changed'
+}
+
+/** Who took the place of a withdrawn claim leaves its tombstone there again, for the time that it still has. */
+function restoring(
+  { link }: Exchange,
+  wire: Wire,
+  cas: string,
+  grant: Grant | undefined,
+): string | undefined {
+  if (grant?.tombstone === undefined) return undefined
+  const { value, until } = grant.tombstone
+  const seconds = Math.ceil((until - performance.now()) / 1000)
+  return seconds > 0 ? change(link, wire, { from: wire.nonce, to: value, cas, seconds }) : undefined
+}
+
+/**
+ * Removes a claim, and leaves a tombstone in its place: while there is any item, a late copy of the claim can create none.
+ * Others take the tombstone's place in one more round trip, and put it back. What is not covered: somebody else who holds
+ * the lock at this moment has a plain item, and after its release a copy that is even later finds nothing in its way.
+ * It then keeps the lock from everybody until its ttl ends; nobody believes to have it.
+ */
+export async function withdraw(
+  desk: Desk,
+  exchange: Exchange,
+  { name, id }: ClaimRef,
+): Promise<ReleaseAnswer> {
+  const wire = desk.grants.get(id)?.wire ?? wireFor(desk.keys, name, id)
+  const replies = await exchange.send([removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)])
+  if (isUnknown(replies)) return replies
+  const [, seen] = replies as [Reply, Reply, Reply]
+  const answer = await replace(exchange, wire, readLook(seen))
+  if (answer.kind !== 'unknown') desk.grants.delete(id)
+  return answer
+}
+
+async function replace(exchange: Exchange, wire: Wire, { value, cas }: Look): Promise<ReleaseAnswer> {
+  const tombstone = tombstoneOf(wire.nonce)
+  const mine = value === wire.nonce
+  // Another's tombstone may end too soon for us.
+  const another = isOurs(value) && isTombstone(value) && value !== tombstone
+  if (value === undefined || !(mine || another)) return NOT_HELD
+  const command = change(exchange.link, wire, { from: value, to: tombstone, cas, seconds: WITHDRAWN_S })
+  const replies = await exchange.send([command])
+  if (isUnknown(replies)) return replies
+  const code = codeOf(replies[0] as Reply)
+  if (code === 'HD') return mine ? RELEASED : NOT_HELD
+  if (!mine) return NOT_HELD
+  return unknown(new Error('the lock’s item changed while its claim was withdrawn'))
+}

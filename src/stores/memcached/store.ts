@@ -1,0 +1,159 @@
+import type { ConnectionOptions } from 'node:tls'
+
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../core/contract.ts'
+import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
+import { parseUrl } from './address.ts'
+import { capabilities } from './capabilities.ts'
+import { claim } from './claiming.ts'
+import { Client } from './client.ts'
+import { Descriptions, inspect } from './describing.ts'
+import { Exchange } from './exchange.ts'
+import type { Desk } from './exchange.ts'
+import { isUnknown, unknownForGood } from './failure.ts'
+import { Grants } from './grants.ts'
+import { renew } from './keeping.ts'
+import { keysFor } from './keys.ts'
+import { release, withdraw } from './leaving.ts'
+import { ServerClock } from './server-clock.ts'
+import { readSettings } from './startup-checks.ts'
+import type { ServerReport } from './startup-checks.ts'
+
+export interface MemcachedStoreOptions {
+  /** In front of all keys. Stores with different prefixes have nothing to do with each other. Default `holdfast:`. */
+  readonly prefix?: string
+  /** For a server with a list of users (-Y). Better here than in the URL. */
+  readonly user?: string
+  readonly password?: string
+  /** With `memcacheds://`: certificates and the like. */
+  readonly tls?: ConnectionOptions
+}
+
+const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
+
+export class MemcachedStore implements Store {
+  readonly kind = 'memcached'
+  readonly capabilities: Capabilities = capabilities
+  private readonly desk: Desk
+  private readonly descriptions = new Descriptions()
+
+  constructor(url: string, { prefix = 'holdfast:', user, password, tls }: MemcachedStoreOptions) {
+    const parsed = parseUrl(url)
+    if (tls !== undefined && !parsed.tls) {
+      throw new InvalidArgumentError('tls needs an url that begins with memcacheds://', { argument: 'tls' })
+    }
+    const keys = keysFor(prefix)
+    const clock = new ServerClock()
+    const client = new Client({
+      address: parsed.address,
+      user: user ?? parsed.user,
+      password: password ?? parsed.password,
+      tls: parsed.tls ? (tls ?? {}) : undefined,
+      keys,
+      clock,
+    })
+    this.desk = { client, keys, clock, grants: new Grants() }
+  }
+
+  async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    if (request.capacity !== 1) return unsupported('semaphores and read-write locks')
+    const exchange = await this.begin(timeout)
+    if (isUnknown(exchange)) return exchange
+    const answer = await claim(this.desk, exchange, request)
+    if (answer.kind === 'held') this.describeLater(request.id)
+    return answer
+  }
+
+  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    if (requests.length === 0) return []
+    const exchange = await this.begin(timeout)
+    if (isUnknown(exchange)) return requests.map(() => exchange)
+    // All of them leave in one write.
+    const answers = await Promise.all(requests.map((request) => renew(this.desk, exchange, request)))
+    for (const { id } of requests) this.describeLater(id)
+    return answers
+  }
+
+  async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    const began = performance.now()
+    this.descriptions.drop(ref.id)
+    const exchange = await this.begin(timeout)
+    const released = isUnknown(exchange) ? exchange : await release(this.desk, exchange, ref)
+    if (next === undefined) return { released }
+    return { released, next: await this.claim(next, timeout - (performance.now() - began)) }
+  }
+
+  async withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    this.descriptions.drop(ref.id)
+    const exchange = await this.begin(timeout)
+    return isUnknown(exchange) ? exchange : withdraw(this.desk, exchange, ref)
+  }
+
+  /** memcached tells nobody anything: there will be no event. */
+  watch(_session: string, _listener: StoreListener): Watch {
+    return WATCHING
+  }
+
+  async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    const exchange = await this.begin(timeout)
+    return isUnknown(exchange) ? exchange : inspect(this.desk, exchange, name)
+  }
+
+  /**
+   * `lru_crawler metadump` is left out on purpose: it walks the whole cache, one caller at a time, can be switched off, and
+   * knows hashed names no more than anybody.
+   */
+  list(_query: ListQuery): ListPage | Unknown {
+    return unsupported('list of names: it cannot say which keys it has. `inspect` works name by name')
+  }
+
+  /** What the server says of itself, for startup checks. */
+  async settings(timeout: number): Promise<ServerReport | Unknown> {
+    const exchange = await this.begin(timeout)
+    return isUnknown(exchange) ? exchange : readSettings(exchange.link, timeout)
+  }
+
+  /** Undefined: the server is there and will do. */
+  async reach(timeout: number): Promise<Unknown | undefined> {
+    const exchange = await this.begin(timeout)
+    return isUnknown(exchange) ? exchange : undefined
+  }
+
+  close(): void {
+    this.desk.client.close()
+  }
+
+  private begin(timeout: number): Exchange | Promise<Exchange | Unknown> {
+    return Exchange.begin(this.desk, timeout)
+  }
+
+  private describeLater(id: string): void {
+    const grant = this.desk.grants.get(id)
+    if (grant !== undefined) this.descriptions.later(id, grant)
+  }
+}
+
+function unsupported(what: string): Unknown {
+  const message = `The memcached store has no ${what}. Use the redis or the memory store.`
+  return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
+}
+
+/** Locks in one memcached. Read docs/stores/memcached.md first: it is a cache, and forgets. */
+export function memcachedStore(url: string, options: MemcachedStoreOptions = {}): Store {
+  return new MemcachedStore(url, options)
+}

@@ -1,0 +1,5 @@
+export { openMysqlStore } from './open.ts'
+export { mysqlSchema, mysqlStore } from './store.ts'
+export type { MysqlStore, MysqlStoreOptions, MysqlTransaction } from './store.ts'
+export type { MysqlClient } from './client.ts'
+export type { GuardedLease } from '../sql/guarded.ts'

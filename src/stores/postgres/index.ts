@@ -1,0 +1,5 @@
+export { openPostgresStore } from './open.ts'
+export { postgresSchema, postgresStore } from './store.ts'
+export type { PostgresStore, PostgresStoreOptions, PostgresTransaction } from './store.ts'
+export type { PostgresSource } from './client.ts'
+export type { GuardedLease } from '../sql/guarded.ts'

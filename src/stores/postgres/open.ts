@@ -1,0 +1,18 @@
+import { checkUrl, driver, reached } from '../sql/open.ts'
+import type { PostgresPool } from './client.ts'
+import { PostgresSqlStore } from './store.ts'
+import type { PostgresStore, PostgresStoreOptions } from './store.ts'
+
+/** Opens a pool of its own, and fails at once if the server cannot be used. Closing the store closes the pool. */
+export async function openPostgresStore(
+  url: string,
+  options: PostgresStoreOptions = {},
+): Promise<PostgresStore<PostgresPool>> {
+  checkUrl(url)
+  const { default: pg } = await driver('pg', 'postgres', () => import('pg'))
+  const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
+  // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
+  pool.on('error', () => {})
+  const store = new PostgresSqlStore(pool, { ...options, close: () => pool.end() })
+  return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
+}

@@ -1,0 +1,35 @@
+-- Carries out one command on a claim.
+-- KEYS: header, index, records; with durable fencing its mark as the last one
+-- ARGV[1]: the claim's id
+-- ARGV[2]: what is to be done
+--   q, t  claim: q waits in the line when it is busy, t is told. Q, T: the same, of the whole capacity
+--   k     keep (renew)
+--   r     release
+--   w     withdraw: release, and refuse the id for a minute, so that a late copy of its request is harmless
+-- ARGV[3]: the terms
+--   of a claim    <tokens> <weight> <capacity> <ttl> <patience> <owner>
+--   to keep       <ttl> <patience> <tokens>
+--   to release    none; or, to queue a new claim in the same step, <its id> <its terms>
+-- ARGV[4]: mode, if it is not the usual one
+--   c  Cluster: PUBLISH counts only the listeners at this node, so nobody is passed over for not listening
+--   d  durable fencing: tokens only count up, and the header is kept for ever. The mark was given to the server when it
+--      was set up; a server without it has lost its data, and with them the counters
+-- returns: the answer
+--   to claim      <token>: held, with as many tokens as asked for and nobody behind; else h<token> <count> <contended 0|1>:
+--                 held; q: queued; b or b<ms until a lease ends>: busy; m<capacity>: mismatch
+--   to keep       1: renewed; 2: renewed, with somebody behind; 0: lost; q: queued; h…: held, as above
+--   to release    1: released; 0: not held; with a new claim an array of that and the claim's answer
+--   to withdraw   1: released; 0: not held
+-- @include "header.lua"
+local id, kind, terms, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local everyoneListens, durable = mode == 'c', mode == 'd'
+local answer
+value = call('GET', header)
+if not durable then
+  -- @include "quick.lua"
+  if answer then return answer end
+elseif call('EXISTS', KEYS[4]) == 0 then
+  return redis.error_reply('HFNOMARK the mark of durable fencing is missing: the server may have lost its data')
+end
+-- @include "long-way.lua"
+return carryOut(id, kind, terms)

@@ -1,0 +1,42 @@
+import type { Unknown } from '../../core/contract.ts'
+import { DriverMissingError, InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
+import { redact } from '../../core/redact.ts'
+
+const REACH_MS = 5000
+
+interface Reachable {
+  readonly kind: string
+  reach(timeout: number): Promise<Unknown | undefined>
+  close(): Promise<void>
+}
+
+/** The store, once its server has answered; closed again, and an error that tells why, if it does not. */
+export async function reached<S extends Reachable>(store: S, url: string): Promise<S> {
+  const problem = await store.reach(REACH_MS)
+  if (problem === undefined) return store
+  await store.close().catch(() => {})
+  throw new StoreUnavailableError(`The database at ${redact(url)} cannot be used: ${messageOf(problem.cause)}`, {
+    store: store.kind,
+    cause: problem.cause,
+  })
+}
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : 'no answer')
+
+/** Said by us, because what Node and the drivers say contains the URL, and so the password. */
+export function checkUrl(url: string): void {
+  if (URL.canParse(url)) return
+  throw new InvalidArgumentError(`The URL "${redact(url)}" cannot be read`, { argument: 'url' })
+}
+
+/** Loads a driver that is the user's to install. */
+export async function driver<T>(name: string, store: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND') {
+      throw new DriverMissingError(`The ${store} store needs the package ${name}: npm install ${name}`, { store })
+    }
+    throw cause
+  }
+}

@@ -1,0 +1,87 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import type { Store } from '../../core/contract.ts'
+import { CREATOR_ACL, OPEN_ACL, ZooKeeper } from './client/index.ts'
+import type { Acl, AuthInfo, ServerAddress, ZooKeeperOptions } from './client/index.ts'
+import { ZooKeeperStore } from './store.ts'
+
+export interface ZooKeeperStoreOptions {
+  /** The directory of all locks. A Java process that uses Curator's locks below the same one shares them. Default `/holdfast`. */
+  readonly root?: string
+  /** Who may touch the nodes: anybody, whoever has the same credentials, or a list. Default `open`. */
+  readonly acl?: 'open' | 'creator' | readonly Acl[]
+  /** `maxSessionTimeout` of the servers: decides the longest ttl. Default 40,000, as theirs. */
+  readonly maxSessionTimeout?: number
+  /** Called when another process asks, in Curator's way, that a lock held here be given up. Nothing is forced. */
+  readonly onRevocation?: (name: string) => void
+}
+
+/** For a connect string or a list of servers: how to connect. */
+export interface ConnectOptions extends ZooKeeperStoreOptions {
+  readonly client?: Omit<ZooKeeperOptions, 'sessionTimeout' | 'background'>
+}
+
+const DEFAULT_ROOT = '/holdfast'
+const MAX_SESSION_TIMEOUT = 40_000
+
+/** Locks at a ZooKeeper ensemble: `host1:2181,host2:2181/chroot`, a list of servers, or a client of your own. */
+export function zookeeperStore(
+  to: string | readonly ServerAddress[] | ZooKeeper,
+  { root = DEFAULT_ROOT, acl = 'open', onRevocation, ...options }: ConnectOptions = {},
+): Store {
+  if (!/^(\/[^/]+)+$/.test(root)) {
+    throw new InvalidArgumentError('root must be a path such as /locks', { argument: 'root' })
+  }
+  const own = to instanceof ZooKeeper
+  // A user's client may have negotiated less than it asked for by now, and never gets more.
+  const limit = own ? to.sessionTimeout : MAX_SESSION_TIMEOUT
+  return new ZooKeeperStore({
+    source: own ? { client: to } : { connect: to, options: options.client ?? {} },
+    root,
+    acl: acl === 'open' ? OPEN_ACL : acl === 'creator' ? CREATOR_ACL : acl,
+    maxSessionTimeout: options.maxSessionTimeout ?? limit,
+    onRevocation,
+  })
+}
+
+/**
+ * `zookeeper://[user:password@]h1:2181,h2:2181/chroot?root=/locks&acl=creator&maxSessionTimeout=60000&auth=digest:user:password`;
+ * `zookeepers://` for TLS.
+ */
+export function openZooKeeper(url: string): Store {
+  const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url)
+  if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
+  const [, tls, userInfo, hosts, chroot = '', search] = match
+  const query = new URLSearchParams(search)
+  const known = new Set(['root', 'acl', 'maxSessionTimeout', 'auth'])
+  for (const key of query.keys()) if (!known.has(key)) throw refused(`has an unknown setting "${key}"`)
+  const acl = query.get('acl') ?? 'open'
+  if (acl !== 'open' && acl !== 'creator') throw refused('must have acl=open or acl=creator')
+  const max = query.get('maxSessionTimeout')
+  const root = query.get('root')
+  return zookeeperStore(`${hosts}${decodeURIComponent(chroot)}`, {
+    acl,
+    ...(root !== null && { root }),
+    ...(max !== null && { maxSessionTimeout: wholeNumber(max) }),
+    client: { auth: credentials(userInfo, query.getAll('auth')), ...(tls === 's' && { tls: {} }) },
+  })
+}
+
+function credentials(userInfo: string | undefined, auth: readonly string[]): AuthInfo[] {
+  const given = auth.map((text): AuthInfo => {
+    const colon = text.indexOf(':')
+    if (colon < 1) throw refused('must have auth=scheme:credentials')
+    return { scheme: text.slice(0, colon), auth: text.slice(colon + 1) }
+  })
+  return userInfo === undefined ? given : [{ scheme: 'digest', auth: decodeURIComponent(userInfo) }, ...given]
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw refused('must have a whole number of milliseconds as maxSessionTimeout')
+  return Number(text)
+}
+
+/** Never shows the URL: it may hold a password. */
+function refused(problem: string): InvalidArgumentError {
+  return new InvalidArgumentError(`A ZooKeeper URL ${problem}`, { argument: 'url' })
+}

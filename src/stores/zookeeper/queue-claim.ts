@@ -1,0 +1,147 @@
+import { ALL } from '../../core/contract.ts'
+import type { ClaimAnswer, ClaimRequest } from '../../core/contract.ts'
+import { BUSY, Claim, QUEUED } from './claim.ts'
+import type { ClaimHost } from './claim.ts'
+import { ZooKeeperError, hasCode } from './client/index.ts'
+import type { Watcher } from './client/index.ts'
+import { setTimeout } from './client/time.ts'
+import { REVOKE } from './node-data.ts'
+import { placeOf } from './place.ts'
+import type { Place, QueueKind } from './place.ts'
+import type { Seat } from './seat.ts'
+import { semaphoreCapacity } from './semaphore.ts'
+import { Spot } from './spot.ts'
+
+/** Readers come and go beside each other: who looks at every change would look all the time. */
+const READERS_LOOK_EVERY_MS = 100
+
+/** A mutex, a reader or a writer: a node in the queue of its directory. */
+export class QueueClaim extends Claim {
+  private readonly kind: QueueKind
+  private spot: Spot
+
+  constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
+    super(request, dir, seat, host)
+    const { capacity, weight } = request
+    this.kind = capacity === 1 ? 'lock' : weight === ALL ? 'write' : 'read'
+    this.spot = this.newSpot()
+  }
+
+  async enter(): Promise<ClaimAnswer> {
+    const { spot, state } = this
+    const place = spot.node === null ? await spot.join() : await spot.look()
+    // Whoever removes it meanwhile has its own answer.
+    if (this.state === 'leaving') throw new ZooKeeperError('CLOSED', 'The claim was given up')
+    if (place === null || spot.node === null) throw new ZooKeeperError('NO_NODE', 'The node was removed')
+    if (state === 'held') return this.heldAnswer()
+    if (place.mismatch !== null) return this.refuse({ kind: 'mismatch', capacity: place.mismatch })
+    if (place.semaphore) {
+      const capacity = await semaphoreCapacity(this.seat.zk, this.dir)
+      if (capacity !== null) return this.refuse({ kind: 'mismatch', capacity })
+    }
+    if (place.behind === null) return this.hold(spot.node.czxid, place.contended)
+    if (this.whenBusy === 'try') return this.refuse(BUSY)
+    this.state = 'queued'
+    spot.wait(place)
+    return QUEUED
+  }
+
+  async check(): Promise<boolean> {
+    const { spot } = this
+    if (this.state === 'queued') return spot.check()
+    const place = await spot.look()
+    if (place !== null) this.contended = place.contended
+    return place !== null
+  }
+
+  attend(): void {
+    this.watchOwnNode()
+    if (!this.contended) this.watchForWaiters()
+  }
+
+  resume(): void {
+    if (this.state === 'queued' && !this.spot.waiting) this.spot.lookAgain()
+  }
+
+  leave(): Promise<boolean> {
+    return this.spot.leave()
+  }
+
+  /** The new node stands directly behind the old one, or not at all. */
+  protected async replace(): Promise<bigint | undefined> {
+    const old = this.spot
+    const fresh = this.newSpot()
+    // Until it has gone well there may be two nodes; both are found by the beginning of their name when we leave.
+    old.doubtful = true
+    const place = await fresh.join()
+    const own = fresh.node
+    const alone =
+      place !== null && (place.behind === null || (place.ahead === 1 && place.behind.name === old.node?.name))
+    if (!alone || own === null) {
+      await fresh.leave()
+      old.doubtful = false
+      return undefined
+    }
+    old.doubtful = false
+    fresh.doubtful = true
+    this.spot = fresh
+    await old.leave()
+    fresh.doubtful = false
+    this.attend()
+    return own.czxid
+  }
+
+  private newSpot(): Spot {
+    const { dir, kind, prefix, data, host } = this
+    const moved = (place: Place | null): void => this.moved(place)
+    return new Spot(this.seat.zk, { dir, kind, prefix, data, acl: host.acl, moved })
+  }
+
+  /** Something changed before us while we were waiting. */
+  private moved(place: Place | null): void {
+    const { spot } = this
+    if (this.state !== 'queued') return
+    if (place === null || spot.node === null) this.host.vanished(this)
+    else if (place.behind === null) this.push(spot.node.czxid, place.contended)
+    else spot.wait(place)
+  }
+
+  /** Removal by force, and Curator's way to ask a holder to let go. */
+  private watchOwnNode(): void {
+    const { spot, seat } = this
+    const watch: Watcher = ({ type }) => {
+      if (this.state !== 'held' || this.spot !== spot) return
+      if (type === 'deleted') this.host.vanished(this)
+      else this.watchOwnNode()
+    }
+    seat.zk.getData(spot.path, { watch }).then(
+      ({ data }) => {
+        if (this.state === 'held' && data.toString() === REVOKE) this.host.revocationAsked(this)
+      },
+      (error: unknown) => {
+        if (this.state === 'held' && this.spot === spot && hasCode(error, 'NO_NODE')) this.host.vanished(this)
+      },
+    )
+  }
+
+  /** Fires at the first who joins, or at our own release; then there is nothing more to hear. */
+  private watchForWaiters(): void {
+    const { spot, seat, dir, kind } = this
+    const concerned = (): boolean => this.state === 'held' && this.spot === spot && !this.contended
+    const again = (): void => {
+      if (concerned()) this.watchForWaiters()
+    }
+    const watch: Watcher = () => {
+      if (kind === 'read') setTimeout(again, READERS_LOOK_EVERY_MS).unref()
+      else again()
+    }
+    seat.zk.getChildren(dir, { watch }).then(
+      ({ children }) => {
+        if (concerned() && spot.node !== null && placeOf(children, spot.node)?.contended === true)
+          this.nowContended()
+      },
+      // The next renewal tells as well.
+      () => undefined,
+    )
+  }
+}

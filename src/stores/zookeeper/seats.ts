@@ -1,0 +1,107 @@
+import { ZooKeeper, ZooKeeperError } from './client/index.ts'
+import type { ServerAddress, SessionState, ZooKeeperOptions } from './client/index.ts'
+import { Seat } from './seat.ts'
+import type { Timeouts } from './timeouts.ts'
+
+/** Where sessions come from: a client of the user's, or servers to dial. */
+export type Source =
+  | { readonly client: ZooKeeper }
+  | { readonly connect: string | readonly ServerAddress[]; readonly options: ZooKeeperOptions }
+
+/**
+ * How much longer than a claim's ttl its session lives. The leader decides when a session ends, and it may not know yet what a
+ * follower knows: the last ping (every twelfth of the timeout) and what has come since the leader last asked the
+ * follower (half a tick; a timeout is two ticks at least). A third of the timeout covers both, so a follower that
+ * dies with such news never makes a lease end before its holder thinks.
+ */
+const SESSION_PER_TTL = 1.5
+/** Sessions of different length. A program that makes up ttls as it goes must not open one for each. */
+const MOST_LENGTHS = 8
+
+export function sessionTimeoutFor(ttl: number): number {
+  return Math.ceil(ttl * SESSION_PER_TTL)
+}
+
+export function longestTtl(sessionTimeout: number): number {
+  return Math.floor(sessionTimeout / SESSION_PER_TTL)
+}
+
+/** The sessions of a store: one for each length of ttl in use, and more when one would hold too many nodes. */
+export class Seats {
+  private readonly source: Source
+  private readonly timeouts: Timeouts
+  private readonly onState: (seat: Seat, state: SessionState) => void
+  private readonly byTimeout = new Map<number, Seat[]>()
+  private closed = false
+
+  constructor(source: Source, timeouts: Timeouts, onState: (seat: Seat, state: SessionState) => void) {
+    this.source = source
+    this.timeouts = timeouts
+    this.onState = onState
+    if ('client' in source) this.byTimeout.set(0, [this.watched(source.client)])
+  }
+
+  /** A seat for a claim, connected. Rejects at the deadline, and when the servers do not allow sessions that long. */
+  async take(ttl: number, deadline: number): Promise<Seat> {
+    const seat = this.pick(sessionTimeoutFor(ttl))
+    await seat.ready(deadline)
+    const { sessionTimeout } = seat.zk
+    if (sessionTimeout >= ttl * SESSION_PER_TTL - 1) return seat
+    throw new ZooKeeperError(
+      'BAD_ARGUMENTS',
+      `The session lasts ${sessionTimeout} ms, which is enough for a ttl of ${longestTtl(sessionTimeout)} ms, not of ${ttl} ms. ` +
+        ('client' in this.source
+          ? 'Give the client a longer sessionTimeout.'
+          : 'Shorten the ttl, or raise maxSessionTimeout at the servers.'),
+    )
+  }
+
+  /** Any seat: for questions that belong to no claim. */
+  any(): Seat {
+    for (const seats of this.byTimeout.values()) for (const seat of seats) if (!seat.over) return seat
+    return this.pick(sessionTimeoutFor(10_000))
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    if ('client' in this.source) return
+    const seats = [...this.byTimeout.values()].flat()
+    this.byTimeout.clear()
+    await Promise.all(seats.map(({ zk }) => zk.close()))
+  }
+
+  private pick(timeout: number): Seat {
+    if (this.closed) throw new ZooKeeperError('CLOSED', 'The store was closed')
+    if ('client' in this.source) {
+      const [seat] = this.byTimeout.get(0) ?? []
+      if (seat !== undefined && !seat.over) return seat
+      throw new ZooKeeperError(
+        'CLOSED',
+        'The session of the client that was passed in is over: pass a new one',
+      )
+    }
+    const length = this.lengthFor(timeout)
+    const seats = (this.byTimeout.get(length) ?? []).filter((seat) => !seat.over)
+    this.byTimeout.set(length, seats)
+    const free = seats.find((seat) => !seat.full)
+    if (free !== undefined) return free
+    const { connect, options } = this.source
+    const seat = this.watched(
+      new ZooKeeper(connect, { ...options, sessionTimeout: length, background: true }),
+    )
+    seats.push(seat)
+    return seat
+  }
+
+  private lengthFor(timeout: number): number {
+    if (this.byTimeout.has(timeout) || this.byTimeout.size < MOST_LENGTHS) return timeout
+    const longer = [...this.byTimeout.keys()].filter((length) => length >= timeout)
+    return longer.length === 0 ? timeout : Math.min(...longer)
+  }
+
+  private watched(zk: ZooKeeper): Seat {
+    const seat = new Seat(zk, this.timeouts)
+    seat.onState((state) => this.onState(seat, state))
+    return seat
+  }
+}

@@ -1,0 +1,227 @@
+import type { Acl, Watcher, ZooKeeper } from './client/index.ts'
+import { ZooKeeperError, hasCode } from './client/index.ts'
+import { SUFFIX, parseNode, placeOf } from './place.ts'
+import type { Place, QueueKind, QueueNode } from './place.ts'
+
+export interface SpotOptions {
+  readonly dir: string
+  readonly kind: QueueKind
+  /** How the node's name begins: see `protection`. */
+  readonly prefix: string
+  readonly data: string
+  readonly acl: readonly Acl[]
+  /** Called after something changed before us, with where we stand now; null: our node is gone. */
+  readonly moved: (place: Place | null) => void
+}
+
+export interface OwnNode extends QueueNode {
+  readonly czxid: bigint
+}
+
+/** Directories that vanish again and again while a node is put into them: an administrator at work. */
+const MAX_ATTEMPTS = 4
+
+/**
+ * One node in one queue: an ephemeral sequential node below `dir`, found again after a lost reply, and a watch on the one
+ * node before it that matters.
+ */
+export class Spot {
+  node: OwnNode | null = null
+  /** A node may have been created without our hearing of it. */
+  doubtful = false
+  private readonly options: SpotOptions
+  private readonly zk: ZooKeeper
+  private left = false
+  /** Set while we are told when the node before us goes. */
+  private watcher: Watcher | null = null
+  private watched = ''
+  private looking = false
+
+  constructor(zk: ZooKeeper, options: SpotOptions) {
+    this.zk = zk
+    this.options = options
+  }
+
+  get path(): string {
+    return `${this.options.dir}/${this.node?.name ?? ''}`
+  }
+
+  get waiting(): boolean {
+    return this.watcher !== null
+  }
+
+  /** Puts the node into the queue and looks around, in one flight: a session's reads see its own writes. */
+  async join(): Promise<Place | null> {
+    if (this.doubtful) await this.findAgain()
+    let directory: Promise<void> | undefined
+    for (let attempt = 1; this.node === null; attempt++) {
+      if (this.left) throw new ZooKeeperError('CLOSED', 'The claim was given up')
+      const [created, listed] = await this.create()
+      if (created.status === 'fulfilled') {
+        this.doubtful = false
+        this.node = { ...nodeAt(created.value.path), czxid: created.value.stat.czxid }
+        if (listed.status === 'rejected') throw listed.reason
+        return placeOf(listed.value.children, this.node)
+      }
+      this.doubtful = mayHaveHappened(created.reason)
+      if (!hasCode(created.reason, 'NO_NODE') || attempt === MAX_ATTEMPTS) throw created.reason
+      // If it could not be made, that is what the caller should hear.
+      if (directory !== undefined) await directory
+      directory = this.zk.createPath(this.options.dir, { acl: this.options.acl })
+      directory.catch(() => undefined)
+    }
+    return this.look()
+  }
+
+  private create(): Promise<
+    [
+      PromiseSettledResult<{ path: string; stat: { czxid: bigint } }>,
+      PromiseSettledResult<{ children: string[] }>,
+    ]
+  > {
+    const { dir, prefix, kind, data, acl } = this.options
+    this.doubtful = true
+    return Promise.allSettled([
+      this.zk.create(`${dir}/${prefix}${SUFFIX[kind]}`, { mode: 'ephemeral-sequential', data, acl }),
+      this.zk.getChildren(dir),
+    ])
+  }
+
+  /** Where we stand; null: our node is gone. */
+  async look(): Promise<Place | null> {
+    const { children } = await this.zk.getChildren(this.options.dir)
+    return this.node === null ? null : placeOf(children, this.node)
+  }
+
+  /** Has `moved` called when the node before us goes. Watched with getData: on a missing node that leaves no watch behind. */
+  wait({ behind, ahead, contended }: Place): void {
+    if (behind === null || this.left) return
+    const path = `${this.options.dir}/${behind.name}`
+    if (this.watcher !== null && this.watched === path) return
+    this.stopWaiting()
+    const last = ahead === 1 && this.node?.kind === 'lock'
+    const watcher: Watcher = ({ type }) => {
+      if (this.watcher !== watcher) return
+      this.watcher = null
+      // A lock's queue grows at its end alone, so when the only one before us goes nobody needs to be asked. Not so with
+      // readers and writers: a writer may leave a reader in its place.
+      if (last && type === 'deleted') this.options.moved({ ...FIRST, contended })
+      else this.lookAgain()
+    }
+    this.watcher = watcher
+    this.watched = path
+    this.zk.getData(path, { watch: watcher }).then(
+      () => {
+        if (this.watcher !== watcher) this.zk.unwatch(path, 'data', watcher)
+      },
+      (error: unknown) => {
+        if (this.watcher !== watcher) return
+        this.watcher = null
+        if (hasCode(error, 'NO_NODE')) this.lookAgain()
+      },
+    )
+  }
+
+  /** Looks, and has `moved` called with what is seen. After a failure nothing is: the next connection brings the next look. */
+  lookAgain(): void {
+    if (this.looking || this.left) return
+    this.looking = true
+    this.look().then(
+      (place) => {
+        this.looking = false
+        if (!this.left) this.options.moved(place)
+      },
+      (error: unknown) => {
+        this.looking = false
+        if (hasCode(error, 'NO_NODE') && !this.left) this.options.moved(null)
+      },
+    )
+  }
+
+  /** Whether our node and the one before us are still there; the second is a reason to look again, not an answer. */
+  async check(): Promise<boolean> {
+    const before = this.watcher === null ? Promise.resolve(null) : this.zk.exists(this.watched)
+    const [own, behind] = await Promise.all([this.zk.exists(this.path), before])
+    if (own !== null && behind === null) this.lookAgain()
+    return own !== null
+  }
+
+  /** Takes the node away; false: it was not there. Can be repeated after a failure. */
+  async leave(): Promise<boolean> {
+    this.left = true
+    this.stopWaiting()
+    if (this.doubtful) {
+      const found = await this.find()
+      await Promise.all(found.map((name) => this.remove(name)))
+      this.doubtful = false
+      this.node = null
+      return found.length > 0
+    }
+    if (this.node === null) return false
+    const there = await this.remove(this.node.name)
+    this.node = null
+    return there
+  }
+
+  private async remove(name: string): Promise<boolean> {
+    try {
+      await this.zk.delete(`${this.options.dir}/${name}`)
+      return true
+    } catch (error) {
+      if (hasCode(error, 'NO_NODE')) return false
+      throw error
+    }
+  }
+
+  private stopWaiting(): void {
+    const { watcher, watched } = this
+    this.watcher = null
+    if (watcher !== null) this.zk.unwatch(watched, 'data', watcher)
+  }
+
+  /** A create whose reply was lost may have happened: take what it made, and only that. */
+  private async findAgain(): Promise<void> {
+    const [first, ...others] = await this.find()
+    await Promise.all(others.map((name) => this.remove(name)))
+    this.doubtful = false
+    if (first === undefined) return
+    const stat = await this.zk.exists(`${this.options.dir}/${first}`)
+    if (stat !== null) this.node = { ...nodeAt(first), czxid: stat.czxid }
+  }
+
+  /**
+   * Our nodes by the beginning of their name. After `sync`, because a create that another server took from us may otherwise be
+   * seen later than now: it is through before that, or refused for ever since the session has moved. A node of a former
+   * session of ours is none of ours: it is about to vanish.
+   */
+  private async find(): Promise<string[]> {
+    const { dir, prefix } = this.options
+    const [, { children }] = await Promise.all([
+      this.zk.sync(dir),
+      this.zk.getChildren(dir).catch(noChildren),
+    ])
+    const names = children.filter((name) => name.startsWith(prefix)).sort()
+    const stats = await Promise.all(names.map((name) => this.zk.exists(`${dir}/${name}`)))
+    return names.filter((_, index) => stats[index]?.ephemeralOwner === this.zk.sessionId)
+  }
+}
+
+const FIRST: Place = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
+
+function nodeAt(path: string): QueueNode {
+  const node = parseNode(path.slice(path.lastIndexOf('/') + 1))
+  if (node === null) throw new ZooKeeperError('PROTOCOL', 'The server gave a node a name without a number')
+  return node
+}
+
+export function noChildren(error: unknown): { children: string[] } {
+  if (hasCode(error, 'NO_NODE')) return { children: [] }
+  throw error
+}
+
+/** Whether a failed request could have been carried out all the same. */
+function mayHaveHappened(error: unknown): boolean {
+  return ['CONNECTION_LOSS', 'OPERATION_TIMEOUT', 'REQUEST_TIMEOUT', 'SESSION_MOVED', 'CLOSED'].some((code) =>
+    hasCode(error, code as 'CONNECTION_LOSS'),
+  )
+}

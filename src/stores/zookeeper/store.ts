@@ -1,0 +1,327 @@
+import { ALL } from '../../core/contract.ts'
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreEvent,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../core/contract.ts'
+import { WITHDRAWN_MS, sessionOf } from '../../core/claim-queue.ts'
+import type { Claim, ClaimHost } from './claim.ts'
+import { ZooKeeperError } from './client/index.ts'
+import type { Acl, SessionState } from './client/index.ts'
+import { now } from './client/time.ts'
+import { Holders } from './holders.ts'
+import { inspectName, listNames, removeForeign } from './inspect.ts'
+import { encodeName } from './names.ts'
+import { PermitClaim } from './permit-claim.ts'
+import { QueueClaim } from './queue-claim.ts'
+import type { Seat } from './seat.ts'
+import { Seats, longestTtl } from './seats.ts'
+import type { Source } from './seats.ts'
+import { Timeouts } from './timeouts.ts'
+import { unknown } from './unknown.ts'
+
+export interface StoreSettings {
+  readonly source: Source
+  /** The directory of all locks, absolute. */
+  readonly root: string
+  readonly acl: readonly Acl[]
+  /** The longest session that the servers allow. */
+  readonly maxSessionTimeout: number
+  readonly onRevocation: ((name: string) => void) | undefined
+}
+
+function capabilitiesFor(maxSessionTimeout: number): Capabilities {
+  return {
+    queue: true,
+    shared: true,
+    permits: true,
+    fencing: 'monotonic',
+    wakeups: 'push',
+    reach: 'network',
+    minTtl: 100,
+    maxTtl: longestTtl(maxSessionTimeout),
+    earlyExpiry: 0,
+    guarantees: {
+      holderCrash: 'holds',
+      holderPause: 'fenced',
+      partition: 'holds',
+      storeRestart: 'holds',
+      failover: 'holds',
+      // Sessions are measured by the servers' monotonic clocks.
+      storeClockJump: 'holds',
+    },
+  }
+}
+
+const LATE: Unknown = unknown(new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'))
+const LOST: RenewAnswer = { kind: 'lost' }
+const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
+const RELEASED: ReleaseAnswer = { kind: 'released' }
+
+/** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
+export class ZooKeeperStore implements Store, ClaimHost {
+  readonly kind = 'zookeeper'
+  readonly capabilities: Capabilities
+  readonly acl: readonly Acl[]
+  private readonly settings: StoreSettings
+  private readonly seats: Seats
+  private readonly timeouts = new Timeouts()
+  private readonly claims = new Map<string, Claim>()
+  private readonly holders = new Holders(
+    () => this.claims.values(),
+    (claim) => this.expired(claim),
+  )
+  private readonly listeners = new Map<string, StoreListener>()
+  /** Ids that are refused, and until when. */
+  private readonly withdrawn = new Map<string, number>()
+
+  constructor(settings: StoreSettings) {
+    this.settings = settings
+    this.acl = settings.acl
+    this.capabilities = capabilitiesFor(settings.maxSessionTimeout)
+    this.seats = new Seats(settings.source, this.timeouts, (seat, state) => this.seatChanged(seat, state))
+  }
+
+  claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    return this.timeouts.race(this.enter(request, now() + timeout), timeout, LATE)
+  }
+
+  renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const deadline = now() + timeout
+    const proofs = new Map<Seat, Promise<void>>()
+    return Promise.all(
+      requests.map((request) => this.timeouts.race(this.renewOne(request, proofs, deadline), timeout, LATE)),
+    )
+  }
+
+  async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    const deadline = now() + timeout
+    const entering =
+      next === undefined ? undefined : this.timeouts.race(this.enter(next, deadline), timeout, LATE)
+    const released = await this.timeouts.race(this.remove(ref, deadline), timeout, LATE)
+    return entering === undefined ? { released } : { released, next: await entering }
+  }
+
+  withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    this.refuseFromNowOn(ref.id)
+    return this.timeouts.race(this.remove(ref, now() + timeout), timeout, LATE)
+  }
+
+  watch(session: string, listener: StoreListener): Watch {
+    this.listeners.set(session, listener)
+    return { kind: 'watching', stop: () => void this.listeners.delete(session) }
+  }
+
+  inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    return this.ask((seat) => inspectName(seat.zk, name, this.dirOf(name), this.claims), timeout)
+  }
+
+  list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+    return this.ask((seat) => listNames(seat.zk, this.settings.root, query), timeout)
+  }
+
+  /** Holders are told before their nodes go. */
+  async close(): Promise<void> {
+    this.holders.stop()
+    const claims = [...this.claims.values()]
+    for (const claim of claims) this.forget(claim)
+    if ('client' in this.settings.source) await Promise.allSettled(claims.map((claim) => claim.leave()))
+    await this.seats.close()
+    this.timeouts.stop()
+    this.listeners.clear()
+  }
+
+  tell(id: string, event: StoreEvent): void {
+    this.listeners.get(sessionOf(id))?.(event)
+  }
+
+  vanished(claim: Claim): void {
+    this.forget(claim)
+    // What is left of it (a second node, a place at a gate) goes too.
+    this.leave(claim).catch(() => undefined)
+  }
+
+  settled(claim: Claim): void {
+    this.holders.add(claim)
+  }
+
+  revocationAsked({ name }: Claim): void {
+    this.settings.onRevocation?.(name)
+  }
+
+  private async enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
+    const refusedUntil = this.withdrawn.get(request.id)
+    if (refusedUntil !== undefined && refusedUntil > now()) return { kind: 'busy' }
+    try {
+      const claim = this.claims.get(request.id) ?? (await this.newClaim(request, deadline))
+      if (claim.state === 'leaving') return { kind: 'busy' }
+      claim.whenBusy = request.whenBusy
+      claim.heard(request)
+      await claim.seat.ready(deadline)
+      claim.entering ??= this.entering(claim)
+      return await claim.entering
+    } catch (error) {
+      return unknown(error)
+    }
+  }
+
+  private async entering(claim: Claim): Promise<ClaimAnswer> {
+    try {
+      const answer = await claim.enter()
+      if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
+      else this.holders.expect(claim.until)
+      return answer
+    } catch (error) {
+      return unknown(error)
+    } finally {
+      claim.entering = null
+    }
+  }
+
+  private async newClaim(request: ClaimRequest, deadline: number): Promise<Claim> {
+    const seat = await this.seats.take(request.ttl, deadline)
+    const known = this.claims.get(request.id)
+    if (known !== undefined) return known
+    const permits = request.capacity > 1 && request.capacity < ALL
+    const claim = new (permits ? PermitClaim : QueueClaim)(request, this.dirOf(request.name), seat, this)
+    this.claims.set(request.id, claim)
+    seat.add(claim)
+    this.holders.expect(claim.until)
+    return claim
+  }
+
+  private async renewOne(
+    request: RenewRequest,
+    proofs: Map<Seat, Promise<void>>,
+    deadline: number,
+  ): Promise<RenewAnswer> {
+    const claim = this.claims.get(request.id)
+    if (claim === undefined || claim.state === 'leaving') return LOST
+    const { seat } = claim
+    try {
+      await seat.ready(deadline)
+      if (claim.state === 'new')
+        throw new ZooKeeperError('CONNECTION_LOSS', 'It is not known yet where the claim stands')
+      const there = claim.check()
+      there.catch(() => undefined)
+      // By way of the leader, which decides over sessions: a follower that has lost it would answer reads for a while.
+      let proof = proofs.get(seat)
+      if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
+      await proof
+      if (!(await there)) {
+        this.forget(claim)
+        this.leave(claim).catch(() => undefined)
+        return LOST
+      }
+      if ((claim.state as string) === 'leaving') return LOST
+      return await claim.renewed(request)
+    } catch (error) {
+      return unknown(error)
+    }
+  }
+
+  private async remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
+    const claim = this.claims.get(ref.id)
+    try {
+      if (claim === undefined) return await this.removeForeign(ref, deadline)
+      claim.state = 'leaving'
+      await claim.seat.ready(deadline)
+      return (await this.leave(claim)) ? RELEASED : NOT_HELD
+    } catch (error) {
+      return unknown(error)
+    }
+  }
+
+  /** Made by another process, or before this one began: an administrator's release. */
+  private async removeForeign(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
+    const seat = this.seats.any()
+    await seat.ready(deadline)
+    const removed = await seat.asking(() => removeForeign(seat.zk, this.dirOf(ref.name), ref.id))
+    return removed ? RELEASED : NOT_HELD
+  }
+
+  /** Takes the nodes away. If that fails now, it is done when the connection is back. */
+  private async leave(claim: Claim): Promise<boolean> {
+    claim.state = 'leaving'
+    const there = await claim.leave()
+    this.drop(claim)
+    return there
+  }
+
+  private drop(claim: Claim): void {
+    claim.state = 'leaving'
+    claim.seat.delete(claim)
+    if (this.claims.get(claim.id) === claim) this.claims.delete(claim.id)
+  }
+
+  /** A claim is not ours any more; tell whoever believes otherwise. */
+  private forget(claim: Claim): void {
+    const { id, name, state } = claim
+    this.drop(claim)
+    if (state === 'held') this.tell(id, { kind: 'revoked', name, id })
+    else if (state === 'queued') this.tell(id, { kind: 'gap' })
+  }
+
+  private expired(claim: Claim): void {
+    this.leave(claim).catch(() => undefined)
+  }
+
+  private seatChanged(seat: Seat, state: SessionState): void {
+    if (seat.over) {
+      const claims = [...seat.claims]
+      // All are forgotten before any is told: whoever hears of it may ask about the others at once.
+      const states = claims.map((claim) => claim.state)
+      for (const claim of claims) this.drop(claim)
+      claims.forEach(({ id, name }, index) => {
+        if (states[index] === 'held') this.tell(id, { kind: 'revoked', name, id })
+        else this.tell(id, { kind: 'gap' })
+      })
+    } else if (state === 'connected' && seat.claims.size > 0) {
+      for (const claim of seat.claims) {
+        if (claim.state === 'leaving') this.expired(claim)
+        else claim.resume()
+      }
+      const sessions = new Set(Array.from(seat.claims, ({ id }) => sessionOf(id)))
+      for (const session of sessions) this.listeners.get(session)?.({ kind: 'gap' })
+    }
+  }
+
+  private refuseFromNowOn(id: string): void {
+    const time = now()
+    for (const [old, until] of this.withdrawn) {
+      if (until > time) break
+      this.withdrawn.delete(old)
+    }
+    this.withdrawn.set(id, time + WITHDRAWN_MS)
+  }
+
+  private ask<T>(question: (seat: Seat) => Promise<T>, timeout: number): Promise<T | Unknown> {
+    const answer = async (): Promise<T | Unknown> => {
+      try {
+        const seat = this.seats.any()
+        await seat.ready(now() + timeout)
+        return await seat.asking(() => question(seat))
+      } catch (error) {
+        return unknown(error)
+      }
+    }
+    return this.timeouts.race(answer(), timeout, LATE)
+  }
+
+  private dirOf(name: string): string {
+    return `${this.settings.root}/${encodeName(name)}`
+  }
+}

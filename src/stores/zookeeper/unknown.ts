@@ -1,0 +1,19 @@
+import type { Unknown } from '../../core/contract.ts'
+import { ZooKeeperError } from './client/index.ts'
+import type { ZooKeeperErrorCode } from './client/index.ts'
+
+/** Asking again cannot help. */
+const FINAL: ReadonlySet<ZooKeeperErrorCode> = new Set([
+  'AUTH_FAILED',
+  'BAD_ARGUMENTS',
+  'CLOSED',
+  'INVALID_ACL',
+  'NO_AUTH',
+  'SESSION_CLOSED_REQUIRE_AUTH',
+  'UNIMPLEMENTED',
+] as const)
+
+export function unknown(cause: unknown): Unknown {
+  const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
+  return final ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
+}

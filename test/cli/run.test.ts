@@ -1,0 +1,160 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+
+import { endAll, holdfast, isFree, lockServer, run, sh } from './cli.ts'
+
+let server: Awaited<ReturnType<typeof lockServer>>
+let url = ''
+beforeAll(async () => {
+  server = await lockServer()
+  ;({ url } = server)
+})
+afterAll(() => server.kill('SIGKILL'))
+afterEach(endAll)
+
+describe('holdfast run: the exit code', () => {
+  it.each([0, 1, 7, 255])('is that of the command: %i', async (code) => {
+    expect(await run(['run', 'code', ...sh(`exit ${code}`)], { url })).toMatchObject({ code, stderr: '' })
+  })
+
+  it('is 128 + signal for a command that was killed', async () => {
+    expect((await run(['run', 'code', ...sh('kill -KILL $$')], { url })).code).toBe(137)
+    expect((await run(['run', 'code', ...sh('kill -TERM $$')], { url })).code).toBe(143)
+  })
+
+  it('is 127 for a command that is not there, 126 for one that cannot be run, and the lock is free again', async () => {
+    expect((await run(['run', 'code', '--', 'no-such-command'], { url })).code).toBe(127)
+    const file = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'file')
+    writeFileSync(file, '', { mode: 0o600 })
+    expect((await run(['run', 'code', '--', file], { url })).code).toBe(126)
+    expect(await isFree('code', url)).toBe(true)
+  })
+
+  it('is 75 when the lock is not had in time, or what -E says', async () => {
+    const holder = holdfast(['run', 'busy', ...sh('echo in; sleep 30')], { url })
+    await holder.says('in')
+    const refused = await run(['run', 'busy', '--wait', '0', '--', 'echo', 'ran'], { url })
+    expect(refused).toMatchObject({ code: 75, stdout: '' })
+    expect(refused.stderr).toContain('"busy" is not free')
+    expect((await run(['run', 'busy', '--wait', '300ms', '--', 'true'], { url })).code).toBe(75)
+    expect(await run(['run', 'busy', '-w0', '-E', '0', '--', 'echo', 'ran'], { url })).toEqual({ code: 0, stdout: '', stderr: '' })
+  })
+
+  it('is 69 when the store cannot be reached', async () => {
+    const { code, stderr } = await run(['run', 'a', '--', 'true'], { url: 'holdfast://127.0.0.1:1' })
+    expect(code).toBe(69)
+    expect(stderr).toContain('127.0.0.1:1')
+  })
+
+  it.each([
+    [['run', 'a', '--', 'true'], undefined, 'Which store?'],
+    [['run', 'a'], 'x', 'Which command?'],
+    [['run', '--', 'true'], 'x', 'needs more words'],
+    [['run', 'a', '--wait', '5', '--', 'true'], 'x', '5s or 5ms'],
+    [['run', 'a', '--on-lost', 'pray', '--', 'true'], 'x', 'kill, signal, ignore'],
+    [['run', 'a', '--ttl', '2s', '--grace', '1500ms', '--', 'true'], 'x', 'at most half'],
+    [['run', 'a', '-E', '256', '--', 'true'], 'x', '0 to 255'],
+    [['run', 'a', '--', 'true'], 'nosql://host', 'Known: memory'],
+    [['run', 'a', '--', 'true'], 'memory:', 'inside one process'],
+    [['rnu'], 'x', 'There is no command "rnu"'],
+  ])('is 64 for a command line that is wrong: %j at %s', async (args, at, message) => {
+    const { code, stderr } = await run(args, { url: at === 'x' ? url : at })
+    expect(stderr).toContain(message)
+    expect(code).toBe(64)
+  })
+
+  it('is 64 for a name that is used with another capacity', async () => {
+    const holder = holdfast(['run', 'capacity', '--of', '3', ...sh('echo in; sleep 30')], { url })
+    await holder.says('in')
+    const { code, stderr } = await run(['run', 'capacity', '--of', '4', '--', 'true'], { url })
+    expect(stderr).toContain('capacity of 3, not 4')
+    expect(code).toBe(64)
+  })
+})
+
+describe('holdfast run: the command', () => {
+  it('gets its arguments as they are, for there is no shell', async () => {
+    const args = ['a b', '$HOME', '*', ';exit 3', '--', '--help', '']
+    const { stdout } = await run(['run', 'args', '--', 'printf', '[%s]', ...args], { url })
+    expect(stdout).toBe(args.map((arg) => `[${arg}]`).join(''))
+  })
+
+  it('reads what holdfast is given to read', async () => {
+    expect((await run(['run', 'stdin', '--', 'cat'], { url, input: 'some\ninput' })).stdout).toBe('some\ninput')
+  })
+
+  it('knows its lock, its token and until when it is good', async () => {
+    const before = Date.now()
+    const read = async (): Promise<readonly string[]> => {
+      const script = 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN $HOLDFAST_EXPIRES"'
+      return (await run(['run', 'known', '--ttl', '10s', ...sh(script)], { url })).stdout.trim().split(' ')
+    }
+    const [name, token = '', expires] = await read()
+    expect(name).toBe('known')
+    expect(Number(expires)).toBeGreaterThan(before + 9000)
+    expect(Number(expires)).toBeLessThan(Date.now() + 10_000)
+    const [, next = ''] = await read()
+    expect(BigInt(next)).toBeGreaterThan(BigInt(token))
+  })
+
+  it('leads a process group of its own', async () => {
+    const { stdout } = await run(['run', 'group', ...sh('echo $$ $(ps -o pgid= -p $$)')], { url })
+    const [pid, group] = stdout.trim().split(/\s+/)
+    expect(group).toBe(pid)
+  })
+
+  it('runs alone: of many at once, none sees another', async () => {
+    const counter = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'counter')
+    writeFileSync(counter, '0')
+    const script = `n=$(cat ${counter}); sleep 0.02; echo $((n + 1)) > ${counter}`
+    const all = await Promise.all(Array.from({ length: 6 }, () => run(['run', 'alone', ...sh(script)], { url })))
+    expect(all.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0])
+    expect((await run(['run', 'alone', '--', 'cat', counter], { url })).stdout.trim()).toBe('6')
+  })
+
+  it('shares with --shared, and keeps out --exclusive', async () => {
+    const reader = holdfast(['run', 'book', '--shared', ...sh('echo in; sleep 30')], { url })
+    await reader.says('in')
+    expect((await run(['run', 'book', '-s', '-w0', '--', 'true'], { url })).code).toBe(0)
+    expect((await run(['run', 'book', '-x', '-w0', '--', 'true'], { url })).code).toBe(75)
+  })
+
+  it('takes permits of a semaphore', async () => {
+    const holder = holdfast(['run', 'gpu', '--permits', '2', '--of', '3', ...sh('echo in; sleep 30')], { url })
+    await holder.says('in')
+    expect((await run(['run', 'gpu', '--of', '3', '-w0', '--', 'true'], { url })).code).toBe(0)
+    expect((await run(['run', 'gpu', '--permits', '2', '--of', '3', '-w0', '--', 'true'], { url })).code).toBe(75)
+  })
+
+  it('says with -v what happens, on stderr alone', async () => {
+    const { stdout, stderr } = await run(['run', 'talk', '-v', '--', 'echo', 'out'], { url })
+    expect(stdout).toBe('out\n')
+    expect(stderr).toMatch(/acquired "talk" after .*, token \d+\n.*released "talk" after/s)
+  })
+})
+
+describe('holdfast run --min-hold', () => {
+  it('keeps the lock although the command is over', async () => {
+    const began = performance.now()
+    const quick = holdfast(['run', 'period', '--min-hold', '1200ms', '-v', '--', 'echo', 'ran'], { url })
+    await quick.says('ran')
+    expect(await isFree('period', url)).toBe(false)
+    expect(await quick.end()).toBe(0)
+    expect(performance.now() - began).toBeGreaterThan(1200)
+    expect(await isFree('period', url)).toBe(true)
+  })
+
+  it('is not cut short by a signal: then the lock is left to run out', async () => {
+    const quick = holdfast(['run', 'cut', '--ttl', '1500ms', '--min-hold', '20s', '--', 'echo', 'ran'], { url })
+    await quick.says('ran')
+    // Its own process has to have seen the command's end before the signal is its own.
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    quick.kill('SIGTERM')
+    expect(await quick.end()).toBe(143)
+    expect(await isFree('cut', url)).toBe(false)
+    expect((await run(['run', 'cut', '--wait', '3s', '--', 'true'], { url })).code).toBe(0)
+  })
+})

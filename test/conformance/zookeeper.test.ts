@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, it } from 'vitest'
+
+import { available, zookeeper, zookeeperEnsemble } from '../../scripts/services.mjs'
+import type { Server, ZooKeeperEnsemble } from '../../scripts/services.mjs'
+import type { Store } from '../../src/core/contract.ts'
+import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
+import { vitestConformance } from 'holdfast/testkit'
+import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
+
+const module = new URL('../../dist/stores/zookeeper/index.js', import.meta.url).href
+const options = { maxSessionTimeout: MAX_SESSION_TIMEOUT }
+const connect = (servers: readonly Server[]): string => servers.map(({ host, port }) => `${host}:${port}`).join(',')
+
+describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
+  describe('by itself', () => {
+    let server: Server
+    beforeAll(async () => void (server = await zookeeper()))
+    afterAll(() => server.stop())
+
+    vitestConformance(
+      { describe, it },
+      {
+        name: 'zookeeper',
+        createStore: () => zookeeperStore(connect([server]), options),
+        leftovers: () => leftovers(connect([server])),
+        module: () => ({ url: module, export: 'zookeeperStore', args: connect([server]) }),
+        proxied: {
+          upstream: () => server,
+          createStore: ({ host, port }): Store => zookeeperStore(`${host}:${port}`, options),
+        },
+        restart: () => server.restart(),
+      },
+    )
+  })
+
+  describe('an ensemble of three', () => {
+    let ensemble: ZooKeeperEnsemble
+    beforeAll(async () => void (ensemble = await zookeeperEnsemble()))
+    afterAll(() => ensemble.stop())
+
+    vitestConformance(
+      { describe, it },
+      {
+        name: 'zookeeper ensemble',
+        // Clients go to different servers, so that what one wrote is not simply there for the next.
+        createStore: () => zookeeperStore(connect(ensemble.servers), options),
+        leftovers: () => leftovers(connect(ensemble.servers)),
+        module: () => ({ url: module, export: 'zookeeperStore', args: connect(ensemble.servers) }),
+        restart: async () => {
+          await ensemble.restart()
+          await ensemble.serving()
+        },
+      },
+    )
+  })
+})

@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process'
+import { connect } from 'node:net'
+
+import type { ClaimAnswer, ClaimRequest, Held, Store } from '../../../src/core/contract.ts'
+import { otherMemcachedBuilds } from '../../../scripts/services/memcached.mjs'
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+}
+
+/** The machine's memcached and every other build that the environment names. */
+export const builds: readonly { readonly label: string; readonly command?: string }[] = [
+  { label: 'the memcached of this machine' },
+  ...otherMemcachedBuilds().map((command) => ({ label: versionOf(command), command })),
+]
+
+function versionOf(command: string): string {
+  return execFileSync(command, ['-V'], { encoding: 'utf8' }).trim()
+}
+
+/** Sends bytes on a connection of its own and collects what comes until `done` says that it is enough. */
+export function talk({ host, port }: Place, bytes: string, done: (text: string) => boolean): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, host, () => socket.write(bytes, 'latin1'))
+    let text = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk: string) => {
+      text += chunk
+      if (!done(text)) return
+      socket.destroy()
+      resolve(text)
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(text))
+  })
+}
+
+const lines = (text: string): string[] => text.split('\r\n').filter((line) => line !== '')
+
+/** One command, one line. */
+export async function command(at: Place, text: string): Promise<string> {
+  return (await talk(at, `${text}\r\n`, (all) => all.includes('\r\n'))).trimEnd()
+}
+
+/** All keys, by a walk through the whole server. */
+export async function keys(at: Place): Promise<string[]> {
+  const dump = await talk(
+    at,
+    'lru_crawler metadump all\r\n',
+    (all) => /(^|\n)END\r\n$/.test(all) || /^(BUSY|ERROR)/.test(all),
+  )
+  return lines(dump).flatMap((line) => {
+    const key = /^key=(\S+)/.exec(line)?.[1]
+    return key === undefined ? [] : [decodeURIComponent(key)]
+  })
+}
+
+/** What is left of locks: items that somebody holds, and descriptions. Tombstones, counters and the clock stay on purpose. */
+export async function leftovers(at: Place): Promise<string[]> {
+  const left: string[] = []
+  for (const key of await keys(at)) {
+    if (/^holdfast:(f:|F:|clock$)/.test(key)) continue
+    const reply = lines(await talk(at, `mg ${key} v\r\n`, (all) => /^EN\r\n|\r\n.*\r\n$/.test(all)))
+    if (reply[0] === 'EN' || (/^holdfast:[lL]:/.test(key) && /[13579]$/.test(reply[1] ?? ''))) continue
+    left.push(`${key} = ${reply[1]}`)
+  }
+  return left
+}
+
+let made = 0
+
+/** A request for a mutex, with an id of its own. */
+export function request(name: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
+  made += 1
+  const id = `${Math.random().toString(36).slice(2)}.${made}`
+  return {
+    name,
+    id,
+    weight: 1,
+    capacity: 1,
+    ttl: 10_000,
+    patience: 5000,
+    tokens: 1,
+    whenBusy: 'try',
+    owner: 'test',
+    ...changes,
+  }
+}
+
+export const TIMEOUT_MS = 2000
+
+export async function take(store: Store, wanted: ClaimRequest, timeout: number = TIMEOUT_MS): Promise<Held> {
+  const answer: ClaimAnswer = await store.claim(wanted, timeout)
+  if (answer.kind === 'held') return answer
+  throw new Error(
+    `not granted: ${answer.kind}${answer.kind === 'unknown' ? ` (${String(answer.cause)})` : ''}`,
+  )
+}
