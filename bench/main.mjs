@@ -49,7 +49,8 @@ async function run(plan, options) {
   for (const { name, reason } of plan.leftOut) progress.say(`left out: ${name}, ${reason}`)
   for (const { id, title, reason } of plan.notRun) progress.say(`not run: ${id} ${title}: ${reason}`)
   const stage = await Stage.set(plan.contestants)
-  // Ctrl-C: the servers go with this process, the measured processes when their channel closes.
+  // Ctrl-C reaches the measured processes too; the servers and the folder are for us to clear away.
+  process.once('SIGINT', () => void stage.close().finally(() => process.exit(130)))
   try {
     const rounds = await runBouts({ stage, bouts: plan.bouts, seed: options.seed, progress })
     return {

@@ -38,7 +38,9 @@ const entry = (id, store, label, config, options, more = {}) => ({
   store,
   role: 'ours',
   config,
-  missing: existsSync(new URL(`stores/${store}/index.js`, DIST)) ? undefined : `the ${store} store is not built`,
+  missing: existsSync(new URL(`stores/${store}/index.js`, DIST))
+    ? undefined
+    : `the ${store} store is not built`,
   async open(endpoint) {
     const { Holdfast } = await load('index.js')
     const { store: backend, close } = await STORES[store](more.driver ?? 'ioredis', endpoint)

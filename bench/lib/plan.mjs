@@ -68,10 +68,9 @@ function inHurry(contestants) {
 }
 
 function leftOut(entries) {
-  const reasons = new Map()
-  for (const { family, package: name, missing, dist } of entries) {
-    reasons.set(name ?? `${family} (${dist})`, missing ?? 'not built')
-  }
+  const reasons = new Map(
+    entries.map(({ family, package: name, store, missing }) => [name ?? `${family} on ${store}`, missing]),
+  )
   return [...reasons].map(([name, reason]) => ({ name, reason }))
 }
 

@@ -18,7 +18,10 @@ export function panelOf(result, { metric = result.headline, title, note, without
   const order = { limit: 0, ours: 1, peer: 2 }
   const sign = METRICS[metric].better === 'more' ? -1 : 1
   const bars = result.rows
-    .filter(({ summary, secondary, role }) => Number.isFinite(summary[metric]?.median) && !secondary && role !== without)
+    .filter(
+      ({ summary, secondary, role }) =>
+        Number.isFinite(summary[metric]?.median) && !secondary && role !== without,
+    )
     .map(({ label, role, summary }) => ({
       label,
       value: summary[metric].median,

@@ -47,7 +47,10 @@ ${list(
   'Not run',
   run.notRun.map(({ title, reason }) => `${title} (${reason})`),
 )}
-${[...plotsOf(run)].filter(([name]) => name !== 'overview.svg').map(([, plot]) => `<figure>${plot}</figure>`).join('\n')}
+${[...plotsOf(run)]
+  .filter(([name]) => name !== 'overview.svg')
+  .map(([, plot]) => `<figure>${plot}</figure>`)
+  .join('\n')}
 ${sections.join('\n')}
 </body></html>
 `

@@ -82,8 +82,18 @@ const BARS = {
     ['w10', 'redis', 'mixed', { title: 'Read-mostly, 64 tasks in 4 processes', note: 'sections a second' }],
   ],
   memory: [
-    ['w1', 'memory', 'alone', { title: 'In memory: one name, alone', note: 'sections a second', without: 'limit' }],
-    ['w3', 'memory', 'any', { title: 'In memory: 100 tasks, one name', note: 'sections a second', without: 'limit' }],
+    [
+      'w1',
+      'memory',
+      'alone',
+      { title: 'In memory: one name, alone', note: 'sections a second', without: 'limit' },
+    ],
+    [
+      'w3',
+      'memory',
+      'any',
+      { title: 'In memory: 100 tasks, one name', note: 'sections a second', without: 'limit' },
+    ],
   ],
 }
 

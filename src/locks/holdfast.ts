@@ -86,7 +86,9 @@ export class Holdfast implements AsyncDisposable {
   all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) => (lock instanceof CapacityLock ? lock : this.mutex(lock as string, options)))
+    const made = locks.map((lock) =>
+      lock instanceof CapacityLock ? lock : this.mutex(lock as string, options),
+    )
     return new SortedLockSet(this.session, made, wait)
   }
 

@@ -1,7 +1,8 @@
 import { ALL } from '../core/contract.ts'
 import { checkWait } from '../core/arguments.ts'
 import { notFree } from '../runtime/lane-errors.ts'
-import type { Lane, LaneSpec } from '../runtime/lane.ts'
+import type { LaneKind } from '../runtime/lane-kind.ts'
+import type { Lane } from '../runtime/lane.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
 import { nestedIn, runInside } from './context.ts'
@@ -56,7 +57,7 @@ export class CapacityLock implements Semaphore {
   private readonly session: Session
   private readonly kind: Kind
   private readonly defaults: ResolvedLockOptions
-  private readonly spec: LaneSpec
+  private readonly laneKind: LaneKind
   private lane: Lane | null = null
 
   constructor(session: Session, name: string, kind: Kind, options: ResolvedLockOptions) {
@@ -65,7 +66,8 @@ export class CapacityLock implements Semaphore {
     this.capacity = kind.capacity
     this.kind = kind
     this.defaults = options
-    this.spec = session.spec(kind, options)
+    const { ttl, renew, fair } = options
+    this.laneKind = session.kindOf({ weight: kind.weight, capacity: kind.capacity, ttl, renew, fair })
   }
 
   acquire(options: PermitOptions = NO_OPTIONS): Promise<Lease> {
@@ -76,7 +78,7 @@ export class CapacityLock implements Semaphore {
       const lane = this.laneFor(options)
       return wait === 0 ? this.atOnce(lane, maxHold, signal) : lane.acquire({ wait, maxHold, signal })
     } catch (error) {
-      return Promise.reject(error)
+      return Promise.reject(error as Error)
     }
   }
 
@@ -85,7 +87,7 @@ export class CapacityLock implements Semaphore {
       const { maxHold = this.defaults.maxHold, signal } = this.checked(options)
       return Promise.resolve(this.nested() ?? this.laneFor(options).tryAcquire({ maxHold, signal }))
     } catch (error) {
-      return Promise.reject(error)
+      return Promise.reject(error as Error)
     }
   }
 
@@ -114,12 +116,13 @@ export class CapacityLock implements Semaphore {
   }
 
   private laneFor({ ttl, permits }: PermitOptions): Lane {
+    const { session, name, laneKind } = this
     if (ttl === undefined && permits === undefined) {
-      this.lane = this.session.lane(this.name, this.spec, this.lane)
+      this.lane = session.lane(name, laneKind, this.lane)
       return this.lane
     }
-    const spec = { ...this.spec, ttl: ttl ?? this.spec.ttl, weight: permits ?? this.spec.weight }
-    return this.session.lane(this.name, spec, null)
+    const spec = { ...laneKind, ttl: ttl ?? laneKind.ttl, weight: permits ?? laneKind.weight }
+    return session.lane(name, session.kindOf(spec), null)
   }
 
   private async atOnce(lane: Lane, maxHold: number, signal: AbortSignal | undefined): Promise<Lease> {

@@ -2,7 +2,6 @@ import type { ClaimAnswer, Held, RenewAnswer, StoreEvent } from '../core/contrac
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import * as errors from './lane-errors.ts'
-import type { Lane } from './lane.ts'
 
 /**
  * From "I want it" to "I have it": how a claim is asked for, what each answer means, and what becomes of a claim that
@@ -139,8 +138,7 @@ function busy(claim: Claim, retryAfter = Infinity): void {
   const { lane } = claim
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
-  const tryLater = (): void =>
-    pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
+  const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
   if (!session.store.capabilities.queue) return tryLater()
   session.startWatching((watching) => {
     if (claim.state !== 'asking' || claim.inFlight) return

@@ -61,13 +61,13 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest {
     return this.lane.name
   }
   get weight(): number {
-    return this.lane.spec.weight
+    return this.lane.kind.weight
   }
   get capacity(): number {
-    return this.lane.spec.capacity
+    return this.lane.kind.capacity
   }
   get ttl(): number {
-    return this.lane.spec.ttl
+    return this.lane.kind.ttl
   }
   get patience(): number {
     return this.lane.session.patience

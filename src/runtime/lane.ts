@@ -1,39 +1,19 @@
-import { ALL } from '../core/contract.ts'
 import type { Held, ReleaseResult, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
 import { abandon, answered, ask, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import { events } from './events.ts'
 import * as errors from './lane-errors.ts'
+import type { LaneKind } from './lane-kind.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { Lease, ReleaseOutcome } from './lease.ts'
 import type { Session } from './session.ts'
 import { Task, TaskLine } from './task.ts'
 
-export interface LaneSpec {
-  readonly weight: number
-  readonly capacity: number
-  readonly ttl: number
-  /** `false`: a lease ends after its ttl, whatever happens. */
-  readonly renew: boolean
-  /** `strict`: give way as soon as another process is known to wait. `turns`: after the turn's budget. */
-  readonly fair: 'turns' | 'strict'
-}
-
 export interface WaitOptions {
   readonly wait: number
   readonly maxHold: number
   readonly signal: AbortSignal | undefined
-}
-
-export function sameSpec(a: LaneSpec, b: LaneSpec): boolean {
-  return (
-    a.weight === b.weight &&
-    a.capacity === b.capacity &&
-    a.ttl === b.ttl &&
-    a.renew === b.renew &&
-    a.fair === b.fair
-  )
 }
 
 /** A turn without rivals lets the event loop look for input after this many sections. */
@@ -49,37 +29,33 @@ const BLOCK = { least: 1, readers: 16, first: 64, most: 1024 }
 export class Lane {
   readonly session: Session
   readonly name: string
-  readonly spec: LaneSpec
-  /** Readers: one claim serves all of them at once. */
-  readonly shared: boolean
+  readonly kind: LaneKind
   /** Asking, queued and held. */
   claims: readonly Claim[] = NO_CLAIMS
   /** Another lane of the same name. */
   sibling: Lane | null = null
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
-  /** How many claims can be held at once. */
-  private readonly most: number
   /** Made when the first task comes: most locks are never waited for. */
   private line: TaskLine = NO_LINE
 
-  constructor(session: Session, name: string, spec: LaneSpec) {
+  constructor(session: Session, name: string, kind: LaneKind) {
     this.session = session
     this.name = name
-    this.spec = spec
-    // A lease that is not renewed cannot be handed on, so its readers claim one by one.
-    this.shared = spec.capacity === ALL && spec.weight < ALL && spec.renew
-    this.most = this.shared ? 1 : Math.floor(spec.capacity / spec.weight)
+    this.kind = kind
   }
 
   get capacity(): number {
-    return this.spec.capacity
+    return this.kind.capacity
   }
   get ttl(): number {
-    return this.spec.ttl
+    return this.kind.ttl
   }
   get renew(): boolean {
-    return this.spec.renew
+    return this.kind.renew
+  }
+  get shared(): boolean {
+    return this.kind.shared
   }
 
   /** Nobody holds, waits or asks through it. */
@@ -112,7 +88,7 @@ export class Lane {
     const now = this.session.clock.now()
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
-    if (this.line.length > 0 || this.claims.length >= this.most) return NOTHING
+    if (this.line.length > 0 || this.claims.length >= this.kind.most) return NOTHING
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since: now, maxHold }, resolve, reject)
       const claim = this.newClaim()
@@ -186,7 +162,7 @@ export class Lane {
   lost(claim: Claim, why: string): void {
     this.drop(claim)
     const leases = claim.leases ?? (claim.lease === null ? [] : [claim.lease])
-    for (const lease of [...leases]) lease.lose(why)
+    for (const lease of leases) lease.lose(why)
     this.pump()
   }
 
@@ -235,7 +211,7 @@ export class Lane {
       if (this.shared && held?.state === 'held') {
         if (held.tokensLeft === 0 && this.mayPassOn(held, session.clock.now())) this.refill(held)
       } else {
-        while (line.length > this.onTheirWay() && this.claims.length < this.most) ask(this.newClaim())
+        while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
       }
       // Who keeps others waiting wants to hear when strangers wait too.
       if (line.length > 0 && session.store.capabilities.queue) session.startWatching(() => {})
@@ -248,7 +224,8 @@ export class Lane {
     claim.state = 'gone'
     claim.cancel()
     const { claims } = this
-    this.claims = claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
+    this.claims =
+      claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
   }
 
   /** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
@@ -260,7 +237,9 @@ export class Lane {
 
   /** The store has not said a word to any of the claims. */
   private get unanswered(): boolean {
-    return this.claims.every(({ state, inFlight, attempts }) => state === 'asking' && inFlight && attempts === 0)
+    return this.claims.every(
+      ({ state, inFlight, attempts }) => state === 'asking' && inFlight && attempts === 0,
+    )
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {
@@ -280,7 +259,7 @@ export class Lane {
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
-    if (this.line.length > 0 || this.claims.length >= this.most) return null
+    if (this.line.length > 0 || this.claims.length >= this.kind.most) return null
     const claim = this.newClaim()
     claim.reserved = true
     ask(claim, now)
@@ -332,7 +311,7 @@ export class Lane {
     const { turn, closed, patience } = this.session
     if (!this.renew || closed || validUntil - now < Math.min(this.ttl, patience) / 3) return false
     if (!contended) return true
-    return this.spec.fair === 'turns' && sections < turn.count && now - since < turn.ms
+    return this.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms
   }
 
   private passOn(claim: Claim, now: number): void {
@@ -416,7 +395,10 @@ export class Lane {
 const NO_LINE = new TaskLine()
 const NO_CLAIMS: readonly Claim[] = []
 const NOTHING: Promise<null> = Promise.resolve(null)
-const NO_ANSWER_YET: Unknown = { kind: 'unknown', cause: new Error('No answer came before the wait was over') }
+const NO_ANSWER_YET: Unknown = {
+  kind: 'unknown',
+  cause: new Error('No answer came before the wait was over'),
+}
 const HALF_AN_ANSWER: Unknown = {
   kind: 'unknown',
   cause: new Error('The store did not answer the second half'),

@@ -5,8 +5,9 @@ import { Clock } from './clock.ts'
 import type { ClockOptions } from './clock.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Env } from './env.ts'
-import { Lane, sameSpec } from './lane.ts'
-import type { LaneSpec } from './lane.ts'
+import { laneKind, sameSpec } from './lane-kind.ts'
+import type { LaneKind, LaneSpec } from './lane-kind.ts'
+import { Lane } from './lane.ts'
 import { Upkeep } from './upkeep.ts'
 
 export interface TurnBudget {
@@ -48,7 +49,7 @@ export class Session {
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
-  private lastSpec: LaneSpec | null = null
+  private lastKind: LaneKind | null = null
   private readonly idPrefix: string
   private claimsMade = 0
   private watch: Watch | 'starting' | null = null
@@ -90,20 +91,18 @@ export class Session {
   }
 
   /** One object for all locks that are alike, as most of a process's locks are. */
-  spec({ weight, capacity }: Pick<LaneSpec, 'weight' | 'capacity'>, options: Omit<LaneSpec, 'weight' | 'capacity'>): LaneSpec {
-    const { ttl, renew, fair } = options
-    const spec = { weight, capacity, ttl, renew, fair }
-    if (this.lastSpec === null || !sameSpec(this.lastSpec, spec)) this.lastSpec = spec
-    return this.lastSpec
+  kindOf(spec: LaneSpec): LaneKind {
+    if (this.lastKind === null || !sameSpec(this.lastKind, spec)) this.lastKind = laneKind(spec)
+    return this.lastKind
   }
 
   /** The lane for these claims. Pass the one you had before: it is used again unless another took its place. */
-  lane(name: string, spec: LaneSpec, known: Lane | null): Lane {
+  lane(name: string, kind: LaneKind, known: Lane | null): Lane {
     const first = this.lanes.get(name)
     for (let lane = first ?? null; lane !== null; lane = lane.sibling) {
-      if (lane === known || sameSpec(lane.spec, spec)) return lane
+      if (lane === known || sameSpec(lane.kind, kind)) return lane
     }
-    const lane = known ?? new Lane(this, name, spec)
+    const lane = known ?? new Lane(this, name, kind)
     lane.sibling = first ?? null
     this.lanes.set(name, lane)
     return lane
@@ -174,7 +173,8 @@ export class Session {
   }
 
   *everyLane(): Iterable<Lane> {
-    for (const first of [...this.lanes.values()]) {
+    // A copy: whoever walks along may make lanes come and go.
+    for (const first of Array.from(this.lanes.values())) {
       for (let lane: Lane | null = first; lane !== null;) {
         const { sibling }: Lane = lane
         yield lane

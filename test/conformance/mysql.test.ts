@@ -6,34 +6,35 @@ import { vitestConformance } from 'holdfast/testkit'
 
 import { available, mariadb } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
-import { mysqlStore } from '../../src/stores/mysql/index.ts'
+import { MysqlSqlStore } from '../../src/stores/mysql/store.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 
 describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'])('MariaDB, %s', (isolation) => {
   let server: Server
-  const pools: Pool[] = []
+  let admin: Pool
 
   beforeAll(async () => {
     server = await mariadb({ args: [`--transaction-isolation=${isolation}`] })
+    admin = poolAt(server)
   })
   afterAll(async () => {
-    await Promise.all(pools.map((pool) => pool.end()))
+    await admin.end()
     await server.stop()
   })
 
-  function pool(host = server.host, port = server.port): Pool {
-    const made = createPool({ host, port, user: 'root', database: 'test', connectionLimit: 5, connectTimeout: 2000 })
-    pools.push(made)
-    return made
+  /** A store that closes its pool, as one from a URL does. */
+  const open = (at: Address): MysqlSqlStore => {
+    const pool = poolAt(at)
+    return new MysqlSqlStore(pool, { close: () => pool.end() })
   }
 
   vitestConformance(
     { describe, it },
     {
-      name: 'pool',
-      createStore: () => mysqlStore(pool()),
+      name: 'a pool',
+      createStore: () => open(server),
       leftovers: async () => {
-        const [rows] = await pool().query('SELECT name, claim, queue FROM holdfast_locks')
+        const [rows] = await admin.query('SELECT name, claim, queue FROM holdfast_locks')
         return leftoversOf(rows as unknown[])
       },
       module: () => ({
@@ -42,10 +43,16 @@ describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'
         args: server.url,
       }),
       restart: () => server.restart(),
-      proxied: {
-        upstream: () => server,
-        createStore: ({ host, port }) => mysqlStore(pool(host, port)),
-      },
+      proxied: { upstream: () => server, createStore: open },
     },
   )
 })
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+function poolAt({ host, port }: Address): Pool {
+  return createPool({ host, port, user: 'root', database: 'test', connectionLimit: 5, connectTimeout: 2000 })
+}

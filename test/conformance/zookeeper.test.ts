@@ -9,7 +9,8 @@ import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
 
 const module = new URL('../../dist/stores/zookeeper/index.js', import.meta.url).href
 const options = { maxSessionTimeout: MAX_SESSION_TIMEOUT }
-const connect = (servers: readonly Server[]): string => servers.map(({ host, port }) => `${host}:${port}`).join(',')
+const connect = (servers: readonly Server[]): string =>
+  servers.map(({ host, port }) => `${host}:${port}`).join(',')
 
 describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
   describe('by itself', () => {

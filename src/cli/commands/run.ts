@@ -91,7 +91,7 @@ async function runUnderLock(holdfast: Holdfast, plan: Plan): Promise<number> {
     const running = supervise(lease, { program, args, environment, onLost: what, grace: plan.grace, ttl: wish.ttl, say: note })
     interrupt.stop()
     const code = await running
-    const interrupted = await holdOn(holdfast, lease, minHold - (performance.now() - since))
+    const interrupted = await holdOn(holdfast, lease, minHold - (performance.now() - since), plan.verbose)
     return interrupted ?? (await release(lease, code, plan))
   } finally {
     interrupt.stop()
@@ -120,9 +120,10 @@ async function settled(lease: Lease, enough: number): Promise<void> {
 }
 
 /** Keeps the lock for what is left of --min-hold. A signal ends that; then the lock is left to run out, not released. */
-async function holdOn(holdfast: Holdfast, lease: Lease, ms: number): Promise<number | undefined> {
+async function holdOn(holdfast: Holdfast, lease: Lease, ms: number, verbose: boolean): Promise<number | undefined> {
   if (ms <= 0 || !lease.held) return undefined
   const interrupt = new Interrupt()
+  if (verbose) note(`the command has ended; "${lease.name}" is kept for another ${showDuration(ms)}`)
   try {
     await sleep(ms, undefined, { signal: interrupt.signal }).catch(() => {})
     if (interrupt.exitCode !== undefined) await holdfast.close({ release: false })

@@ -242,7 +242,13 @@ export class SqlStore<Link> implements Store {
 
   private viewOf(row: Row): NameInfo {
     const { state } = load(row, this.slack)
-    return view(state, row.name, { ms: row.now / 1000, micros: row.now })
+    const info = view(state, row.name, { ms: row.now / 1000, micros: row.now })
+    // Nobody was promised more than their patience.
+    const waiters = info.waiters.map((waiter) => {
+      const patience = state.waiters.get(waiter.id)?.patience ?? 0
+      return { ...waiter, expiresIn: Math.min(waiter.expiresIn, patience) }
+    })
+    return { ...info, waiters }
   }
 
   private note(id: string, { kind }: ClaimAnswer | RenewAnswer): void {

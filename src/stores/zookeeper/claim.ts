@@ -11,6 +11,7 @@ import type {
 } from '../../core/contract.ts'
 import type { Acl } from './client/index.ts'
 import { now } from './client/time.ts'
+import type { Directories } from './directories.ts'
 import { protection } from './names.ts'
 import { writeNote } from './node-data.ts'
 import type { Seat } from './seat.ts'
@@ -19,6 +20,7 @@ import { TOKENS_PER_NODE, tokenOf } from './token.ts'
 /** What a claim needs of its store. */
 export interface ClaimHost {
   readonly acl: readonly Acl[]
+  readonly directories: Directories
   tell(id: string, event: StoreEvent): void
   /** The claim's node is gone, and not by our doing. */
   vanished(claim: Claim): void

@@ -36,6 +36,7 @@ export class PermitClaim extends Claim {
       prefix: this.prefix,
       data: this.data,
       acl: host.acl,
+      directories: host.directories,
       moved,
     })
   }

@@ -94,7 +94,15 @@ export class QueueClaim extends Claim {
   private newSpot(): Spot {
     const { dir, kind, prefix, data, host } = this
     const moved = (place: Place | null): void => this.moved(place)
-    return new Spot(this.seat.zk, { dir, kind, prefix, data, acl: host.acl, moved })
+    return new Spot(this.seat.zk, {
+      dir,
+      kind,
+      prefix,
+      data,
+      acl: host.acl,
+      directories: host.directories,
+      moved,
+    })
   }
 
   /** Something changed before us while we were waiting. */

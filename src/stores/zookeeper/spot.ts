@@ -1,5 +1,6 @@
 import type { Acl, Watcher, ZooKeeper } from './client/index.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
+import type { Directories } from './directories.ts'
 import { SUFFIX, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
 
@@ -10,6 +11,7 @@ export interface SpotOptions {
   readonly prefix: string
   readonly data: string
   readonly acl: readonly Acl[]
+  readonly directories: Directories
   /** Called after something changed before us, with where we stand now; null: our node is gone. */
   readonly moved: (place: Place | null) => void
 }
@@ -53,24 +55,38 @@ export class Spot {
   /** Puts the node into the queue and looks around, in one flight: a session's reads see its own writes. */
   async join(): Promise<Place | null> {
     if (this.doubtful) await this.findAgain()
-    let directory: Promise<void> | undefined
+    const { dir, directories } = this.options
     for (let attempt = 1; this.node === null; attempt++) {
       if (this.left) throw new ZooKeeperError('CLOSED', 'The claim was given up')
+      const directory = this.makeDirectory(attempt === 1)
       const [created, listed] = await this.create()
       if (created.status === 'fulfilled') {
         this.doubtful = false
         this.node = { ...nodeAt(created.value.path), czxid: created.value.stat.czxid }
+        directories.seen(dir)
         if (listed.status === 'rejected') throw listed.reason
         return placeOf(listed.value.children, this.node)
       }
       this.doubtful = mayHaveHappened(created.reason)
-      if (!hasCode(created.reason, 'NO_NODE') || attempt === MAX_ATTEMPTS) throw created.reason
-      // If it could not be made, that is what the caller should hear.
-      if (directory !== undefined) await directory
-      directory = this.zk.createPath(this.options.dir, { acl: this.options.acl })
-      directory.catch(() => undefined)
+      if (!hasCode(created.reason, 'NO_NODE')) throw created.reason
+      directories.gone(dir)
+      const failure = await directory
+      if (failure !== undefined && !hasCode(failure, 'NO_NODE')) throw failure
+      if (attempt === MAX_ATTEMPTS) throw created.reason
     }
     return this.look()
+  }
+
+  /** In the same flight as what needs it. At first only the last part, since the rest is nearly always there. */
+  private async makeDirectory(atFirst: boolean): Promise<unknown> {
+    const { dir, acl, directories } = this.options
+    if (atFirst && directories.has(dir)) return undefined
+    try {
+      await (atFirst ? this.zk.create(dir, { mode: 'container', acl }) : this.zk.createPath(dir, { acl }))
+      return undefined
+    } catch (error) {
+      return hasCode(error, 'NODE_EXISTS') ? undefined : error
+    }
   }
 
   private create(): Promise<
@@ -94,19 +110,16 @@ export class Spot {
   }
 
   /** Has `moved` called when the node before us goes. Watched with getData: on a missing node that leaves no watch behind. */
-  wait({ behind, ahead, contended }: Place): void {
+  wait({ behind }: Place): void {
     if (behind === null || this.left) return
     const path = `${this.options.dir}/${behind.name}`
     if (this.watcher !== null && this.watched === path) return
     this.stopWaiting()
-    const last = ahead === 1 && this.node?.kind === 'lock'
-    const watcher: Watcher = ({ type }) => {
+    // That it went does not make it our turn: it may have been waiting, and given up.
+    const watcher: Watcher = () => {
       if (this.watcher !== watcher) return
       this.watcher = null
-      // A lock's queue grows at its end alone, so when the only one before us goes nobody needs to be asked. Not so with
-      // readers and writers: a writer may leave a reader in its place.
-      if (last && type === 'deleted') this.options.moved({ ...FIRST, contended })
-      else this.lookAgain()
+      this.lookAgain()
     }
     this.watcher = watcher
     this.watched = path
@@ -205,8 +218,6 @@ export class Spot {
     return names.filter((_, index) => stats[index]?.ephemeralOwner === this.zk.sessionId)
   }
 }
-
-const FIRST: Place = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
 
 function nodeAt(path: string): QueueNode {
   const node = parseNode(path.slice(path.lastIndexOf('/') + 1))

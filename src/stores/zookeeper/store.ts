@@ -22,6 +22,7 @@ import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
 import type { Acl, SessionState } from './client/index.ts'
 import { now } from './client/time.ts'
+import { Directories } from './directories.ts'
 import { Holders } from './holders.ts'
 import { inspectName, listNames, removeForeign } from './inspect.ts'
 import { encodeName } from './names.ts'
@@ -76,6 +77,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   readonly kind = 'zookeeper'
   readonly capabilities: Capabilities
   readonly acl: readonly Acl[]
+  readonly directories: Directories = new Directories()
   private readonly settings: StoreSettings
   private readonly seats: Seats
   private readonly timeouts = new Timeouts()

@@ -11,7 +11,10 @@ export async function leftovers(connect: string, root = '/holdfast'): Promise<re
   const below = async (path: string): Promise<string[]> => {
     const { children } = await zk.getChildren(path).catch(() => ({ children: [] as string[] }))
     const deeper = await Promise.all(children.map((child) => below(`${path}/${child}`)))
-    return [...children.filter((child) => child.startsWith('_c_')).map((child) => `${path}/${child}`), ...deeper.flat()]
+    return [
+      ...children.filter((child) => child.startsWith('_c_')).map((child) => `${path}/${child}`),
+      ...deeper.flat(),
+    ]
   }
   return below(root)
 }

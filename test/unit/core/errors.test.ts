@@ -13,12 +13,22 @@ const classes = Object.entries(errors)
   .map(([name, made]) => [name, made as unknown as ErrorClass] as const)
 
 const make = (made: ErrorClass): errors.HoldfastError =>
-  new made('message', { lock: 'x', store: 'memory', waited: 1, token: 1n, argument: 'a', expected: 1, actual: 2 })
+  new made('message', {
+    lock: 'x',
+    store: 'memory',
+    waited: 1,
+    token: 1n,
+    argument: 'a',
+    expected: 1,
+    actual: 2,
+  })
 
 describe('errors', () => {
   it('are documented, each with its code, and nothing else is', () => {
     const inCode = classes.map(([name, made]) => `${make(made).code} ${name}`).sort()
-    const inDocs = [...documented.matchAll(/^## `(\w+)` \(`(\w+)`\)$/gm)].map(([, code, name]) => `${code} ${name}`)
+    const inDocs = [...documented.matchAll(/^## `(\w+)` \(`(\w+)`\)$/gm)].map(
+      ([, code, name]) => `${code} ${name}`,
+    )
     expect(inDocs.sort()).toEqual(inCode)
   })
 

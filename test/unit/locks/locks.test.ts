@@ -51,20 +51,23 @@ describe('run', () => {
       },
       { status: 'rejected', reason: new TypeError('no') },
     ],
-  ])('rejects with what the function %s inside a LockLostError when the lease was lost', async (_, end, outcome) => {
-    const { env, process } = world()
-    const { holdfast, store } = process({ ttl: 1000 })
-    const running = holdfast.mutex('x').run(async (lease) => {
-      store.lose('any', 'request', Infinity)
-      await new Promise((resolve) => lease.signal.addEventListener('abort', resolve))
-      store.heal()
-      return end()
-    })
-    const error: unknown = await env.until(running).catch((e: unknown) => e)
-    expect(error).toBeInstanceOf(LockLostError)
-    expect(error).toMatchObject({ code: 'LOCK_LOST', lock: 'x', outcome })
-    expect((error as LockLostError).cause).toBeInstanceOf(LockLostError)
-  })
+  ])(
+    'rejects with what the function %s inside a LockLostError when the lease was lost',
+    async (_, end, outcome) => {
+      const { env, process } = world()
+      const { holdfast, store } = process({ ttl: 1000 })
+      const running = holdfast.mutex('x').run(async (lease) => {
+        store.lose('any', 'request', Infinity)
+        await new Promise((resolve) => lease.signal.addEventListener('abort', resolve))
+        store.heal()
+        return end()
+      })
+      const error: unknown = await env.until(running).catch((e: unknown) => e)
+      expect(error).toBeInstanceOf(LockLostError)
+      expect(error).toMatchObject({ code: 'LOCK_LOST', lock: 'x', outcome })
+      expect((error as LockLostError).cause).toBeInstanceOf(LockLostError)
+    },
+  )
 
   it('does not complain about a lease that the function released itself', async () => {
     const { env, process } = world()
@@ -197,7 +200,8 @@ describe('striped locks', () => {
     const striped = new Holdfast(memoryStore()).striped('stock', 16)
     expect(striped.for('seat 1').name).toBe(striped.for('seat 1').name)
     // Written down: a change here would let two versions of the library hold the same key at once.
-    expect(['', 'a', 'seat 1', 'seat 2', 'Zürich', '🚂'].map((key) => striped.for(key).name)).toMatchInlineSnapshot(`
+    expect(['', 'a', 'seat 1', 'seat 2', 'Zürich', '🚂'].map((key) => striped.for(key).name))
+      .toMatchInlineSnapshot(`
       [
         "stock#1",
         "stock#7",

@@ -222,7 +222,7 @@ export interface World {
   readonly env: VirtualEnv
   readonly server: Store
   /** Another process: a Holdfast with its own way to the same store. */
-  process(options?: HoldfastOptions): Process
+  readonly process: (options?: HoldfastOptions) => Process
 }
 
 export function world(capabilities?: Partial<Store['capabilities']>): World {

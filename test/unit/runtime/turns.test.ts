@@ -60,10 +60,10 @@ describe('tasks of one process', () => {
     const { env, process } = world()
     const { holdfast } = process()
     let deferred = 0
-    const { defer } = env
+    const defer = env.defer.bind(env)
     env.defer = (callback) => {
       deferred++
-      defer.call(env, callback)
+      defer(callback)
     }
     await env.until(sections(holdfast, 'x', 10, 2560))
     expect(deferred).toBeGreaterThanOrEqual(9)

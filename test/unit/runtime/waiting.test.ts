@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { LockAbortedError, LockTimeoutError } from '../../../src/index.ts'
+import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
 import { isClean, world } from './far-store.ts'
 
@@ -118,7 +118,10 @@ describe('waiting between processes', () => {
     const { env, process } = world()
     const [a, dead, b] = [process(), process(), process()]
     const first = await env.until(a.holdfast.mutex('x').acquire())
-    void dead.holdfast.mutex('x').acquire({ wait: Infinity })
+    dead.holdfast
+      .mutex('x')
+      .acquire({ wait: Infinity })
+      .catch(() => {})
     await env.advance(100)
     const second = b.holdfast.mutex('x').acquire()
     await env.advance(100)
@@ -266,7 +269,9 @@ describe('giving up', () => {
     const w = world()
     const { holdfast, store } = w.process({ requestTimeout: 200 })
     store.lose('claim', 'reply', Infinity)
-    await expect(w.env.until(holdfast.mutex('x').acquire({ wait: 500 }))).rejects.toThrow()
+    await expect(w.env.until(holdfast.mutex('x').acquire({ wait: 500 }))).rejects.toBeInstanceOf(
+      StoreUnavailableError,
+    )
     await w.env.runUntilIdle()
     expect(store.count('withdraw')).toBeGreaterThan(0)
     expect(await isClean(w, 'x')).toBe(true)
@@ -278,7 +283,7 @@ describe('giving up', () => {
     store.lose('claim', 'reply')
     const waiting = holdfast.mutex('x').tryAcquire()
     store.lose('withdraw', 'request', 3)
-    await expect(w.env.until(waiting)).rejects.toThrow()
+    await expect(w.env.until(waiting)).rejects.toBeInstanceOf(StoreUnavailableError)
     expect(await isClean(w, 'x')).toBe(false)
     await w.env.runUntilIdle(5000)
     expect(store.count('withdraw')).toBe(4)

@@ -25,9 +25,11 @@ const BAD_MS = 5000
 class BadNetwork {
   readonly env: VirtualEnv
   bad = true
+  private readonly odds: number
 
   constructor(env: VirtualEnv) {
     this.env = env
+    this.odds = 0.6 + env.random() * 0.4
   }
 
   lead(store: Store): Store {
@@ -58,7 +60,9 @@ class BadNetwork {
       watch: (session, listener, timeout) =>
         store.watch(
           session,
-          (event) => void (this.lucky(0.8) && this.after(4, () => listener(event))),
+          (event) => {
+            if (this.lucky(0.8)) this.after(this.lucky(0.8) ? 4 : 600, () => listener(event))
+          },
           timeout,
         ),
     })
@@ -67,7 +71,7 @@ class BadNetwork {
   private async send<T>(timeout: number, run: () => T | Promise<T>): Promise<T | Unknown> {
     const unknown: Unknown = { kind: 'unknown', cause: new Error('no answer') }
     const { env } = this
-    if (!this.lucky(0.9)) {
+    if (!this.lucky(this.odds)) {
       // Lost on the way, or stuck until long after the sender has given up.
       if (env.random() < 0.5) this.after(timeout * 3, () => void run())
       await env.sleep(Math.min(timeout, 20))
@@ -75,7 +79,7 @@ class BadNetwork {
     }
     await env.sleep(env.random() * 4)
     const answer = await run()
-    if (!this.lucky(0.9)) {
+    if (!this.lucky(this.odds)) {
       await env.sleep(Math.min(timeout, 20))
       return unknown
     }

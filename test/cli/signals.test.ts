@@ -1,0 +1,145 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { alive, dies, endAll, holdfast, isFree, lockServer, run, sh } from './cli.ts'
+import type { Running } from './cli.ts'
+
+let server: Awaited<ReturnType<typeof lockServer>>
+let url = ''
+beforeAll(async () => {
+  server = await lockServer()
+  ;({ url } = server)
+})
+afterAll(() => server.kill('SIGKILL'))
+afterEach(endAll)
+
+/** The process ids that a command has printed as `pid N`. */
+async function pids(running: Running, count: number): Promise<readonly number[]> {
+  const all = (): number[] => [...running.stdout.matchAll(/^pid (\d+)$/gm)].map(([, pid]) => Number(pid))
+  await vi.waitUntil(() => all().length === count, { timeout: 15_000, interval: 10 })
+  return all()
+}
+
+const stateOf = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0] ?? ''
+const childrenOf = (pid: number, name: string): readonly number[] =>
+  execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
+    .split('\n')
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
+    .flatMap((match) => (Number(match?.[2]) === pid && match?.[3]?.includes(name) === true ? [Number(match[1])] : []))
+
+/** A command that has a child of its own; both print their process ids. */
+const FAMILY = sh('echo pid $$; sh -c \'echo pid $$; exec sleep 60\'; exit')
+
+describe('holdfast run and signals', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)(
+    'passes %s on to the command, which decides what becomes of it',
+    async (signal) => {
+      const script = `trap 'echo caught; exit 42' ${signal.slice(3)}; echo ready; while :; do sleep 0.02; done`
+      const running = holdfast(['run', 'signals', ...sh(script)], { url })
+      await running.says('ready')
+      running.kill(signal)
+      await running.says('caught')
+      expect(await running.end()).toBe(42)
+    },
+  )
+
+  it('reaches everything that the command has started', async () => {
+    const running = holdfast(['run', 'family', ...FAMILY], { url })
+    const family = await pids(running, 2)
+    running.kill('SIGTERM')
+    expect(await running.end()).toBe(143)
+    for (const pid of family) await dies(pid)
+  })
+
+  it('ends what a command leaves behind before it releases the lock', async () => {
+    const running = holdfast(['run', 'left', ...sh('sleep 60 & echo pid $!; exit 3')], { url })
+    const [left = 0] = await pids(running, 1)
+    expect(await running.end()).toBe(3)
+    expect(alive(left)).toBe(false)
+    expect(running.stderr).toContain('left processes behind')
+  })
+
+  it('kills after --grace what does not want to end', async () => {
+    const stubborn = `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.05; done' & sleep 0.3`
+    const running = holdfast(['run', 'stubborn', '--grace', '200ms', ...sh(stubborn)], { url })
+    const [left = 0] = await pids(running, 1)
+    expect(await running.end()).toBe(0)
+    await dies(left)
+  })
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('leaves the queue when %s ends its wait', async (signal) => {
+    const holder = holdfast(['run', `wait-${signal}`, ...sh('echo in; sleep 60')], { url })
+    await holder.says('in')
+    const waiter = holdfast(['run', `wait-${signal}`, '-v', '--', 'echo', 'ran'], { url })
+    const waiting = async (): Promise<number> => {
+      const { stdout } = await run(['inspect', `wait-${signal}`, '--json'], { url })
+      return (JSON.parse(stdout) as { waiters: unknown[] }).waiters.length
+    }
+    await vi.waitUntil(async () => (await waiting()) === 1, { timeout: 10_000 })
+    waiter.kill(signal)
+    expect(await waiter.end()).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+    expect(waiter.stdout).toBe('')
+    expect(await waiting()).toBe(0)
+  })
+})
+
+describe('holdfast run that is killed', () => {
+  it('takes the command and all its children along', async () => {
+    const running = holdfast(['run', 'killed', '--ttl', '1s', ...FAMILY], { url })
+    const family = await pids(running, 2)
+    running.kill('SIGKILL')
+    for (const pid of family) await dies(pid, 1000)
+    expect(await isFree('killed', url)).toBe(false)
+    expect((await run(['run', 'killed', '--wait', '5s', '--', 'true'], { url })).code).toBe(0)
+  })
+
+  it('does so even if its guard was killed before: there is a new one', async () => {
+    const running = holdfast(['run', 'guarded', ...FAMILY], { url })
+    const family = await pids(running, 2)
+    const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
+    process.kill(guard, 'SIGKILL')
+    await vi.waitUntil(() => childrenOf(running.pid, 'holdfast-guard').some((pid) => pid !== guard), { timeout: 5000 })
+    expect(family.map(alive)).toEqual([true, true])
+    running.kill('SIGKILL')
+    for (const pid of family) await dies(pid, 1000)
+  })
+
+  it('leaves no guard behind, neither then nor when all goes well', async () => {
+    const running = holdfast(['run', 'no-guard', ...FAMILY], { url })
+    await pids(running, 2)
+    const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
+    const fuses = childrenOf(guard, 'holdfast-guard')
+    running.kill('SIGTERM')
+    await running.end()
+    for (const pid of [guard, ...fuses]) await dies(pid)
+  })
+})
+
+describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', () => {
+  it('with Ctrl-Z stops the command too, and both go on together', async () => {
+    const running = holdfast(['run', 'ctrl-z', ...sh('echo pid $$; while :; do sleep 0.02; echo tick; done')], { url })
+    const [pid = 0] = await pids(running, 1)
+    running.kill('SIGTSTP')
+    await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(running.pid) === 'T', { timeout: 5000, interval: 5 })
+    running.kill('SIGCONT')
+    await vi.waitUntil(() => stateOf(pid) !== 'T' && stateOf(running.pid) !== 'T', { timeout: 5000, interval: 5 })
+    running.kill('SIGTERM')
+    expect(await running.end()).toBe(143)
+  })
+
+  it.each(['SIGTSTP', 'SIGSTOP'] as const)('by %s for longer than its lease loses the command before the lock moves', async (signal) => {
+    const name = `stopped-${signal}`
+    const running = holdfast(['run', name, '--ttl', '1500ms', ...sh('echo pid $$; exec sleep 60')], { url })
+    const [pid = 0] = await pids(running, 1)
+    running.kill(signal)
+    const next = holdfast(['run', name, '--wait', '10s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)], { url })
+    // It runs only once the lock has moved: then there must be nothing left, or a body at most.
+    await next.end()
+    expect(next.stdout.trim()).toMatch(/^(\d+ Z)?$/)
+    running.kill('SIGCONT')
+    expect(await running.end()).toBe(79)
+    expect(running.stderr).toContain('the lock was lost')
+  })
+})
