@@ -16,19 +16,53 @@ export interface OpenOptions extends HoldfastOptions, StoreOptions {}
 
 type Opener = (url: string, options: StoreOptions) => Promise<Store>
 
-/** One row a scheme. A store and its driver are loaded when a URL asks for them, and not before. */
-const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
-  memory: async () => {
+/** Where each store is opened. It and its driver are loaded when a URL asks for them, and not before. */
+const stores = {
+  memory: async (): Promise<Opener> => {
     const { memoryStore } = await import('./stores/memory/index.ts')
     return () => Promise.resolve(memoryStore())
   },
-  holdfast: openHoldfast,
-  holdfasts: openHoldfast,
-  'holdfast+unix': openHoldfast,
+  redis: async (): Promise<Opener> => {
+    const { openRedisStore } = await import('./stores/redis/open.ts')
+    return (url) => openRedisStore(url)
+  },
+  mysql: async (): Promise<Opener> => {
+    const { openMysqlStore } = await import('./stores/mysql/open.ts')
+    return (url) => openMysqlStore(url)
+  },
+  postgres: async (): Promise<Opener> => {
+    const { openPostgresStore } = await import('./stores/postgres/open.ts')
+    return (url) => openPostgresStore(url)
+  },
+  zookeeper: async (): Promise<Opener> => {
+    const { openZooKeeper } = await import('./stores/zookeeper/open.ts')
+    return async (url) => openZooKeeper(url)
+  },
+  memcached: async (): Promise<Opener> => {
+    const { openMemcachedStore } = await import('./stores/memcached/open.ts')
+    return (url) => openMemcachedStore(url)
+  },
+  holdfast: async (): Promise<Opener> => (await import('./stores/holdfast/open.ts')).openHoldfastStore,
 }
 
-async function openHoldfast(): Promise<Opener> {
-  return (await import('./stores/holdfast/open.ts')).openHoldfastStore
+/** One row a scheme. */
+const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
+  memory: stores.memory,
+  redis: stores.redis,
+  rediss: stores.redis,
+  'redis+sentinel': stores.redis,
+  'rediss+sentinel': stores.redis,
+  'redis+cluster': stores.redis,
+  'rediss+cluster': stores.redis,
+  mysql: stores.mysql,
+  postgres: stores.postgres,
+  postgresql: stores.postgres,
+  zookeeper: stores.zookeeper,
+  zookeepers: stores.zookeeper,
+  memcached: stores.memcached,
+  holdfast: stores.holdfast,
+  holdfasts: stores.holdfast,
+  'holdfast+unix': stores.holdfast,
 }
 
 /** The schemes that `open` understands. */

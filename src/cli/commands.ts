@@ -21,6 +21,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   serve: entry('start a lock server', () => import('./commands/serve.ts')),
   doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
+  schema: entry('print the SQL that a database store needs', () => import('./commands/schema.ts')),
   demo: entry('sell train tickets from several processes, without and with a lock', () => import('./commands/demo.ts')),
   completion: entry('print the completion script for a shell', () => import('./commands/completion.ts')),
 }

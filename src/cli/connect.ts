@@ -14,7 +14,7 @@ export async function connect({ url, shown, token }: StoreAddress): Promise<Hold
 }
 
 /** How long the end of a command may wait for a store that does not answer. What is left there runs out by itself. */
-const LEAVE_MS = 3000
+const LEAVE_MS = 2000
 
 export async function leave(holdfast: Holdfast): Promise<void> {
   const closing = holdfast.close()

@@ -126,11 +126,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   private async closeOnce(release: boolean): Promise<void> {
-    const { session } = this
-    session.closed = true
-    for (const lane of session.everyLane()) lane.close(release)
-    await session.cleanup.whenDone()
-    session.stopWatching()
+    await this.session.close(release)
     if (this.closeStore) await this.store.close()
   }
 

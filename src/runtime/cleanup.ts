@@ -13,7 +13,6 @@ export class Cleanup {
   private readonly session: Session
   private readonly pauses: Deadlines
   private readonly open = new Set<Removal>()
-  private idle: (() => void)[] = []
 
   constructor(session: Session) {
     this.session = session
@@ -38,26 +37,18 @@ export class Cleanup {
     )
   }
 
-  /** Resolves when nothing is left to remove. */
-  whenDone(): Promise<void> {
-    return this.open.size === 0 ? Promise.resolve() : new Promise((resolve) => this.idle.push(resolve))
+  /** Nothing is left to remove. */
+  get done(): boolean {
+    return this.open.size === 0
   }
 
   private settle(removal: Removal, { kind }: ReleaseAnswer): void {
     const now = this.session.clock.now()
-    if (kind !== 'unknown' || now >= removal.until) return this.done(removal)
+    if (kind !== 'unknown' || now >= removal.until) return void this.open.delete(removal)
     removal.doubtful = true
     removal.pause = Math.min(removal.pause * 2, LONGEST_PAUSE_MS)
     const at = Math.min(now + removal.pause * (0.5 + this.session.env.random() / 2), removal.until)
     this.pauses.set(removal, at, removal.pause)
-  }
-
-  private done(removal: Removal): void {
-    this.open.delete(removal)
-    if (this.open.size > 0) return
-    const waiting = this.idle
-    this.idle = []
-    for (const resolve of waiting) resolve()
   }
 }
 

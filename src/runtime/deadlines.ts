@@ -79,6 +79,11 @@ export class Deadlines {
     if (this.size === 0 && !this.options.background) this.disarm()
   }
 
+  /** Leaves no timer, unless there is something to wait for. */
+  stop(): void {
+    if (this.size === 0) this.disarm()
+  }
+
   private fire(): void {
     this.timer = null
     this.armedFor = Infinity

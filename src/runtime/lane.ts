@@ -2,6 +2,7 @@ import type { Held, ReleaseResult, StoreEvent, Unknown } from '../core/contract.
 import { onAbort } from './abort-listeners.ts'
 import { abandon, answered, ask, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
+import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
 import * as errors from './lane-errors.ts'
 import type { LaneKind } from './lane-kind.ts'
@@ -61,6 +62,15 @@ export class Lane {
   /** Nobody holds, waits or asks through it. */
   get idle(): boolean {
     return this.line.length === 0 && this.claims.length === 0
+  }
+
+  /** Tasks are in line. */
+  get waitedFor(): boolean {
+    return this.line.length > 0
+  }
+
+  claimsIn(wanted: ClaimState): readonly Claim[] {
+    return this.claims.filter(({ state }) => state === wanted)
   }
 
   acquire({ wait, maxHold, signal }: WaitOptions): Promise<Lease> {

@@ -52,6 +52,9 @@ export class Session {
   private lastKind: LaneKind | null = null
   private readonly idPrefix: string
   private claimsMade = 0
+  /** Requests that have not been answered. */
+  private underWay = 0
+  private onQuiet: (() => void) | null = null
   private watch: Watch | 'starting' | null = null
   private onWatch: ((watching: boolean) => void)[] = []
 
@@ -84,10 +87,21 @@ export class Session {
       return settle({ kind: 'unknown', cause }, true)
     }
     if (!(answer instanceof Promise)) return settle(answer, true)
+    this.underWay++
     answer.then(
-      (settled) => settle(settled, false),
-      (cause: unknown) => settle({ kind: 'unknown', cause }, false),
+      (settled) => this.answered(settled, settle),
+      (cause: unknown) => this.answered<T>({ kind: 'unknown', cause }, settle),
     )
+  }
+
+  /** No new claims; resolves when nothing that was asked for can turn up at the store any more. */
+  async close(release: boolean): Promise<void> {
+    this.closed = true
+    for (const lane of this.everyLane()) lane.close(release)
+    if (!this.quiet) await new Promise<void>((resolve) => (this.onQuiet = resolve))
+    this.stopWatching()
+    this.upkeep.stop()
+    for (const deadlines of [this.waits, this.expiries]) deadlines.stop()
   }
 
   /** One object for all locks that are alike, as most of a process's locks are. */
@@ -151,11 +165,27 @@ export class Session {
         const waiting = this.onWatch
         this.onWatch = []
         for (const callback of waiting) callback(this.watching)
+        if (this.watching) this.catchUp()
       },
     )
   }
 
-  stopWatching(): void {
+  /** A queue that formed before we listened was told to nobody: ask about what others here wait for. */
+  private catchUp(): void {
+    for (const lane of this.everyLane()) if (lane.waitedFor) this.upkeep.renewAllNow(lane.claimsIn('held'))
+  }
+
+  private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
+    this.underWay--
+    settle(answer, false)
+    if (this.onQuiet !== null && this.quiet) this.onQuiet()
+  }
+
+  private get quiet(): boolean {
+    return this.underWay === 0 && this.cleanup.done
+  }
+
+  private stopWatching(): void {
     if (this.watch !== null && this.watch !== 'starting') this.watch.stop()
     this.watch = null
   }
@@ -185,10 +215,8 @@ export class Session {
 
   private told(event: StoreEvent): void {
     if (event.kind === 'gap') {
-      const queued: Claim[] = []
-      for (const lane of this.everyLane())
-        queued.push(...lane.claims.filter(({ state }) => state === 'queued'))
-      return this.upkeep.renewAllNow(queued)
+      for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      return
     }
     for (let lane = this.lanes.get(event.name) ?? null; lane !== null;) {
       const { sibling }: Lane = lane

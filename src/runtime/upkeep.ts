@@ -76,7 +76,8 @@ export class Upkeep {
   due(claim: Claim, now: number): void {
     if (claim.state === 'asking') ask(claim)
     else if (claim.state === 'held' && now >= claim.validUntil) this.expire(claim)
-    else if (claim.state !== 'gone' && !claim.inFlight && this.batch.push(claim) >= BATCH) this.flush()
+    else if (claim.inFlight) this.expireUnanswered(claim)
+    else if (claim.state !== 'gone' && this.batch.push(claim) >= BATCH) this.flush()
   }
 
   /** The claim is not ours any more. */
@@ -91,11 +92,15 @@ export class Upkeep {
     this.session.cleanup.remove(claim, claim.doubtful, claim.ttl)
   }
 
+  stop(): void {
+    this.renewals.stop()
+  }
+
   private flush(): void {
     if (this.batch.length === 0) return
     const batch = this.batch
     this.batch = []
-    const { clock, store, expiries } = this.session
+    const { clock, store } = this.session
     const sentAt = clock.now()
     let timeout = Infinity
     for (const claim of batch) {
@@ -106,10 +111,12 @@ export class Upkeep {
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
       (answers) => this.settleAll(batch, sentAt, answers),
     )
-    // While nobody answers, the local clock decides.
-    for (const claim of batch) {
-      if (claim.inFlight && claim.state === 'held') expiries.set(claim, claim.validUntil, claim.ttl)
-    }
+    for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)
+  }
+
+  /** While nobody answers, the local clock decides. */
+  private expireUnanswered(claim: Claim): void {
+    if (claim.state === 'held') this.session.expiries.set(claim, claim.validUntil, claim.ttl)
   }
 
   private settleAll(
@@ -134,7 +141,8 @@ export class Upkeep {
       case 'renewed': {
         const { earlyExpiry } = this.session.store.capabilities
         claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
-        claim.contended = answer.contended
+        // Never back to false: the answer may be older than the message that a queue has formed.
+        claim.contended ||= answer.contended
         if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
         claim.tokens = 0
         this.held(claim, sentAt)
@@ -145,8 +153,10 @@ export class Upkeep {
       }
       case 'unknown':
         return this.retry(claim, now, answer.cause)
-      case 'lost':
       case 'queued':
+        // Asked before the grant, answered after the message of it.
+        return this.pickedUp(claim, now)
+      case 'lost':
         return this.lose(claim, 'the store does not know it any more')
     }
   }

@@ -50,7 +50,10 @@ export class Running {
   async says(what: string | RegExp): Promise<string> {
     const said = (): string => this.stdout + this.stderr
     const has = (): boolean => (typeof what === 'string' ? said().includes(what) : what.test(said()))
-    await vi.waitUntil(has, { timeout: 15_000, interval: 10 }).catch(() => {
+    const over = (): boolean => has() || this.process.exitCode !== null || this.process.signalCode !== null
+    await vi.waitUntil(over, { timeout: 15_000, interval: 10 }).catch(() => {})
+    // What it said last may still be in the pipe when it has ended.
+    await vi.waitUntil(has, { timeout: 500, interval: 10 }).catch(() => {
       throw new Error(`waited in vain for ${what}; it said:\n${said()}`)
     })
     return said()

@@ -17,9 +17,8 @@ afterEach(endAll)
 
 /** The process ids that a command has printed as `pid N`. */
 async function pids(running: Running, count: number): Promise<readonly number[]> {
-  const all = (): number[] => [...running.stdout.matchAll(/^pid (\d+)$/gm)].map(([, pid]) => Number(pid))
-  await vi.waitUntil(() => all().length === count, { timeout: 15_000, interval: 10 })
-  return all()
+  const said = await running.says(new RegExp(`(pid \\d+\\n[^]*){${count}}`))
+  return [...said.matchAll(/^pid (\d+)$/gm)].map(([, pid]) => Number(pid))
 }
 
 const stateOf = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0] ?? ''

@@ -7,6 +7,7 @@ import { vitestConformance } from 'holdfast/testkit'
 import { available, mariadb } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { MysqlSqlStore } from '../../src/stores/mysql/store.ts'
+import { closing } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 
 describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'])('MariaDB, %s', (isolation) => {
@@ -25,7 +26,7 @@ describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'
   /** A store that closes its pool, as one from a URL does. */
   const open = (at: Address): MysqlSqlStore => {
     const pool = poolAt(at)
-    return new MysqlSqlStore(pool, { close: () => pool.end() })
+    return new MysqlSqlStore(pool, { close: closing(() => pool.end()) })
   }
 
   vitestConformance(

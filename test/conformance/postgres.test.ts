@@ -6,6 +6,7 @@ import { vitestConformance } from 'holdfast/testkit'
 import { available, postgres } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { PostgresSqlStore } from '../../src/stores/postgres/store.ts'
+import { closing } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 
 describe.skipIf(!available('postgres'))('PostgreSQL', () => {
@@ -24,7 +25,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
   /** A store that closes its pool, as one from a URL does. */
   const open = (at: Address, listen: boolean): PostgresSqlStore => {
     const pool = poolAt(at)
-    return new PostgresSqlStore(pool, { listen, close: () => pool.end() })
+    return new PostgresSqlStore(pool, { listen, close: closing(() => pool.end()) })
   }
 
   const target = {

@@ -9,6 +9,10 @@ import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
 
 const module = new URL('../../dist/stores/zookeeper/index.js', import.meta.url).href
 const options = { maxSessionTimeout: MAX_SESSION_TIMEOUT }
+const exceptions = {
+  'process/waiter-killed':
+    'ZooKeeper drops the waiters of a dead process when its session ends, which lasts as long as the ttl asks for',
+}
 const connect = (servers: readonly Server[]): string =>
   servers.map(({ host, port }) => `${host}:${port}`).join(',')
 
@@ -30,6 +34,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
           createStore: ({ host, port }): Store => zookeeperStore(`${host}:${port}`, options),
         },
         restart: () => server.restart(),
+        exceptions,
       },
     )
   })
@@ -51,6 +56,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
           await ensemble.restart()
           await ensemble.serving()
         },
+        exceptions,
       },
     )
   })

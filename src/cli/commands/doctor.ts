@@ -3,6 +3,7 @@ import { open } from '../../open.ts'
 import { leave } from '../connect.ts'
 import { examine } from '../doctor/checks.ts'
 import type { Finding } from '../doctor/checks.ts'
+import { settingsOf } from '../doctor/settings.ts'
 import { EXIT } from '../exit.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
@@ -21,7 +22,8 @@ const doctor: Command = command({
     usage: '[URL] [options]',
     summary: 'Checks a store and says what it can promise',
     details:
-      'Connects twice, takes locks of its own that nobody else uses, and measures. Exit code 1 when something is wrong.',
+      'Connects twice, looks at the settings that matter, takes locks of its own that nobody else uses, and measures.\n' +
+      'Exit code 1 when something is wrong.',
     options,
     words: [0, 1],
     examples: ['holdfast doctor', 'holdfast doctor redis://localhost', 'holdfast doctor --json'],
@@ -37,9 +39,11 @@ const doctor: Command = command({
     const second = alone ? first : await open(address, token === undefined ? {} : { token })
     try {
       const { findings, ...measured } = await examine(first, second)
+      const settings = await settingsOf(address)
       const { kind, capabilities } = first.store
       const all = [
         { status: 'ok', what: 'connection', detail: `${kind} at ${shown}, in ${Math.round(connected)}ms` } as const,
+        ...settings,
         ...findings,
         ...promises(capabilities),
       ]

@@ -135,10 +135,11 @@ async function holdOn(holdfast: Holdfast, lease: Lease, ms: number, verbose: boo
 
 /** The store may know that the lock was lost although nothing here could: then that is the truth. */
 async function release(lease: Lease, code: number, { onLost: what, wish }: Plan): Promise<number> {
-  const lostBefore = code === EXIT.lockLost
+  // What is left of a lock that is going is removed when the store is closed, without anybody waiting long for it.
+  if (code === EXIT.lockLost && what !== 'ignore') return code
   const outcome = await lease.release()
   if (outcome === 'unknown') note(`the store did not answer; "${wish.name}" ends by itself within ${showDuration(wish.ttl)}`)
-  if (outcome !== 'expired' || lostBefore || what === 'ignore') return code
+  if (outcome !== 'expired' || what === 'ignore') return code
   note(`"${wish.name}" was lost while the command ran; others may have run at the same time`)
   return EXIT.lockLost
 }

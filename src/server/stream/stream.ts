@@ -46,8 +46,7 @@ export class SessionStream {
     })
     socket.setNoDelay(true)
     socket.setTimeout(0)
-    socket.setEncoding('utf8')
-    socket.on('data', (text: string) => this.heard(text))
+    socket.on('data', (bytes: Buffer) => this.heard(bytes))
     socket.on('drain', () => this.goOn())
     socket.on('error', () => undefined)
     socket.on('end', () => socket.destroy())
@@ -57,7 +56,7 @@ export class SessionStream {
 
   /** What came in the same packet as the wish to upgrade. */
   head(bytes: Buffer): void {
-    if (bytes.length > 0) this.heard(bytes.toString('utf8'))
+    if (bytes.length > 0) this.heard(bytes)
   }
 
   /** Milliseconds since the client last said anything. */
@@ -75,9 +74,9 @@ export class SessionStream {
     this.socket.destroy()
   }
 
-  private heard(text: string): void {
+  private heard(bytes: Buffer): void {
     this.heardAt = performance.now()
-    const lines = this.lines.push(text)
+    const lines = this.lines.push(bytes)
     if (lines === null) return this.destroy()
     if (this.paused) return void this.backlog.push(...lines)
     this.work(lines)

@@ -121,14 +121,13 @@ export class ServerLink {
     )
   }
 
-  private opened(socket: Socket, head: string): void {
+  private opened(socket: Socket, head: Buffer): void {
     this.socket = socket
     this.failures = 0
     this.heardAt = this.usedAt = performance.now()
     this.expectingSince = 0
     const lines = new LineCutter(LONGEST_LINE)
-    socket.setEncoding('utf8')
-    socket.on('data', (text: string) => this.heard(socket, lines.push(text)))
+    socket.on('data', (bytes: Buffer) => this.heard(socket, lines.push(bytes)))
     socket.on('drain', this.flush)
     // Whatever ends it, 'close' follows.
     socket.on('error', () => undefined)
@@ -141,7 +140,7 @@ export class ServerLink {
     this.owner.connected()
     this.flush()
     this.hold(this.requests.size > 0)
-    if (head !== '') this.heard(socket, lines.push(head))
+    if (head.length > 0) this.heard(socket, lines.push(head))
   }
 
   private readonly flush = (): void => {

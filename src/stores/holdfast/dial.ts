@@ -17,7 +17,7 @@ export interface DialOptions {
 export interface Dialled {
   readonly socket: Socket
   /** What the server said in the same packet as its consent. */
-  readonly head: string
+  readonly head: Buffer
 }
 
 /** The server is there and says no. `retryable: false` where asking again will not change its mind. */
@@ -49,7 +49,7 @@ export function dial({ address, token, ca }: DialOptions, signal: AbortSignal): 
     const request = tls ? httpsRequest(ca === undefined ? options : { ...options, ca }) : httpRequest(options)
     request.on('upgrade', (_response: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.setNoDelay(true)
-      resolve({ socket, head: head.toString('utf8') })
+      resolve({ socket, head })
     })
     request.on('response', (response) => {
       readRefusal(response, (words) => {

@@ -3,7 +3,7 @@ import { secondsFor } from './capabilities.ts'
 import { change, look, mint, readLook, take, wireFor } from './commands.ts'
 import type { Look, Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
-import { isUnknown, unknown, unknownForGood } from './failure.ts'
+import { unknown, unknownForGood } from './failure.ts'
 import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
 import type { Reply } from './protocol.ts'
 
@@ -15,26 +15,24 @@ const { performance } = globalThis
  * ours and it is looked at after that, so that whoever took it from us in between has the larger token or is seen.
  * Somebody who finds it taken has reserved tokens in vain; that is what tells the holder that others want it.
  */
-export async function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Promise<ClaimAnswer> {
-  const { name, id, ttl, tokens } = request
-  const wire = wireFor(desk.keys, name, id)
-  const seconds = secondsFor(ttl)
-  const replies = await exchange.sendTimed([
-    take(exchange.link, wire, seconds),
-    mint(wire, tokens, seconds),
-    look(wire),
-  ])
-  if (isUnknown(replies)) return replies
-  const [, minted, seen] = replies as [Reply, Reply, Reply]
-  const found = readLook(seen)
-  if (found.value === wire.nonce && lasts(found, seconds))
-    return granted(desk, exchange, request, { wire, seconds, minted, found })
-  if (found.value === undefined) return { kind: 'busy' }
-  if (!isOurs(found.value)) return foreign()
-  // Ours from before, to be renewed, or what somebody left who withdrew. His own late copies are not let in.
-  const mine = found.value === wire.nonce
-  const free = isTombstone(found.value) && found.value !== tombstoneOf(wire.nonce)
-  return mine || free ? takeOver(desk, exchange, request, { wire, seconds, found }) : busy(found)
+export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Promise<ClaimAnswer> {
+  const wire = wireFor(desk.keys, request.name, request.id)
+  const seconds = secondsFor(request.ttl)
+  const commands = `${take(exchange.link, wire, seconds)}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
+  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, , minted, seen]) => {
+    const found = readLook(seen as Reply)
+    const { value } = found
+    if (value === wire.nonce && lasts(found, seconds)) {
+      return granted(desk, exchange, request, { wire, seconds, found, minted: minted as Reply })
+    }
+    if (value === undefined) return { kind: 'busy' }
+    if (!isOurs(value)) return foreign()
+    // Ours from before, to be renewed, or what somebody left who withdrew. His own late copies are not let in.
+    const free = isTombstone(value) && value !== tombstoneOf(wire.nonce)
+    return value === wire.nonce || free
+      ? takeOver(desk, exchange, request, { wire, seconds, found })
+      : busy(found)
+  })
 }
 
 interface Place {
@@ -43,28 +41,20 @@ interface Place {
   readonly found: Look
 }
 
-async function takeOver(
-  desk: Desk,
-  exchange: Exchange,
-  request: ClaimRequest,
-  place: Place,
-): Promise<ClaimAnswer> {
+function takeOver(desk: Desk, exchange: Exchange, request: ClaimRequest, place: Place): Promise<ClaimAnswer> {
   const { wire, seconds, found } = place
   const { value: from = '', cas, secondsLeft } = found
-  const replies = await exchange.sendTimed([
-    change(exchange.link, wire, { from, to: wire.nonce, cas, seconds }),
-    mint(wire, request.tokens, seconds),
-    look(wire),
-  ])
-  if (isUnknown(replies)) return replies
-  const [, minted, seen] = replies as [Reply, Reply, Reply]
-  const now = readLook(seen)
-  if (now.value !== wire.nonce) return now.value === undefined ? { kind: 'busy' } : busy(now)
-  if (!lasts(now, seconds)) return disturbed()
-  const tombstone = isTombstone(from)
-    ? { value: from, until: performance.now() + secondsLeft * 1000 }
-    : undefined
-  return granted(desk, exchange, request, { wire, seconds, minted, found: now, tombstone })
+  const changed = change(exchange.link, wire, { from, to: wire.nonce, cas, seconds })
+  const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
+  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, , minted, seen]) => {
+    const now = readLook(seen as Reply)
+    if (now.value !== wire.nonce) return busy(now)
+    if (!lasts(now, seconds)) return disturbed()
+    const tombstone = isTombstone(from)
+      ? { value: from, until: performance.now() + secondsLeft * 1000 }
+      : undefined
+    return granted(desk, exchange, request, { wire, seconds, found: now, minted: minted as Reply, tombstone })
+  })
 }
 
 interface Won extends Place {
@@ -76,10 +66,10 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
   const { wire, seconds, found } = won
   const { id, owner } = request
   const known = desk.grants.get(id)
-  const last = BigInt(won.minted.value ?? 0)
   // A claim that is asked for again keeps the tokens that it was given, if it was told of them.
-  const { token, count } = known ?? { token: last - BigInt(request.tokens) + 1n, count: request.tokens }
-  desk.grants.set(id, {
+  const token = known?.token ?? BigInt(won.minted.value ?? 0) - BigInt(request.tokens) + 1n
+  const count = known?.count ?? request.tokens
+  const grant = {
     wire,
     owner,
     token,
@@ -90,7 +80,9 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
     endsAt: performance.now() + seconds * 1000,
     tombstone: won.tombstone ?? known?.tombstone,
     described: known?.described ?? false,
-  })
+  }
+  desk.grants.set(id, grant)
+  desk.descriptions.later(id, grant)
   return { kind: 'held', token, count, contended: false }
 }
 

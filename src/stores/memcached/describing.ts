@@ -2,7 +2,6 @@ import type { ClaimInfo, NameInfo, Unknown } from '../../core/contract.ts'
 import { ADDED_S } from './capabilities.ts'
 import { describe, look, readDescription, readLook } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
-import { isUnknown } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { bareId, isOurs, isTombstone, nonceOf } from './keys.ts'
 import type { Reply } from './protocol.ts'
@@ -50,7 +49,13 @@ function encode(id: string, owner: string, token: bigint): string {
   return text.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function decode(text: string | undefined): { id: string; owner: string; token: bigint } | undefined {
+interface Description {
+  readonly id: string
+  readonly owner: string
+  readonly token: bigint
+}
+
+function decode(text: string | undefined): Description | undefined {
   if (text === undefined) return undefined
   try {
     const [id, owner, token] = JSON.parse(text) as readonly unknown[]
@@ -62,19 +67,21 @@ function decode(text: string | undefined): { id: string; owner: string; token: b
 }
 
 /** Who holds a name. Of a holder whose description is gone (or not there yet) only the time that is left is known. */
-export async function inspect(desk: Desk, exchange: Exchange, name: string): Promise<NameInfo | Unknown> {
+export function inspect(desk: Desk, exchange: Exchange, name: string): Promise<NameInfo | Unknown> {
   const place = { name, key: desk.keys.lock(name), nonce: '', keys: desk.keys }
-  const replies = await exchange.send([look(place)])
-  if (isUnknown(replies)) return replies
-  const { value, secondsLeft } = readLook(replies[0] as Reply)
-  if (!isOurs(value) || isTombstone(value)) return { name, capacity: 1, holders: [], waiters: [] }
-  const details = await exchange.send([readDescription({ ...place, nonce: value })])
-  if (isUnknown(details)) return details
-  const described = decode(details[0]?.value)
-  const expiresIn = Math.max(1, (secondsLeft - ADDED_S) * 1000)
-  const holder: ClaimInfo =
-    described !== undefined && nonceOf(described.id) === value
-      ? { ...described, weight: 1, expiresIn }
-      : { id: bareId(value), owner: 'unknown', weight: 1, expiresIn }
-  return { name, capacity: 1, holders: [holder], waiters: [] }
+  return exchange.send<NameInfo>(look(place), 1, ([seen]) => {
+    const { value, secondsLeft } = readLook(seen as Reply)
+    if (!isOurs(value) || isTombstone(value)) return { name, capacity: 1, holders: [], waiters: [] }
+    const expiresIn = Math.max(1, (secondsLeft - ADDED_S) * 1000)
+    return exchange.send<NameInfo>(readDescription({ ...place, nonce: value }), 1, ([details]) => {
+      const holder = holderFrom(value, decode(details?.value), expiresIn)
+      return { name, capacity: 1, holders: [holder], waiters: [] }
+    })
+  })
+}
+
+function holderFrom(nonce: string, described: Description | undefined, expiresIn: number): ClaimInfo {
+  if (described !== undefined && nonceOf(described.id) === nonce)
+    return { ...described, weight: 1, expiresIn }
+  return { id: bareId(nonce), owner: 'unknown', weight: 1, expiresIn }
 }

@@ -2,9 +2,10 @@ import type { Unknown } from '../../core/contract.ts'
 import type { Client } from './client.ts'
 import { tellTime } from './commands.ts'
 import { isUnknown, refused, unknown } from './failure.ts'
+import type { Descriptions } from './describing.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Link, Read } from './link.ts'
 import { codeOf, flagOf, isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -18,6 +19,7 @@ export interface Desk {
   readonly keys: Keys
   readonly clock: ServerClock
   readonly grants: Grants
+  readonly descriptions: Descriptions
 }
 
 /** One operation's connection and the time by which it has to be done. */
@@ -42,27 +44,26 @@ export class Exchange {
   }
 
   /** One round trip. The first error among the replies is the answer to all. */
-  async send(commands: readonly string[]): Promise<readonly Reply[] | Unknown> {
+  send<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
     const left = this.deadline - performance.now()
-    if (left <= 0) return unknown(new Error('memcached did not answer in time'))
-    const replies = await this.link.ask(commands.join('\r\n'), commands.length, left)
-    if (isUnknown(replies)) return replies
-    const error = replies.find(isError)
-    return error === undefined ? replies : refused(error)
+    if (left <= 0) return Promise.resolve(unknown(new Error('memcached did not answer in time')))
+    return this.link.ask(commands, replies, left, (answers) => {
+      const error = answers.find(isError)
+      return error === undefined ? read(answers) : refused(error)
+    })
   }
 
-  /** One round trip that sets a ttl: only an answer if the server's clock was right. */
-  async sendTimed(commands: readonly string[]): Promise<readonly Reply[] | Unknown> {
+  /** One round trip that sets a ttl: only an answer if the server's clock was right. The first reply tells its time. */
+  sendTimed<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
     const sentAt = performance.now()
-    const replies = await this.send([tellTime(this.desk.keys), ...commands])
-    if (isUnknown(replies)) return replies
-    const [time, ...rest] = replies
-    const doubt = time === undefined ? 'said nothing of the time' : this.doubtAbout(time, sentAt)
-    if (doubt === undefined) return rest
-    // The next connection finds out which clock it is, and begins anew if it is another one.
-    const cause = new Error(`memcached ${doubt}`)
-    this.link.end(cause)
-    return unknown(cause)
+    return this.send<T>(`${tellTime(this.desk.keys)}\r\n${commands}`, replies + 1, (answers) => {
+      const doubt = this.doubtAbout(answers[0] as Reply, sentAt)
+      if (doubt === undefined) return read(answers)
+      // The next connection finds out which clock it is, and begins anew if it is another one.
+      const cause = new Error(`memcached ${doubt}`)
+      this.link.end(cause)
+      return unknown(cause)
+    })
   }
 
   private doubtAbout(time: Reply, sentAt: number): string | undefined {

@@ -4,7 +4,7 @@ import { disturbed, lasts } from './claiming.ts'
 import { change, glance, keepDescription, lastMinted, look, mint, readLook, wireFor } from './commands.ts'
 import type { Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
-import { isUnknown, unknown } from './failure.ts'
+import { unknown } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { codeOf, flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
@@ -19,9 +19,10 @@ export async function renew(desk: Desk, exchange: Exchange, request: RenewReques
   const grant = desk.grants.get(request.id)
   const wire = grant?.wire ?? wireFor(desk.keys, request.name, request.id)
   const cas = knownCas(exchange, wire, grant)
-  const first = cas === undefined ? 'changed' : await attempt(desk, exchange, request, { wire, cas, grant })
-  const answer = first === 'changed' ? await lookAndAttempt(desk, exchange, request, { wire, grant }) : first
+  const first = cas === undefined ? CHANGED : await attempt(exchange, request, { wire, cas, grant })
+  const answer = first.kind === 'changed' ? await lookAndAttempt(exchange, request, wire, grant) : first
   if (answer.kind === 'lost') desk.grants.delete(request.id)
+  else if (answer.kind !== 'unknown' && grant !== undefined) desk.descriptions.later(request.id, grant)
   return answer
 }
 
@@ -36,67 +37,61 @@ export function knownCas({ link }: Exchange, { nonce }: Wire, grant: Grant | und
 
 interface Hold {
   readonly wire: Wire
-  readonly grant: Grant | undefined
   readonly cas: string
+  readonly grant: Grant | undefined
 }
 
-async function lookAndAttempt(
-  desk: Desk,
+/** The item is there, and has another CAS value. */
+const CHANGED = { kind: 'changed' } as const
+
+function lookAndAttempt(
   exchange: Exchange,
   request: RenewRequest,
-  { wire, grant }: Omit<Hold, 'cas'>,
+  wire: Wire,
+  grant: Grant | undefined,
 ): Promise<RenewAnswer> {
-  const replies = await exchange.send([look(wire)])
-  if (isUnknown(replies)) return replies
-  const { value, cas } = readLook(replies[0] as Reply)
-  if (value !== wire.nonce) return LOST
-  const answer = await attempt(desk, exchange, request, { wire, cas, grant })
-  return answer === 'changed' ? unknown(new Error('the lock’s item changed while it was renewed')) : answer
+  return exchange.send<RenewAnswer>(look(wire), 1, async ([seen]) => {
+    const { value, cas } = readLook(seen as Reply)
+    if (value !== wire.nonce) return LOST
+    const answer = await attempt(exchange, request, { wire, cas, grant })
+    return answer.kind === 'changed'
+      ? unknown(new Error('the lock’s item changed while it was renewed'))
+      : answer
+  })
 }
 
-/** `changed`: the item is there, and has another CAS value. */
-async function attempt(
-  desk: Desk,
+function attempt(
   exchange: Exchange,
   request: RenewRequest,
   hold: Hold,
-): Promise<RenewAnswer | 'changed'> {
+): Promise<RenewAnswer | typeof CHANGED> {
   const { wire, cas, grant } = hold
   const { ttl, tokens } = request
   const { nonce } = wire
   const seconds = secondsFor(ttl)
-  const replies = await exchange.sendTimed([
+  const commands = [
     change(exchange.link, wire, { from: nonce, to: nonce, cas, seconds }),
     keepDescription(wire, seconds),
     tokens > 0 ? mint(wire, tokens, seconds) : lastMinted(wire),
     glance(wire),
-  ])
-  if (isUnknown(replies)) return replies
-  const [changed, description, minted, seen] = replies as [Reply, Reply, Reply, Reply]
-  if (codeOf(changed) === 'NF') return LOST
-  if (codeOf(changed) !== 'HD') return 'changed'
-  const found = readLook(seen)
-  if (!found.found) return LOST
-  const last = BigInt(minted.value ?? 0)
-  const contended = othersMinted(grant, last, tokens)
-  if (grant !== undefined) {
-    Object.assign(grant, {
-      cas: found.cas,
-      link: exchange.link,
-      seconds,
-      endsAt: performance.now() + seconds * 1000,
-    })
-    grant.described &&= codeOf(description) !== 'EN'
-    if (tokens > 0) Object.assign(grant, { token: last - BigInt(tokens) + 1n, count: tokens })
-  }
-  // The same CAS value proves that it is still the item that was changed.
-  if (found.cas !== flagOf(changed, 'c') || !lasts(found, seconds)) return disturbed()
-  if (tokens === 0) return { kind: 'renewed', contended }
-  return { kind: 'held', token: last - BigInt(tokens) + 1n, count: tokens, contended }
-}
-
-/** Somebody who asks for the name reserves tokens: if the counter has moved since our last ones, somebody wants it. */
-function othersMinted(grant: Grant | undefined, last: bigint, tokens: number): boolean {
-  if (grant === undefined) return false
-  return last - BigInt(tokens) > grant.token + BigInt(grant.count) - 1n
+  ]
+  return exchange.sendTimed<RenewAnswer | typeof CHANGED>(commands.join('\r\n'), 4, (replies) => {
+    const [, changed, description, minted, seen] = replies as [Reply, Reply, Reply, Reply, Reply]
+    if (codeOf(changed) === 'NF') return LOST
+    if (codeOf(changed) !== 'HD') return CHANGED
+    const found = readLook(seen)
+    if (!found.found) return LOST
+    const last = BigInt(minted.value ?? 0)
+    const token = last - BigInt(tokens) + 1n
+    const contended = grant !== undefined && token > grant.token + BigInt(grant.count)
+    if (grant !== undefined) {
+      const endsAt = performance.now() + seconds * 1000
+      Object.assign(grant, { cas: found.cas, link: exchange.link, seconds, endsAt })
+      grant.described &&= codeOf(description) !== 'EN'
+      if (tokens > 0) Object.assign(grant, { token, count: tokens })
+    }
+    // The same CAS value proves that it is still the item that was changed.
+    if (found.cas !== flagOf(changed, 'c') || !lasts(found, seconds)) return disturbed()
+    return tokens > 0 ? { kind: 'held', token, count: tokens, contended } : { kind: 'renewed', contended }
+  })
 }

@@ -1,9 +1,9 @@
 import { WITHDRAWN_MS } from '../../core/claim-queue.ts'
-import type { ClaimRef, ReleaseAnswer } from '../../core/contract.ts'
+import type { ClaimRef, MaybePromise, ReleaseAnswer, Unknown } from '../../core/contract.ts'
 import { bury, change, look, readLook, remove, removeDescription, wireFor } from './commands.ts'
 import type { Look, Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
-import { isUnknown, unknown } from './failure.ts'
+import { unknown } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { knownCas } from './keeping.ts'
 import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
@@ -18,44 +18,53 @@ const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
 const WITHDRAWN_S = WITHDRAWN_MS / 1000
 
 /** Removes a claim's item if it is still its own, in one round trip as a rule. */
-export async function release(
-  desk: Desk,
-  exchange: Exchange,
-  { name, id }: ClaimRef,
-): Promise<ReleaseAnswer> {
+export function release(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
   const grant = desk.grants.get(id)
   const wire = grant?.wire ?? wireFor(desk.keys, name, id)
   const cas = knownCas(exchange, wire, grant)
-  const first = cas === undefined ? 'changed' : await free(exchange, wire, cas, grant)
-  const answer = first === 'changed' ? await lookAndFree(exchange, wire, grant) : first
-  if (answer.kind !== 'unknown') desk.grants.delete(id)
-  return answer
+  const leave: Leave = { desk, exchange, id, wire, grant }
+  return cas === undefined ? lookAndFree(leave) : free(leave, cas, () => lookAndFree(leave))
 }
 
-async function lookAndFree(exchange: Exchange, wire: Wire, grant: Grant | undefined): Promise<ReleaseAnswer> {
-  const replies = await exchange.send([look(wire)])
-  if (isUnknown(replies)) return replies
-  const { value, cas } = readLook(replies[0] as Reply)
-  if (value !== wire.nonce) return NOT_HELD
-  const answer = await free(exchange, wire, cas, grant)
-  return answer === 'changed' ? unknown(new Error('the lock’s item changed while it was released')) : answer
+interface Leave {
+  readonly desk: Desk
+  readonly exchange: Exchange
+  readonly id: string
+  readonly wire: Wire
+  readonly grant: Grant | undefined
 }
 
-/** `changed`: the item is there, and has another CAS value. */
-async function free(
-  exchange: Exchange,
-  wire: Wire,
+function lookAndFree(leave: Leave): Promise<ReleaseAnswer> {
+  const { desk, exchange, id, wire } = leave
+  return exchange.send<ReleaseAnswer>(look(wire), 1, ([seen]) => {
+    const { value, cas } = readLook(seen as Reply)
+    if (value === wire.nonce) return free(leave, cas, () => changed('released'))
+    desk.grants.delete(id)
+    return NOT_HELD
+  })
+}
+
+/** `otherwise`: the item is there, and has another CAS value. */
+function free(
+  leave: Leave,
   cas: string,
-  grant: Grant | undefined,
-): Promise<ReleaseAnswer | 'changed'> {
+  otherwise: () => MaybePromise<ReleaseAnswer>,
+): Promise<ReleaseAnswer> {
+  const { desk, exchange, id, wire, grant } = leave
   const command = restoring(exchange, wire, cas, grant) ?? remove(wire, cas)
   // Whoever did not write the description here cannot know whether there is one.
   const described = grant?.described ?? true
-  const replies = await exchange.send(described ? [removeDescription(wire), command] : [command])
-  if (isUnknown(replies)) return replies
-  const code = codeOf(replies.at(-1) as Reply)
-  if (code === 'HD') return RELEASED
-  return code === 'NF' ? NOT_HELD : 'changed'
+  const commands = described ? `${removeDescription(wire)}\r\n${command}` : command
+  return exchange.send<ReleaseAnswer>(commands, described ? 2 : 1, (replies) => {
+    const code = codeOf(replies.at(-1) as Reply)
+    if (code !== 'HD' && code !== 'NF') return otherwise()
+    desk.grants.delete(id)
+    return code === 'HD' ? RELEASED : NOT_HELD
+  })
+}
+
+function changed(what: string): Unknown {
+  return unknown(new Error(`the lock’s item changed while it was ${what}`))
 }
 
 /** Who took the place of a withdrawn claim leaves its tombstone there again, for the time that it still has. */
@@ -77,31 +86,25 @@ function restoring(
  * the lock at this moment has a plain item, and after its release a copy that is even later finds nothing in its way.
  * It then keeps the lock from everybody until its ttl ends; nobody believes to have it.
  */
-export async function withdraw(
-  desk: Desk,
-  exchange: Exchange,
-  { name, id }: ClaimRef,
-): Promise<ReleaseAnswer> {
+export function withdraw(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
   const wire = desk.grants.get(id)?.wire ?? wireFor(desk.keys, name, id)
-  const replies = await exchange.send([removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)])
-  if (isUnknown(replies)) return replies
-  const [, seen] = replies as [Reply, Reply, Reply]
-  const answer = await replace(exchange, wire, readLook(seen))
-  if (answer.kind !== 'unknown') desk.grants.delete(id)
-  return answer
+  const commands = [removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)]
+  return exchange.send<ReleaseAnswer>(commands.join('\r\n'), 3, async ([, seen]) => {
+    const answer = await replace(exchange, wire, readLook(seen as Reply))
+    if (answer.kind !== 'unknown') desk.grants.delete(id)
+    return answer
+  })
 }
 
-async function replace(exchange: Exchange, wire: Wire, { value, cas }: Look): Promise<ReleaseAnswer> {
+function replace(exchange: Exchange, wire: Wire, { value, cas }: Look): MaybePromise<ReleaseAnswer> {
   const tombstone = tombstoneOf(wire.nonce)
   const mine = value === wire.nonce
   // Another's tombstone may end too soon for us.
   const another = isOurs(value) && isTombstone(value) && value !== tombstone
   if (value === undefined || !(mine || another)) return NOT_HELD
   const command = change(exchange.link, wire, { from: value, to: tombstone, cas, seconds: WITHDRAWN_S })
-  const replies = await exchange.send([command])
-  if (isUnknown(replies)) return replies
-  const code = codeOf(replies[0] as Reply)
-  if (code === 'HD') return mine ? RELEASED : NOT_HELD
-  if (!mine) return NOT_HELD
-  return unknown(new Error('the lock’s item changed while its claim was withdrawn'))
+  return exchange.send<ReleaseAnswer>(command, 1, ([reply]) => {
+    if (!mine) return NOT_HELD
+    return codeOf(reply as Reply) === 'HD' ? RELEASED : changed('withdrawn')
+  })
 }

@@ -19,7 +19,6 @@ const LARGEST_VALUE = 65_536
 
 const FIRST_WORDS = new Set([
   'HD',
-  'VA',
   'EN',
   'NF',
   'EX',
@@ -53,10 +52,9 @@ export class ReplyReader {
       return undefined
     }
     const line = text.slice(at, end)
-    const word = firstWord(line)
-    if (!FIRST_WORDS.has(word))
-      throw new ProtocolError('what answers there does not speak the memcached protocol')
-    if (word !== 'VA') {
+    if (!line.startsWith('VA ')) {
+      if (!FIRST_WORDS.has(firstWord(line)))
+        throw new ProtocolError('what answers there does not speak the memcached protocol')
       this.at = end + 2
       return { line, value: undefined }
     }

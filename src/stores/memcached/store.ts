@@ -7,6 +7,7 @@ import type {
   ClaimRequest,
   ListPage,
   ListQuery,
+  MaybePromise,
   NameInfo,
   ReleaseAnswer,
   ReleaseResult,
@@ -44,13 +45,15 @@ export interface MemcachedStoreOptions {
   readonly tls?: ConnectionOptions
 }
 
+// Taken once: a user's fake timers must not move a lease.
+const { performance } = globalThis
+
 const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
 
 export class MemcachedStore implements Store {
   readonly kind = 'memcached'
   readonly capabilities: Capabilities = capabilities
   private readonly desk: Desk
-  private readonly descriptions = new Descriptions()
 
   constructor(url: string, { prefix = 'holdfast:', user, password, tls }: MemcachedStoreOptions) {
     const parsed = parseUrl(url)
@@ -67,16 +70,14 @@ export class MemcachedStore implements Store {
       keys,
       clock,
     })
-    this.desk = { client, keys, clock, grants: new Grants() }
+    this.desk = { client, keys, clock, grants: new Grants(), descriptions: new Descriptions() }
   }
 
-  async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+  claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
     if (request.capacity !== 1) return unsupported('semaphores and read-write locks')
-    const exchange = await this.begin(timeout)
-    if (isUnknown(exchange)) return exchange
-    const answer = await claim(this.desk, exchange, request)
-    if (answer.kind === 'held') this.describeLater(request.id)
-    return answer
+    const exchange = this.begin(timeout)
+    if (exchange instanceof Exchange) return claim(this.desk, exchange, request)
+    return exchange.then((begun) => (isUnknown(begun) ? begun : claim(this.desk, begun, request)))
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
@@ -84,22 +85,21 @@ export class MemcachedStore implements Store {
     const exchange = await this.begin(timeout)
     if (isUnknown(exchange)) return requests.map(() => exchange)
     // All of them leave in one write.
-    const answers = await Promise.all(requests.map((request) => renew(this.desk, exchange, request)))
-    for (const { id } of requests) this.describeLater(id)
-    return answers
+    return Promise.all(requests.map((request) => renew(this.desk, exchange, request)))
   }
 
   async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const began = performance.now()
-    this.descriptions.drop(ref.id)
-    const exchange = await this.begin(timeout)
-    const released = isUnknown(exchange) ? exchange : await release(this.desk, exchange, ref)
+    this.desk.descriptions.drop(ref.id)
+    const exchange = this.begin(timeout)
+    const begun = exchange instanceof Exchange ? exchange : await exchange
+    const released = isUnknown(begun) ? begun : await release(this.desk, begun, ref)
     if (next === undefined) return { released }
     return { released, next: await this.claim(next, timeout - (performance.now() - began)) }
   }
 
   async withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    this.descriptions.drop(ref.id)
+    this.desk.descriptions.drop(ref.id)
     const exchange = await this.begin(timeout)
     return isUnknown(exchange) ? exchange : withdraw(this.desk, exchange, ref)
   }
@@ -140,11 +140,6 @@ export class MemcachedStore implements Store {
 
   private begin(timeout: number): Exchange | Promise<Exchange | Unknown> {
     return Exchange.begin(this.desk, timeout)
-  }
-
-  private describeLater(id: string): void {
-    const grant = this.desk.grants.get(id)
-    if (grant !== undefined) this.descriptions.later(id, grant)
   }
 }
 

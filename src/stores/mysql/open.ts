@@ -1,4 +1,4 @@
-import { checkUrl, driver, reached } from '../sql/open.ts'
+import { checkUrl, closing, driver, reached } from '../sql/open.ts'
 import type { MysqlPool } from './client.ts'
 import { MysqlSqlStore } from './store.ts'
 import type { MysqlStore, MysqlStoreOptions } from './store.ts'
@@ -8,6 +8,6 @@ export async function openMysqlStore(url: string, options: MysqlStoreOptions = {
   checkUrl(url)
   const { createPool } = await driver('mysql2', 'mysql', () => import('mysql2/promise'))
   const pool = createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })
-  const store = new MysqlSqlStore(pool, { ...options, close: () => pool.end() })
+  const store = new MysqlSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as MysqlStore<MysqlPool>
 }

@@ -17,12 +17,13 @@ export interface Scripts {
   readonly schema: Script
   readonly swap: Script
   readonly take: Script
+  readonly touch: Script
 }
 
 export const scripts: Scripts = {
   create: {
-    sha1: '43c043a2d4a43e88814f4dd416f611f94c3e48ac',
-    sql: 'INSERT IGNORE INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)',
+    sha1: 'bab84c52867876b80b648c8462ecc6ac0ffd6b8d',
+    sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
@@ -63,5 +64,9 @@ export const scripts: Scripts = {
   take: {
     sha1: 'dae8053c41deb860c246784264e77efbfa2e4b95',
     sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now',
+  },
+  touch: {
+    sha1: 'f10222bec2ea08e6b991305aea4aeff1de13f90c',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
   },
 }

@@ -1,4 +1,4 @@
-import { checkUrl, driver, reached } from '../sql/open.ts'
+import { checkUrl, closing, driver, reached } from '../sql/open.ts'
 import type { PostgresPool } from './client.ts'
 import { PostgresSqlStore } from './store.ts'
 import type { PostgresStore, PostgresStoreOptions } from './store.ts'
@@ -13,6 +13,6 @@ export async function openPostgresStore(
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
   pool.on('error', () => {})
-  const store = new PostgresSqlStore(pool, { ...options, close: () => pool.end() })
+  const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
 }

@@ -1,16 +1,20 @@
 import type { Capabilities } from '../../core/contract.ts'
-import type { Link } from './link.ts'
 
 /** A day: the header of a name outlives it by another one, and with it the fence. */
 const MAX_TTL = 86_400_000
 
 /**
- * Below this a lease would end before its holder has heard of it on a busy machine: two round trips and a pause of the
- * event loop. The server itself counts milliseconds exactly.
+ * The server counts milliseconds exactly; what sets the limit is the holder, who must hear of a grant and renew it in a
+ * third of the lease: below 50 ms that would be less than a pause of its garbage collector.
  */
 const MIN_TTL = 50
 
-export function capabilitiesOf(_link: Link): Capabilities {
+/**
+ * Redis measures leases on its wall clock, replicates after it has answered, and by default writes to disk even later.
+ * So a restart, a failover or a clock that jumps can give a lock to a second holder while the first still believes; the
+ * second one's token is larger, whatever was lost.
+ */
+export function capabilitiesOf(fencing: 'hybrid' | 'durable'): Capabilities {
   return {
     queue: true,
     shared: true,
@@ -20,14 +24,16 @@ export function capabilitiesOf(_link: Link): Capabilities {
     reach: 'network',
     minTtl: MIN_TTL,
     maxTtl: MAX_TTL,
-    // The scripts read milliseconds: a lease may end one early.
+    // The scripts read whole milliseconds.
     earlyExpiry: 1,
     guarantees: {
       holderCrash: 'holds',
       holderPause: 'fenced',
       partition: 'holds',
-      storeRestart: 'fenced',
-      failover: 'fenced',
+      // Durable fencing stands on a server that forgets nothing.
+      storeRestart: fencing === 'durable' ? 'holds' : 'fenced',
+      // A counter that was not replicated in time counts the same numbers again.
+      failover: fencing === 'durable' ? 'breaks' : 'fenced',
       storeClockJump: 'fenced',
     },
   }

@@ -1,18 +1,28 @@
-import type { ClaimRef, Unknown } from '../../core/contract.ts'
-import { Deadline } from './deadlines.ts'
-import { failed, isNoScript } from './failure.ts'
+import type { Unknown } from '../../core/contract.ts'
+import type { Command } from './command.ts'
+import { failed, isNoScript, unknown } from './failure.ts'
 import { keysOf } from './keys.ts'
 import type { Link } from './link.ts'
+import { ConfirmedScripts } from './replicas.ts'
+import type { ReplicaWish } from './replicas.ts'
 import type { Requests } from './requests.ts'
 import { scripts } from './scripts.gen.ts'
-import type { Script } from './scripts.gen.ts'
 import { unexpected } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
 
-/** How scripts/one.lua and many.lua call what can be done. */
-export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'r' | 'w'
+/** More than these are not kept waiting for a connection once their time is up. */
+const MOST_EXPIRED = 1_000
+
+type Lot = readonly Command<unknown>[]
+
+export interface CommandsOptions {
+  readonly prefix: string
+  /** The key that proves that the server never lost its counters; see durable.ts. */
+  readonly durableMark?: string | undefined
+  readonly replicas?: ReplicaWish | undefined
+}
 
 /**
  * Commands on claims, on their way to the server. While one is under way, those that come up in the same moment wait
@@ -23,30 +33,28 @@ export class Commands {
   private readonly requests: Requests
   private readonly link: Link
   private readonly prefix: string
-  /** Only alone does a command have a mode, or more keys than its name's. */
-  private readonly alone: boolean
   private readonly mode: string
-  private readonly mark: string
+  private readonly mark: string | undefined
+  private readonly confirmed: ConfirmedScripts | null
   private waiting: Command<unknown>[] = []
   private underWay = 0
   private scheduled = false
   private stopListening: (() => void) | null = null
 
-  constructor(requests: Requests, { prefix, durableMark = '' }: { prefix: string; durableMark?: string }) {
+  constructor(requests: Requests, { prefix, durableMark, replicas }: CommandsOptions) {
     this.requests = requests
     this.link = requests.link
     this.prefix = prefix
     this.mark = durableMark
-    this.mode = durableMark !== '' ? 'd' : this.link.cluster ? 'c' : ''
-    // In a Cluster a script takes keys of one slot only; the driver sends the commands of a moment together.
-    this.alone = this.mode !== ''
+    this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
+    this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
   }
 
   send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
     return new Promise((resolve) => {
       command.begin(this.requests, timeout, resolve)
       const ready = this.link.ready()
-      if (ready && (this.alone || (this.underWay === 0 && this.waiting.length === 0))) {
+      if (ready && (this.mode !== '' || (this.underWay === 0 && this.waiting.length === 0))) {
         return this.transmit([command as Command<unknown>])
       }
       this.waiting.push(command as Command<unknown>)
@@ -59,8 +67,7 @@ export class Commands {
   }
 
   private waitUntilReady(): void {
-    // Those that have waited in vain go now: a server may be away for long.
-    if (this.waiting.length > 1_000) this.waiting = this.waiting.filter(({ settled }) => !settled)
+    if (this.waiting.length > MOST_EXPIRED) this.waiting = this.waiting.filter(({ settled }) => !settled)
     this.stopListening ??= this.link.onReady(() => this.flush())
   }
 
@@ -71,110 +78,89 @@ export class Commands {
     this.stopListening = null
     const commands = this.waiting.filter(({ settled }) => !settled)
     this.waiting = []
-    const size = this.alone ? 1 : MOST_AT_ONCE
+    // In a Cluster a script takes keys of one slot only; the driver sends the commands of a moment together.
+    const size = this.mode === '' ? MOST_AT_ONCE : 1
     for (let at = 0; at < commands.length; at += size) this.transmit(commands.slice(at, at + size))
   }
 
-  private transmit(commands: readonly Command<unknown>[]): void {
+  private transmit(lot: Lot): void {
     this.underWay++
-    const script = commands.length === 1 ? scripts.one : scripts.many
-    this.link.evalsha(this.argumentsOf(commands, script.sha1)).then(
-      (reply) => this.answered(commands, reply),
+    if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
+    const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
+    this.link.evalsha(this.argumentsOf(lot, sha1)).then(
+      (reply) => this.answered(lot, reply),
       (error: unknown) => {
-        if (isNoScript(error)) this.transmitText(commands, script)
-        else this.broke(commands, error)
+        // A server that was restarted, flushed or promoted may not know the script.
+        if (isNoScript(error)) this.transmitText(lot, lua)
+        else this.broke(lot, error)
       },
     )
   }
 
-  /** A server that was restarted, flushed or promoted may not know the script. */
-  private transmitText(commands: readonly Command<unknown>[], script: Script): void {
-    this.link.eval(this.argumentsOf(commands, script.lua)).then(
-      (reply) => this.answered(commands, reply),
-      (error: unknown) => this.broke(commands, error),
+  private transmitText(lot: Lot, lua: string): void {
+    this.link.eval(this.argumentsOf(lot, lua)).then(
+      (reply) => this.answered(lot, reply),
+      (error: unknown) => this.broke(lot, error),
     )
   }
 
-  private argumentsOf(commands: readonly Command<unknown>[], script: string): string[] {
-    const [first] = commands
-    if (first !== undefined && commands.length === 1) {
-      const { id, kind, terms } = first
-      const [header, index, records] = keysOf(this.prefix, first.name)
-      const args = [script, '3', header, index, records, id, kind]
-      if (this.mode !== '') {
-        args.push(terms, this.mode)
-        if (this.mark !== '') args.splice(1, 4, '4', header, index, records, this.mark)
-      } else if (terms !== '') args.push(terms)
+  private transmitConfirmed(lot: Lot, confirmed: ConfirmedScripts): void {
+    const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
+    confirmed
+      .run('evalsha', this.argumentsOf(lot, sha1))
+      .catch((error: unknown) => {
+        if (!isNoScript(error)) throw error
+        return confirmed.run('eval', this.argumentsOf(lot, lua))
+      })
+      .then(
+        ({ reply, unconfirmed }) => {
+          if (unconfirmed === undefined) return this.answered(lot, reply)
+          this.underWay--
+          for (const command of lot) this.undo(command, unconfirmed)
+        },
+        (error: unknown) => this.broke(lot, error),
+      )
+  }
+
+  /** A grant that too few replicas know of is given back; a renewal or a release of which that is true is in doubt. */
+  private undo(command: Command<unknown>, cause: Error): void {
+    const { name, id } = command
+    command.settle(unknown(cause))
+    if (!command.claims) return
+    const args = this.argumentsOf([{ name, id, kind: 'r', terms: '' }], scripts.one.sha1)
+    this.link.evalsha(args).catch(() => {})
+  }
+
+  private argumentsOf(
+    lot: readonly Pick<Command<unknown>, 'name' | 'id' | 'kind' | 'terms'>[],
+    script: string,
+  ): string[] {
+    const [first] = lot
+    if (first === undefined || lot.length > 1) {
+      const args = [script, String(3 * lot.length)]
+      for (const { name } of lot) args.push(...keysOf(this.prefix, name))
+      for (const { id, kind, terms } of lot) args.push(id, kind, terms)
       return args
     }
-    const args = [script, String(3 * commands.length)]
-    for (const { name } of commands) args.push(...keysOf(this.prefix, name))
-    for (const { id, kind, terms } of commands) args.push(id, kind, terms)
-    return args
+    const [header, index, records] = keysOf(this.prefix, first.name)
+    const { id, kind, terms } = first
+    if (this.mark !== undefined)
+      return [script, '4', header, index, records, this.mark, id, kind, terms, this.mode]
+    if (this.mode !== '') return [script, '3', header, index, records, id, kind, terms, this.mode]
+    return terms === ''
+      ? [script, '3', header, index, records, id, kind]
+      : [script, '3', header, index, records, id, kind, terms]
   }
 
-  private answered(commands: readonly Command<unknown>[], reply: unknown): void {
+  private answered(lot: Lot, reply: unknown): void {
     this.underWay--
-    if (commands.length === 1) return commands[0]?.answered(reply)
-    if (!Array.isArray(reply)) return commands.forEach((command) => command.settle(failed(unexpected())))
-    commands.forEach((command, i) => command.answered(reply[i]))
+    if (lot.length === 1) return lot[0]?.answered(reply)
+    if (!Array.isArray(reply)) return lot.forEach((command) => command.settle(failed(unexpected())))
+    lot.forEach((command, i) => command.answered(reply[i]))
   }
 
-  private broke(commands: readonly Command<unknown>[], error: unknown): void {
+  private broke(lot: Lot, error: unknown): void {
     this.underWay--
-    for (const command of commands) command.settle(failed(error))
+    for (const command of lot) command.settle(failed(error))
   }
-}
-
-/** One command and where its answer goes. */
-export class Command<T> extends Deadline {
-  readonly name: string
-  readonly id: string
-  readonly kind: CommandKind
-  readonly terms: string
-  settled = false
-  private readonly read: (reply: unknown) => T
-  private requests!: Requests
-  private resolve!: (answer: T | Unknown) => void
-  private timeout = 0
-
-  constructor({ name, id }: ClaimRef, kind: CommandKind, terms: string, read: (reply: unknown) => T) {
-    super()
-    this.name = name
-    this.id = id
-    this.kind = kind
-    this.terms = terms
-    this.read = read
-  }
-
-  begin(requests: Requests, timeout: number, resolve: (answer: T | Unknown) => void): void {
-    this.requests = requests
-    this.timeout = timeout
-    this.resolve = resolve
-    requests.deadlines.add(this, timeout)
-  }
-
-  override expire(): void {
-    this.settle(this.requests.late(this.timeout))
-  }
-
-  answered(reply: unknown): void {
-    if (this.settled) return
-    try {
-      this.settle(isFailure(reply) ? failed(new Error(reply.slice(1))) : this.read(reply))
-    } catch (error) {
-      this.settle(failed(error))
-    }
-  }
-
-  settle(answer: T | Unknown): void {
-    if (this.settled) return
-    this.settled = true
-    this.requests.deadlines.remove(this)
-    this.resolve(answer)
-  }
-}
-
-function isFailure(reply: unknown): reply is string {
-  return typeof reply === 'string' && reply.startsWith('e')
 }

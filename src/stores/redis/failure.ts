@@ -6,8 +6,18 @@ import type { Unknown } from '../../core/contract.ts'
  */
 
 /** The first word of a server's error that no repetition will change. */
-const FINAL = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'NOPROTO', 'WRONGTYPE', 'CROSSSLOT', 'HFNOMARK', 'DENIED'])
-const FINAL_TEXT = /^ERR (unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
+const FINAL = new Set([
+  'NOAUTH',
+  'WRONGPASS',
+  'NOPERM',
+  'NOPROTO',
+  'WRONGTYPE',
+  'CROSSSLOT',
+  'HFNOMARK',
+  'DENIED',
+])
+const FINAL_TEXT =
+  /^ERR (unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
 
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
@@ -30,19 +40,22 @@ export function isNoScript(error: unknown): boolean {
 function isFinal(message: string): boolean {
   const word = message.slice(0, message.indexOf(' '))
   // A script that hits a full memory or a read-only server reports it with its own name; that passes.
-  if (/\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b/.test(message)) return false
+  if (/\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b/.test(message))
+    return false
   return FINAL.has(word) || FINAL_TEXT.test(message)
 }
 
 export function plainError(error: unknown): Error {
   // `unknown command 'EVALSHA', with args beginning with: …` would quote keys and ids.
   const plain = new Error(messageOf(error).replace(/, with args beginning with:.*$/s, ''))
-  const code: unknown = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+  const code: unknown =
+    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? Object.assign(plain, { code }) : plain
 }
 
 function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error === 'string' ? error : 'the Redis client failed without an error'
+  if (!(error instanceof Error))
+    return typeof error === 'string' ? error : 'the Redis client failed without an error'
   // A driver that tried several addresses reports them all, and nothing itself.
   if (error.message === '' && error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
   return error.message === '' ? error.name : error.message

@@ -1,4 +1,5 @@
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+import type { ReplicaWish } from './replicas.ts'
 
 /** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
 export interface IoredisClient {
@@ -10,8 +11,8 @@ export interface IoredisClient {
   evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: string, ...args: string[]): Promise<unknown>
   call(command: string, ...args: string[]): Promise<unknown>
-  on(event: string, listener: (...args: never[]) => void): unknown
-  off(event: string, listener: (...args: never[]) => void): unknown
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+  off(event: string, listener: (...args: unknown[]) => void): unknown
 }
 
 /** One server's connection: what `duplicate` of a standalone client makes, and what a cluster consists of. */
@@ -23,10 +24,28 @@ interface IoredisNode extends IoredisClient {
 
 interface IoredisCluster extends IoredisClient {
   nodes(role: 'master'): IoredisNode[]
+  pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply?: unknown][] | null> }
+}
+
+/** What a subscriber does differently from the client that it is a copy of. */
+const SUBSCRIBER_OPTIONS = {
+  // The store connects anew by itself: only so does it know what may have been missed.
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  reconnectOnError: null,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: null,
+  lazyConnect: true,
+  readOnly: false,
+  keyPrefix: '',
+  enableAutoPipelining: false,
 }
 
 export function isIoredis(client: object): client is IoredisClient {
-  return 'status' in client && typeof client.status === 'string' && 'evalsha' in client && 'isCluster' in client
+  return (
+    'status' in client && typeof client.status === 'string' && 'evalsha' in client && 'isCluster' in client
+  )
 }
 
 /** `owned`: the store made the client and ends it. */
@@ -54,12 +73,40 @@ export class IoredisLink implements Link {
     return () => this.client.off('ready', listener)
   }
 
+  onDisconnect(listener: () => void): void {
+    this.client.on('close', listener)
+    // A cluster speaks of its nodes one by one.
+    this.client.on('-node', listener)
+  }
+
   notReadyBecause(): string | undefined {
     return this.client.status === 'end' ? 'the Redis client has been closed' : undefined
   }
 
   evalsha(args: string[]): Promise<unknown> {
     return this.client.evalsha(...(args as [string, string]))
+  }
+
+  thenWait(
+    command: 'evalsha' | 'eval',
+    args: string[],
+    { count, ms }: ReplicaWish,
+  ): [Promise<unknown>, Promise<unknown>] {
+    const wait = [String(count), String(ms)]
+    if (!this.cluster) return [this[command](args), this.client.call('wait', ...wait)]
+    // A pipeline goes to the node of its first key as a whole.
+    const results = (this.client as IoredisCluster)
+      .pipeline([
+        [command, ...args],
+        ['wait', ...wait],
+      ])
+      .exec()
+    const result = async (at: 0 | 1): Promise<unknown> => {
+      const [error, reply] = (await results)?.[at] ?? [new Error('the pipeline had no result')]
+      if (error !== null) throw error
+      return reply
+    }
+    return [result(0), result(1)]
   }
 
   eval(args: string[]): Promise<unknown> {
@@ -74,14 +121,9 @@ export class IoredisLink implements Link {
   }
 
   async subscriber({ message, end }: SubscriberEvents): Promise<SubscriberConnection> {
-    const connection = this.nodeToListenAt().duplicate({
-      ...{ lazyConnect: true, keyPrefix: '', readOnly: false, enableAutoPipelining: false },
-      // The store connects anew by itself: only so does it know what may have been missed.
-      ...{ retryStrategy: () => null, sentinelRetryStrategy: () => null, reconnectOnError: null },
-      ...{ autoResubscribe: false, enableOfflineQueue: false, maxRetriesPerRequest: null },
-    })
+    const connection = this.nodeToListenAt().duplicate(SUBSCRIBER_OPTIONS)
     connection.on('error', () => {})
-    connection.on('message', message)
+    connection.on('message', (channel, text) => message(String(channel), String(text)))
     await connection.connect()
     connection.on('end', end)
     if (connection.status === 'end') end()

@@ -1,3 +1,5 @@
+import type { ReplicaWish } from './replicas.ts'
+
 /** What the store needs of a driver. One implementation for each driver; the rest of the store knows none of them. */
 export interface Link {
   /** Whether the keys are spread over a Redis Cluster. */
@@ -13,6 +15,14 @@ export interface Link {
   /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */
   evalsha(args: string[]): Promise<unknown>
   eval(args: string[]): Promise<unknown>
+  /** One of these, and WAIT behind it on the same connection. */
+  thenWait(
+    command: 'evalsha' | 'eval',
+    args: string[],
+    replicas: ReplicaWish,
+  ): [script: Promise<unknown>, wait: Promise<unknown>]
+  /** Calls back, for ever, whenever a connection may have been lost. */
+  onDisconnect(listener: () => void): void
   /** Every primary, to be asked on its own. */
   primaries(): Promise<readonly Node[]>
   /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */
@@ -21,15 +31,15 @@ export interface Link {
   close(): Promise<void>
 }
 
-/** One server. */
+/** One server. Command names in small letters: one driver knows only those, and where their keys are. */
 export interface Node {
   send(args: readonly string[]): Promise<unknown>
 }
 
 export interface SubscriberEvents {
-  message(channel: string, message: string): void
+  readonly message: (channel: string, message: string) => void
   /** The connection is gone. Said once. */
-  end(): void
+  readonly end: () => void
 }
 
 export interface SubscriberConnection {

@@ -1,12 +1,13 @@
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+import type { ReplicaWish } from './replicas.ts'
 
 /** The parts of a node-redis client (`redis` 5 or 6) that the store uses, as `createClient` makes it. */
 export interface NodeRedisClient {
   readonly isOpen: boolean
   readonly isReady: boolean
-  sendCommand(args: readonly string[]): Promise<unknown>
-  on(event: string, listener: (...args: never[]) => void): unknown
-  off(event: string, listener: (...args: never[]) => void): unknown
+  sendCommand(args: string[]): Promise<unknown>
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+  off(event: string, listener: (...args: unknown[]) => void): unknown
   destroy(): void
 }
 
@@ -14,9 +15,9 @@ export interface NodeRedisClient {
 export interface NodeRedisCluster {
   readonly isOpen: boolean
   readonly masters: readonly object[]
-  sendCommand(firstKey: string, isReadonly: boolean, args: readonly string[]): Promise<unknown>
-  on(event: string, listener: (...args: never[]) => void): unknown
-  off(event: string, listener: (...args: never[]) => void): unknown
+  sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+  off(event: string, listener: (...args: unknown[]) => void): unknown
   destroy(): void
 }
 
@@ -25,9 +26,9 @@ export interface NodeRedisSentinel {
   readonly isOpen: boolean
   readonly isReady: boolean
   getMasterNode(): unknown
-  sendCommand(isReadonly: boolean, args: readonly string[]): Promise<unknown>
-  on(event: string, listener: (...args: never[]) => void): unknown
-  off(event: string, listener: (...args: never[]) => void): unknown
+  sendCommand(isReadonly: boolean, args: string[]): Promise<unknown>
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+  off(event: string, listener: (...args: unknown[]) => void): unknown
   destroy(): void
 }
 
@@ -35,7 +36,10 @@ export type AnyNodeRedis = NodeRedisClient | NodeRedisCluster | NodeRedisSentine
 
 /** What the three have in common for subscribing; only the plain client is ever duplicated. */
 interface Subscribing {
-  subscribe(channel: string | readonly string[], listener: (message: string, channel: string) => void): Promise<void>
+  subscribe(
+    channel: string | readonly string[],
+    listener: (message: string, channel: string) => void,
+  ): Promise<void>
   unsubscribe(channel: string | readonly string[], listener?: unknown): Promise<void>
 }
 
@@ -82,11 +86,28 @@ abstract class NodeRedisLink<C extends AnyNodeRedis> implements Link {
   }
 
   notReadyBecause(): string | undefined {
-    return this.client.isOpen ? undefined : 'the Redis client is not connected: await client.connect() before using it'
+    return this.client.isOpen
+      ? undefined
+      : 'the Redis client is not connected: await client.connect() before using it'
   }
 
   evalsha(args: string[]): Promise<unknown> {
     return this.send(args[2] ?? '', ['EVALSHA', ...args])
+  }
+
+  /** Both are queued in one go, and so leave one behind the other on one connection. */
+  thenWait(
+    command: 'evalsha' | 'eval',
+    args: string[],
+    { count, ms }: ReplicaWish,
+  ): [Promise<unknown>, Promise<unknown>] {
+    return [this[command](args), this.send(args[2] ?? '', ['WAIT', String(count), String(ms)])]
+  }
+
+  onDisconnect(listener: () => void): void {
+    for (const event of ['error', 'reconnecting', 'node-error', 'node-reconnecting', 'topology-change']) {
+      this.client.on(event, listener)
+    }
   }
 
   eval(args: string[]): Promise<unknown> {
@@ -111,7 +132,7 @@ class PlainLink extends NodeRedisLink<PlainClient> {
   }
 
   primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.client.sendCommand(args) }])
+    return Promise.resolve([{ send: (args) => this.client.sendCommand([...args]) }])
   }
 
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection> {
@@ -131,8 +152,8 @@ class ClusterLink extends NodeRedisLink<ClusterClient> {
   }
 
   async primaries(): Promise<readonly Node[]> {
-    const nodes = await Promise.all(this.client.masters.map((master) => this.client.nodeClient(master)))
-    return nodes.map((node) => ({ send: (args) => node.sendCommand(args) }))
+    const nodes = await Promise.all(this.client.masters.map(async (master) => this.client.nodeClient(master)))
+    return nodes.map((node) => ({ send: (args) => node.sendCommand([...args]) }))
   }
 
   /** In a Cluster any node hears what is published at any other. */
@@ -145,7 +166,10 @@ class ClusterLink extends NodeRedisLink<ClusterClient> {
 }
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
-async function listenThrough(original: PlainClient, { message, end }: SubscriberEvents): Promise<SubscriberConnection> {
+async function listenThrough(
+  original: PlainClient,
+  { message, end }: SubscriberEvents,
+): Promise<SubscriberConnection> {
   const connection = original.duplicate({
     socket: { ...original.options?.socket, reconnectStrategy: false },
     disableOfflineQueue: true,
@@ -188,7 +212,7 @@ class SentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing> {
   }
 
   primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.client.sendCommand(false, args) }])
+    return Promise.resolve([{ send: (args) => this.client.sendCommand(false, [...args]) }])
   }
 
   /**

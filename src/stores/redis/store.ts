@@ -15,11 +15,14 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { Command, Commands } from './commands.ts'
+import { Command } from './command.ts'
+import { Commands } from './commands.ts'
 import { keysOf } from './keys.ts'
 import type { Link } from './link.ts'
-import { runScript } from './run-script.ts'
+import { listNames } from './listing.ts'
+import type { ReplicaWish } from './replicas.ts'
 import { Requests } from './requests.ts'
+import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import { Watching } from './watching.ts'
 import {
@@ -33,56 +36,65 @@ import {
   terms,
 } from './wire.ts'
 
-interface RedisStoreParts {
+export interface RedisStoreParts {
   readonly prefix: string
   readonly capabilities: Capabilities
+  readonly durableMark?: string
+  readonly replicas?: ReplicaWish
+  /** Looks at the server before the first command; whatever it says is the answer to all of them. */
+  readonly prepare?: () => Promise<Unknown | undefined>
 }
 
+/** The claim queue of core, in scripts that the server runs. This file only says which; the scripts are the store. */
 export class RedisStore implements Store {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
-  private readonly requests: Requests
-  private readonly watching: Watching
-  private readonly prefix: string
-  private readonly commands: Commands
   private readonly link: Link
+  private readonly prefix: string
+  private readonly requests: Requests
+  private readonly commands: Commands
+  private readonly watching: Watching
+  private readonly prepare: (() => Promise<Unknown | undefined>) | null
+  private prepared: boolean
 
-  constructor(link: Link, { prefix, capabilities }: RedisStoreParts) {
-    this.prefix = prefix
+  constructor(link: Link, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
     this.link = link
-    this.requests = new Requests(link)
-    this.commands = new Commands(this.requests, { prefix })
-    this.watching = new Watching(this.requests, link.keyPrefix + prefix)
+    this.prefix = prefix
     this.capabilities = capabilities
+    this.requests = new Requests(link)
+    this.commands = new Commands(this.requests, { prefix, durableMark, replicas })
+    this.watching = new Watching(this.requests, link.keyPrefix + prefix)
+    this.prepare = prepare ?? null
+    this.prepared = prepare === undefined
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const whole = request.weight === request.capacity
     const kind = request.whenBusy === 'queue' ? (whole ? 'Q' : 'q') : whole ? 'T' : 't'
     const read = (reply: unknown): ClaimAnswer => readClaim(reply, request.tokens)
-    return this.commands.send(new Command(request, kind, terms(request), read), timeout)
+    return this.send(new Command(request, kind, terms(request), read), timeout)
   }
 
-  renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    return Promise.all(
+  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const answers = await Promise.all(
       requests.map((request) =>
-        this.commands.send(new Command(request, 'k', renewTerms(request), readRenewal), timeout),
+        this.send(new Command(request, 'k', renewTerms(request), readRenewal), timeout),
       ),
+    )
+    if (answers.some(({ kind }) => kind === 'queued')) this.watching.checkAlive()
+    return answers
+  }
+
+  release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    if (next === undefined) return this.send(new Command(claim, 'r', '', readRelease), timeout).then(asResult)
+    const read = (reply: unknown): ReleaseResult => readReleaseAndNext(reply, next.tokens)
+    return this.send(new Command(claim, 'r', `${next.id} ${terms(next)}`, read), timeout).then(
+      asResultWithNext,
     )
   }
 
-  async release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
-    const command =
-      next === undefined
-        ? new Command(claim, 'r', '', readRelease)
-        : new Command(claim, 'r', `${next.id} ${terms(next)}`, (reply) => readReleaseAndNext(reply, next.tokens))
-    const answer = await this.commands.send(command, timeout)
-    if (!('kind' in answer)) return answer
-    return next === undefined ? { released: answer } : { released: answer, next: answer }
-  }
-
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    return this.commands.send(new Command(claim, 'w', '', readReleased), timeout)
+    return this.send(new Command(claim, 'w', '', readReleased), timeout)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
@@ -91,11 +103,20 @@ export class RedisStore implements Store {
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
     const args = ['3', ...keysOf(this.prefix, name)]
-    return this.requests.ask(async () => readName(name, await runScript(this.link, scripts.inspect, args)), timeout)
+    return this.requests.ask(
+      async () => readName(name, await runScript(this.link, scripts.inspect, args)),
+      timeout,
+    )
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    throw new Error('x' + query + timeout)
+    return this.requests.ask(() => listNames(this.link, this.prefix, query), timeout)
+  }
+
+  /** Whether the server answers and can be used: nothing, or why not. */
+  async reach(timeout: number): Promise<Unknown | undefined> {
+    const answer = await this.inspect('holdfast', timeout)
+    return 'kind' in answer ? answer : this.prepare?.()
   }
 
   async close(): Promise<void> {
@@ -103,4 +124,27 @@ export class RedisStore implements Store {
     this.requests.close()
     await this.link.close()
   }
+
+  private send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
+    return this.prepared ? this.commands.send(command, timeout) : this.sendPrepared(command, timeout)
+  }
+
+  private async sendPrepared<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
+    const began = performance.now()
+    const { prepare } = this
+    if (prepare !== null && !this.prepared) {
+      const problem = await this.requests.ask(prepare, timeout)
+      if (problem !== undefined) return problem
+      this.prepared = true
+    }
+    return this.commands.send(command, Math.max(1, timeout - (performance.now() - began)))
+  }
+}
+
+function asResult(answer: ReleaseResult | Unknown): ReleaseResult {
+  return 'kind' in answer ? { released: answer } : answer
+}
+
+function asResultWithNext(answer: ReleaseResult | Unknown): ReleaseResult {
+  return 'kind' in answer ? { released: answer, next: answer } : answer
 }

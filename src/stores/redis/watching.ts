@@ -19,7 +19,10 @@ export class Watching {
   private readonly link: Link
   private readonly requests: Requests
   private readonly prefix: string
-  private readonly sessions = new Map<string, { readonly session: string; readonly listener: StoreListener }>()
+  private readonly sessions = new Map<
+    string,
+    { readonly session: string; readonly listener: StoreListener }
+  >()
   private connection: SubscriberConnection | null = null
   private connecting: Promise<SubscriberConnection> | null = null
   private retry: NodeJS.Timeout | null = null

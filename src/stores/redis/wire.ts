@@ -110,7 +110,14 @@ export function readMessage(message: string): StoreEvent | undefined {
     const [, id = '', token = '', count, contended, header = ''] = granted
     const name = nameOfHeader(header)
     if (name === undefined) return undefined
-    return { kind: 'granted', name, id, token: BigInt(token), count: Number(count), contended: contended === '1' }
+    return {
+      kind: 'granted',
+      name,
+      id,
+      token: BigInt(token),
+      count: Number(count),
+      contended: contended === '1',
+    }
   }
   const [, id, header] = CONTENDED.exec(message) ?? []
   const name = header === undefined ? undefined : nameOfHeader(header)

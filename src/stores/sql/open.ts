@@ -40,3 +40,19 @@ export async function driver<T>(name: string, store: string, load: () => Promise
     throw cause
   }
 }
+
+const CLOSE_MS = 2000
+
+/** Closes a pool, and does not wait for ever for a connection that does not answer. What goes wrong then is nobody's. */
+export function closing(end: () => Promise<unknown>): () => Promise<void> {
+  return () =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, CLOSE_MS)
+      end()
+        .catch(() => {})
+        .finally(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+    })
+}

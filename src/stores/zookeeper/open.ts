@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import type { Store } from '../../core/contract.ts'
-import { CREATOR_ACL, OPEN_ACL, ZooKeeper } from './client/index.ts'
-import type { Acl, AuthInfo, ServerAddress, ZooKeeperOptions } from './client/index.ts'
+import { CREATOR_ACL, OPEN_ACL } from './client/index.ts'
+import type { Acl, AuthInfo, ServerAddress, ZooKeeper, ZooKeeperOptions } from './client/index.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperStoreOptions {
@@ -31,7 +31,8 @@ export function zookeeperStore(
   if (!/^(\/[^/]+)+$/.test(root)) {
     throw new InvalidArgumentError('root must be a path such as /locks', { argument: 'root' })
   }
-  const own = to instanceof ZooKeeper
+  // Not by its class: another copy of the package may have made it.
+  const own = typeof to === 'object' && 'getChildren' in to
   // A user's client may have negotiated less than it asked for by now, and never gets more.
   const limit = own ? to.sessionTimeout : MAX_SESSION_TIMEOUT
   return new ZooKeeperStore({

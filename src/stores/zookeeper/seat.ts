@@ -28,6 +28,10 @@ export class Seat {
     return state === 'expired' || state === 'auth-failed' || state === 'closed'
   }
 
+  get connected(): boolean {
+    return this.zk.state === 'connected'
+  }
+
   get full(): boolean {
     return this.pathBytes >= MOST_PATH_BYTES
   }
@@ -46,7 +50,7 @@ export class Seat {
 
   /** Resolves at once while connected; rejects when no server has been found by the deadline. */
   async ready(deadline: number): Promise<void> {
-    if (this.zk.state === 'connected') return
+    if (this.connected) return
     this.use(1)
     const connected = this.zk.connected().then(
       () => undefined,

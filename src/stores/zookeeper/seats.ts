@@ -41,10 +41,14 @@ export class Seats {
     if ('client' in source) this.byTimeout.set(0, [this.watched(source.client)])
   }
 
-  /** A seat for a claim, connected. Rejects at the deadline, and when the servers do not allow sessions that long. */
-  async take(ttl: number, deadline: number): Promise<Seat> {
+  /** A seat for a claim, at once if one is connected. Rejects at the deadline, or when no session may last that long. */
+  take(ttl: number, deadline: number): Seat | Promise<Seat> {
     const seat = this.pick(sessionTimeoutFor(ttl))
-    await seat.ready(deadline)
+    if (seat.connected) return this.lastingFor(ttl, seat)
+    return seat.ready(deadline).then(() => this.lastingFor(ttl, seat))
+  }
+
+  private lastingFor(ttl: number, seat: Seat): Seat {
     const { sessionTimeout } = seat.zk
     if (sessionTimeout >= ttl * SESSION_PER_TTL - 1) return seat
     throw new ZooKeeperError(

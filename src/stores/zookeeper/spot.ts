@@ -78,14 +78,14 @@ export class Spot {
   }
 
   /** In the same flight as what needs it. At first only the last part, since the rest is nearly always there. */
-  private async makeDirectory(atFirst: boolean): Promise<unknown> {
+  private async makeDirectory(atFirst: boolean): Promise<Error | undefined> {
     const { dir, acl, directories } = this.options
     if (atFirst && directories.has(dir)) return undefined
     try {
       await (atFirst ? this.zk.create(dir, { mode: 'container', acl }) : this.zk.createPath(dir, { acl }))
       return undefined
     } catch (error) {
-      return hasCode(error, 'NODE_EXISTS') ? undefined : error
+      return hasCode(error, 'NODE_EXISTS') ? undefined : (error as Error)
     }
   }
 

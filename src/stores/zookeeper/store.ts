@@ -18,6 +18,7 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { WITHDRAWN_MS, sessionOf } from '../../core/claim-queue.ts'
+import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
 import type { Acl, SessionState } from './client/index.ts'
@@ -29,7 +30,7 @@ import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
 import { QueueClaim } from './queue-claim.ts'
 import type { Seat } from './seat.ts'
-import { Seats, longestTtl } from './seats.ts'
+import { Seats } from './seats.ts'
 import type { Source } from './seats.ts'
 import { Timeouts } from './timeouts.ts'
 import { unknown } from './unknown.ts'
@@ -42,29 +43,6 @@ export interface StoreSettings {
   /** The longest session that the servers allow. */
   readonly maxSessionTimeout: number
   readonly onRevocation: ((name: string) => void) | undefined
-}
-
-function capabilitiesFor(maxSessionTimeout: number): Capabilities {
-  return {
-    queue: true,
-    shared: true,
-    permits: true,
-    fencing: 'monotonic',
-    wakeups: 'push',
-    reach: 'network',
-    minTtl: 100,
-    maxTtl: longestTtl(maxSessionTimeout),
-    earlyExpiry: 0,
-    guarantees: {
-      holderCrash: 'holds',
-      holderPause: 'fenced',
-      partition: 'holds',
-      storeRestart: 'holds',
-      failover: 'holds',
-      // Sessions are measured by the servers' monotonic clocks.
-      storeClockJump: 'holds',
-    },
-  }
 }
 
 const LATE: Unknown = unknown(new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'))
@@ -168,11 +146,16 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const refusedUntil = this.withdrawn.get(request.id)
     if (refusedUntil !== undefined && refusedUntil > now()) return { kind: 'busy' }
     try {
-      const claim = this.claims.get(request.id) ?? (await this.newClaim(request, deadline))
+      // Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order.
+      let claim = this.claims.get(request.id)
+      if (claim === undefined) {
+        const seat = this.seats.take(request.ttl, deadline)
+        claim = this.newClaim(request, seat instanceof Promise ? await seat : seat)
+      }
       if (claim.state === 'leaving') return { kind: 'busy' }
       claim.whenBusy = request.whenBusy
       claim.heard(request)
-      await claim.seat.ready(deadline)
+      if (!claim.seat.connected) await claim.seat.ready(deadline)
       claim.entering ??= this.entering(claim)
       return await claim.entering
     } catch (error) {
@@ -193,8 +176,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     }
   }
 
-  private async newClaim(request: ClaimRequest, deadline: number): Promise<Claim> {
-    const seat = await this.seats.take(request.ttl, deadline)
+  private newClaim(request: ClaimRequest, seat: Seat): Claim {
     const known = this.claims.get(request.id)
     if (known !== undefined) return known
     const permits = request.capacity > 1 && request.capacity < ALL
@@ -214,16 +196,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (claim === undefined || claim.state === 'leaving') return LOST
     const { seat } = claim
     try {
-      await seat.ready(deadline)
+      if (!seat.connected) await seat.ready(deadline)
       if (claim.state === 'new')
-        throw new ZooKeeperError('CONNECTION_LOSS', 'It is not known yet where the claim stands')
-      const there = claim.check()
-      there.catch(() => undefined)
-      // By way of the leader, which decides over sessions: a follower that has lost it would answer reads for a while.
+        throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
+      // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
       let proof = proofs.get(seat)
       if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
-      await proof
-      if (!(await there)) {
+      const [, there] = await Promise.all([proof, claim.check()])
+      if (!there) {
         this.forget(claim)
         this.leave(claim).catch(() => undefined)
         return LOST
@@ -240,7 +220,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     try {
       if (claim === undefined) return await this.removeForeign(ref, deadline)
       claim.state = 'leaving'
-      await claim.seat.ready(deadline)
+      if (!claim.seat.connected) await claim.seat.ready(deadline)
       return (await this.leave(claim)) ? RELEASED : NOT_HELD
     } catch (error) {
       return unknown(error)

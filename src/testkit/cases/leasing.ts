@@ -50,7 +50,8 @@ export const leasing: readonly Case[] = [
     needs: [],
     async run(ctx) {
       const ttl = ctx.ttl(400)
-      const [a, b] = await openHoldfasts(ctx)
+      // Who asks often notices at once when the store forgets too early.
+      const [a, b] = await openHoldfasts(ctx, { patience: ttl })
       const name = ctx.name()
       const lease = await a.mutex(name, { ttl, renew: false }).acquire()
       const { signal } = lease

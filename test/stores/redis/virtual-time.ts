@@ -2,13 +2,14 @@ import type { Redis } from 'ioredis'
 
 import { IoredisLink } from '../../../src/stores/redis/ioredis.ts'
 import { scripts } from '../../../src/stores/redis/scripts.gen.ts'
+import type { Script } from '../../../src/stores/redis/scripts.gen.ts'
 
 const CLOCK = 'virtual-clock'
 const REAL = "call('TIME')"
 
 /** The scripts with the server's clock taken out and a hand-set one put in: nothing else about them is changed. */
 const variants = new Map(
-  Object.values(scripts).map(({ sha1, lua }) => {
+  Object.values<Script>({ ...scripts }).map(({ sha1, lua }) => {
     const parts = lua.split(REAL)
     return [sha1, { lua: parts.join(`call('HMGET', '${CLOCK}', 's', 'u')`), clocks: parts.length - 1 }]
   }),

@@ -16,5 +16,5 @@ export async function leftovers(connect: string, root = '/holdfast'): Promise<re
       ...deeper.flat(),
     ]
   }
-  return below(root)
+  return await below(root)
 }

@@ -1,5 +1,8 @@
--- Makes sure that a name has a row.
--- params: :name
--- returns: nothing
-INSERT IGNORE INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)
-VALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)
+-- Makes a row for a name, held by the claim.
+-- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
+-- returns: the first token as the insert id; fails with "duplicate entry" when the name has a row
+-- Not INSERT IGNORE, which would also ignore what does not fit into the columns.
+INSERT INTO holdfast_locks
+  (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)
+VALUES
+  (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)

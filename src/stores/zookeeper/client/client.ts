@@ -1,8 +1,15 @@
-import type { ConnectionOptions } from 'node:tls'
 import { ZooKeeperError, hasCode } from './errors.ts'
 import { failureOf, multi } from './multi.ts'
 import * as ops from './operations.ts'
 import type { Children, Created, Identity, NodeData, Operation } from './operations.ts'
+import type {
+  CreateOptions,
+  ReadOptions,
+  StateListener,
+  Write,
+  WriteResult,
+  ZooKeeperOptions,
+} from './options.ts'
 import { Chroot, ancestry, checkPath } from './paths.ts'
 import { OPEN_ACL } from './records.ts'
 import type { Acl, CreateMode, Stat } from './records.ts'
@@ -12,54 +19,6 @@ import { Session } from './session.ts'
 import type { AuthInfo, SessionState } from './session.ts'
 import { now } from './time.ts'
 import type { WatchEvent, WatchKind, Watcher } from './watches.ts'
-
-export interface ZooKeeperOptions {
-  /** Milliseconds that the servers keep the session, and its ephemeral nodes, without hearing from it. Default 30,000. */
-  readonly sessionTimeout?: number
-  /** Below which node all paths lie. Default: what the connect string says. */
-  readonly chroot?: string
-  readonly auth?: readonly AuthInfo[]
-  /** TLS, with these settings. */
-  readonly tls?: ConnectionOptions
-  /** Bytes of the largest request; that of the servers (`jute.maxbuffer`). Default 1 MB. */
-  readonly maxRequest?: number
-  /** Bytes of the largest reply. Default 16 MB. */
-  readonly maxReply?: number
-  /** `true`: the open session does not keep the process alive. */
-  readonly background?: boolean
-  /** The number of a connection's first request; for tests. */
-  readonly firstXid?: number
-}
-
-export interface CreateOptions {
-  readonly mode?: CreateMode
-  readonly data?: Uint8Array | string
-  readonly acl?: readonly Acl[]
-  /** Milliseconds; for the two modes with a ttl. */
-  readonly ttl?: number
-}
-
-export interface ReadOptions {
-  /** Called once, at the first change after the reply. */
-  readonly watch?: Watcher
-}
-
-export type StateListener = (state: SessionState, error: ZooKeeperError | undefined) => void
-
-/** A part of `transaction`. */
-export type Write =
-  | ({ readonly kind: 'create'; readonly path: string } & CreateOptions)
-  | { readonly kind: 'delete'; readonly path: string; readonly version?: number }
-  | {
-      readonly kind: 'setData'
-      readonly path: string
-      readonly data: Uint8Array | string
-      readonly version?: number
-    }
-  | { readonly kind: 'check'; readonly path: string; readonly version: number }
-
-/** What a part did: the created node (servers may leave its Stat out), the new Stat of changed data, nothing for the others. */
-export type WriteResult = (Pick<Created, 'path'> & Partial<Created>) | Stat | undefined
 
 const EMPTY = new Uint8Array(0)
 const MAX_REQUEST = 0xf_ffff

@@ -6,7 +6,7 @@ export type {
   Write,
   WriteResult,
   ZooKeeperOptions,
-} from './client.ts'
+} from './options.ts'
 export { ZooKeeperError, hasCode } from './errors.ts'
 export type { ZooKeeperErrorCode } from './errors.ts'
 export type { Children, Created, Identity, NodeData } from './operations.ts'

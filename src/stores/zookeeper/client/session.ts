@@ -48,6 +48,8 @@ const READ_TIMEOUT = 2 / 3
 const PING_EVERY = 1 / 12
 const DIAL_MS = { shortest: 200, longest: 5000 }
 const STEADY_MS = 1000
+/** How long `close` waits for a server that does not answer. The session then ends by itself. */
+const GOODBYE_MS = 2000
 const BACK_OFF_MS = { first: 50, longest: 1000 }
 
 /** A session: one id at the ensemble, carried from connection to connection until it is closed or expires. */
@@ -120,7 +122,7 @@ export class Session {
     if (ending === undefined || connection === null) return
     const timer = setTimeout(
       () => connection.end(new ZooKeeperError('CLOSED', 'The server did not confirm the end of the session')),
-      Math.min(this.timeout * READ_TIMEOUT, 5000),
+      Math.min(this.timeout * READ_TIMEOUT, GOODBYE_MS),
     )
     await ending.catch(() => undefined)
     clearTimeout(timer)

@@ -1,0 +1,65 @@
+import type { ClaimRef, Unknown } from '../../core/contract.ts'
+import { Deadline } from './deadlines.ts'
+import { failed } from './failure.ts'
+import type { Requests } from './requests.ts'
+
+/** What can be done to a claim, as scripts/one.lua calls it. */
+export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'r' | 'w'
+
+/** One command on a claim, and where its answer goes. Is answered once, by the server or by the clock. */
+export class Command<T> extends Deadline {
+  readonly name: string
+  readonly id: string
+  readonly kind: CommandKind
+  readonly terms: string
+  settled = false
+  private readonly read: (reply: unknown) => T
+  private requests!: Requests
+  private resolve!: (answer: T | Unknown) => void
+  private timeout = 0
+
+  constructor({ name, id }: ClaimRef, kind: CommandKind, terms: string, read: (reply: unknown) => T) {
+    super()
+    this.name = name
+    this.id = id
+    this.kind = kind
+    this.terms = terms
+    this.read = read
+  }
+
+  get claims(): boolean {
+    return 'QqTt'.includes(this.kind)
+  }
+
+  begin(requests: Requests, timeout: number, resolve: (answer: T | Unknown) => void): void {
+    this.requests = requests
+    this.timeout = timeout
+    this.resolve = resolve
+    requests.deadlines.add(this, timeout)
+  }
+
+  override expire(): void {
+    this.settle(this.requests.late(this.timeout))
+  }
+
+  answered(reply: unknown): void {
+    if (this.settled) return
+    try {
+      this.settle(isFailure(reply) ? failed(new Error(reply.slice(1))) : this.read(reply))
+    } catch (error) {
+      this.settle(failed(error))
+    }
+  }
+
+  settle(answer: T | Unknown): void {
+    if (this.settled) return
+    this.settled = true
+    this.requests.deadlines.remove(this)
+    this.resolve(answer)
+  }
+}
+
+/** Of many commands in one script, one may fail by itself. */
+function isFailure(reply: unknown): reply is string {
+  return typeof reply === 'string' && reply.startsWith('e')
+}

@@ -1,0 +1,133 @@
+import type * as IoredisModule from 'ioredis'
+import type * as NodeRedisModule from 'redis'
+
+import { DriverMissingError } from '../../core/errors.ts'
+import type { RedisClient } from './client.ts'
+import type { RedisAddress } from './url.ts'
+
+type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
+type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster' | 'createSentinel'>
+
+/**
+ * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
+ * that `redis` 6 takes, and `redis` 5 is no faster once commands travel together (docs/stores/redis.md has the numbers).
+ *
+ * A lock must not be asked for by a command that the driver kept back or repeats after a reconnect: the store tells its
+ * callers when a command did not get through, and they decide. So queues and repetitions are off.
+ */
+
+export type DriverName = 'ioredis' | 'redis'
+
+export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
+  if (wanted !== 'redis') {
+    const ioredis = await load(() => import('ioredis'))
+    if (ioredis !== undefined) return withIoredis(ioredis, address)
+    if (wanted === 'ioredis')
+      throw new DriverMissingError('The package ioredis is not installed: npm install ioredis', {
+        store: 'redis',
+      })
+  }
+  const redis = await load(() => import('redis'))
+  if (redis !== undefined) return withNodeRedis(redis, address)
+  const which = wanted === 'redis' ? 'npm install redis' : 'npm install ioredis (or: npm install redis)'
+  throw new DriverMissingError(`The Redis store needs a driver: ${which}`, { store: 'redis' })
+}
+
+async function load<M>(importing: () => Promise<M>): Promise<M | undefined> {
+  try {
+    return await importing()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  }
+}
+
+const CONNECT_MS = 5_000
+const retryDelay = (attempt: number): number => Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)
+
+function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisClient {
+  const { kind, hosts, user, password, database, tls, master } = address
+  const common = {
+    connectTimeout: CONNECT_MS,
+    keepAlive: 10_000,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    ...(user === undefined ? {} : { username: user }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: {} } : {}),
+  }
+  const alone = { enableOfflineQueue: false, retryStrategy: retryDelay }
+  if (kind === 'cluster') {
+    const client = new Cluster([...hosts], {
+      redisOptions: common,
+      enableOfflineQueue: false,
+      clusterRetryStrategy: retryDelay,
+      slotsRefreshTimeout: 2_000,
+    })
+    return quiet(client)
+  }
+  if (kind === 'sentinel') {
+    const client = new Redis({
+      ...common,
+      ...alone,
+      sentinels: [...hosts],
+      name: master ?? '',
+      db: database,
+      sentinelRetryStrategy: retryDelay,
+      ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+    })
+    return quiet(client)
+  }
+  return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
+}
+
+function withNodeRedis(
+  { createClient, createCluster, createSentinel }: NodeRedis,
+  address: RedisAddress,
+): RedisClient {
+  const { kind, hosts, user, password, database, tls, master } = address
+  const socket = {
+    connectTimeout: CONNECT_MS,
+    keepAliveInitialDelay: 10_000,
+    reconnectStrategy: retryDelay,
+    ...(tls ? { tls: true as const } : {}),
+  }
+  const common = {
+    disableOfflineQueue: true,
+    ...(user === undefined ? {} : { username: user }),
+    ...(password === undefined ? {} : { password }),
+  }
+  if (kind === 'cluster') {
+    const client = createCluster({
+      rootNodes: hosts.map((at) => ({ socket: at })),
+      defaults: { ...common, socket },
+    })
+    return connected(client)
+  }
+  if (kind === 'sentinel') {
+    const client = createSentinel({
+      name: master ?? '',
+      sentinelRootNodes: [...hosts],
+      nodeClientOptions: { ...common, database, socket },
+      ...(tls ? { sentinelClientOptions: { socket: { tls: true as const } } } : {}),
+    })
+    return connected(client)
+  }
+  return connected(createClient({ ...common, database, socket: { ...socket, ...hosts[0] } }))
+}
+
+/** An error event that nobody listens to would end the process; what goes wrong is in the answers. */
+function quiet<C extends { on(event: 'error', listener: () => void): unknown }>(client: C): C {
+  client.on('error', () => {})
+  return client
+}
+
+/** Does not wait for the connection: the first request does, for as long as it may take. */
+function connected<
+  C extends { on(event: 'error', listener: () => void): unknown; connect(): Promise<unknown> },
+>(client: C): C {
+  quiet(client)
+    .connect()
+    .catch(() => {})
+  return client
+}

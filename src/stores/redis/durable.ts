@@ -1,0 +1,80 @@
+import type { Unknown } from '../../core/contract.ts'
+import { UnsupportedError } from '../../core/errors.ts'
+import { failed, unknownForGood } from './failure.ts'
+import { markKey } from './keys.ts'
+import type { Link, Node } from './link.ts'
+
+/**
+ * Durable fencing: tokens count up by one and owe nothing to a clock, so the counter must never be lost. It lives on a
+ * server that writes every change to disk before it answers, evicts nothing, and carries a mark from when it was set up:
+ * one that comes back empty has lost the mark too, and is refused instead of giving old tokens out again.
+ */
+
+/** What a server lacks for durable fencing; `undefined` if nothing. */
+export async function durableProblem(node: Node): Promise<string | undefined> {
+  const settings = await settingsOf(node, ['appendonly', 'appendfsync', 'maxmemory-policy', 'maxmemory'])
+  if (settings.get('appendonly') !== 'yes' || settings.get('appendfsync') !== 'always') {
+    return 'it does not write every change to disk before it answers: set appendonly to yes and appendfsync to always'
+  }
+  if (settings.get('maxmemory-policy') !== 'noeviction' && settings.get('maxmemory') !== '0') {
+    return 'it evicts keys when its memory is full: set maxmemory-policy to noeviction'
+  }
+  return undefined
+}
+
+export async function settingsOf(node: Node, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const settings = new Map<string, string>()
+  for (const name of names) {
+    const reply = await node.send(['config', 'get', name])
+    // A list of name and value; a client that speaks RESP3 may make an object or a map of it.
+    const value: unknown = Array.isArray(reply)
+      ? reply[1]
+      : reply instanceof Map
+        ? reply.get(name)
+        : (reply as Record<string, unknown>)[name]
+    if (typeof value === 'string') settings.set(name, value)
+  }
+  return settings
+}
+
+/** Says why a store with durable fencing cannot be used, or nothing. */
+export async function checkDurable(link: Link, prefix: string): Promise<Unknown | undefined> {
+  if (link.cluster) return unknownForGood(notInCluster())
+  try {
+    const [node] = await link.primaries()
+    if (node === undefined) return undefined
+    const problem = await durableProblem(node)
+    if (problem !== undefined)
+      return unknownForGood(
+        new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' }),
+      )
+    const marked = await node.send(['exists', markKey(prefix)])
+    return marked === 1 ? undefined : unknownForGood(notMarked())
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+/** Marks a server as one that may count tokens. Once, when it is set up; never by a program that starts by itself. */
+export async function markDurable(link: Link, prefix: string): Promise<void> {
+  if (link.cluster) throw notInCluster()
+  const [node] = await link.primaries()
+  const problem = node && (await durableProblem(node))
+  if (problem !== undefined)
+    throw new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' })
+  await node?.send(['set', markKey(prefix), new Date().toISOString(), 'NX'])
+}
+
+export function notInCluster(): UnsupportedError {
+  return new UnsupportedError(
+    'Durable fencing needs one server: in a Redis Cluster no mark can stand beside every counter. Use one server, or the default fencing.',
+    { store: 'redis' },
+  )
+}
+
+function notMarked(): UnsupportedError {
+  return new UnsupportedError(
+    'Durable fencing needs a server that was prepared for it. If this one is new, call prepareDurableFencing once; if it was, it has lost its data, and old tokens would be given out again.',
+    { store: 'redis' },
+  )
+}

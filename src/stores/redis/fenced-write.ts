@@ -1,0 +1,61 @@
+import { checkMs } from '../../core/arguments.ts'
+import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
+import { linkTo } from './client.ts'
+import type { RedisClient } from './client.ts'
+import { plainError } from './failure.ts'
+import { runScript } from './run-script.ts'
+import { scripts } from './scripts.gen.ts'
+
+export interface FencedWriteOptions {
+  /** Milliseconds to keep the value. Default: for ever. */
+  readonly ttl?: number
+  /** Milliseconds to remember the last token. Default: for ever. A token that is forgotten cannot refuse anything. */
+  readonly fenceTtl?: number
+}
+
+export type FencedWriteResult =
+  | { readonly accepted: true; readonly token: bigint }
+  /** `token`: of the holder that wrote last. It came later than ours. */
+  | { readonly accepted: false; readonly token: bigint }
+
+const MAX_DAYS_MS = 2 ** 31 - 1
+const HIGHEST = 2n ** 64n - 1n
+
+/**
+ * Sets a key like SET does, but only if no later holder of the lock has written it: the one way to keep the write of a
+ * holder out that was stopped for longer than its lease. The last token is kept in `<key>:fence`; in a Cluster the key
+ * needs a hash tag, as all keys that belong together do.
+ */
+export async function fencedWrite(
+  client: RedisClient,
+  write: { readonly key: string; readonly value: string; readonly token: bigint },
+  { ttl, fenceTtl }: FencedWriteOptions = {},
+): Promise<FencedWriteResult> {
+  const { key, value, token } = write
+  if (typeof token !== 'bigint' || token < 0n || token > HIGHEST) {
+    throw new InvalidArgumentError('token must be a bigint, as lease.token is', { argument: 'token' })
+  }
+  for (const [argument, ms] of Object.entries({ ttl, fenceTtl })) {
+    if (ms !== undefined) checkMs(argument, ms, { min: 1, max: MAX_DAYS_MS })
+  }
+  const fence = `${key}:fence`
+  const link = linkTo(client)
+  if (link.cluster && !/\{[^}]+\}/.test(key)) {
+    throw new InvalidArgumentError('key must contain a hash tag in a Cluster, like {order:7}', {
+      argument: 'key',
+    })
+  }
+  const args = ['2', key, fence, String(token), value, String(ttl ?? 0), String(fenceTtl ?? 0)]
+  let reply: unknown
+  try {
+    reply = await runScript(link, scripts.fencedWrite, args)
+  } catch (error) {
+    // Whether it was written is not known. To write it again with the same token does no harm.
+    throw new StoreUnavailableError('The fenced write was not confirmed', {
+      store: 'redis',
+      cause: plainError(error),
+    })
+  }
+  const [accepted, last] = reply as [number, string]
+  return { accepted: accepted === 1, token: BigInt(String(last)) }
+}

@@ -1,0 +1,76 @@
+import type { ListPage, ListQuery } from '../../core/contract.ts'
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
+import type { Link } from './link.ts'
+import { runScript } from './run-script.ts'
+import { scripts } from './scripts.gen.ts'
+import { readName } from './wire.ts'
+
+/** How many keys the server looks at in one go. */
+const SCAN_COUNT = 500
+
+/** Where the next page begins: which primary, its SCAN cursor, and how many of what that returns were shown already. */
+interface Place {
+  readonly primary: number
+  readonly scan: string
+  readonly skip: number
+}
+
+/**
+ * A page of the names that are held or waited for. SCAN's promise carries over: a name that is in use all the time is
+ * shown, one that comes or goes meanwhile may or may not be.
+ */
+export async function listNames(
+  link: Link,
+  prefix: string,
+  { prefix: start = '', limit = 100, cursor }: ListQuery,
+): Promise<ListPage> {
+  const primaries = await link.primaries()
+  const pattern = headerPattern(link.keyPrefix + prefix, start)
+  const names = new Set<string>()
+  let { primary, scan, skip } = parseCursor(cursor)
+  for (let node = primaries[primary]; node !== undefined; node = primaries[++primary]) {
+    do {
+      const reply = await node.send([
+        'scan',
+        scan,
+        'MATCH',
+        pattern,
+        'COUNT',
+        String(SCAN_COUNT),
+        'TYPE',
+        'string',
+      ])
+      const [next, keys] = reply as [string, readonly string[]]
+      for (const [at, used] of (await inUse(link, prefix, keys)).entries()) {
+        if (at < skip || used === undefined || names.has(used)) continue
+        if (names.size === limit) return { names: [...names], cursor: `${primary}.${scan}.${at}` }
+        names.add(used)
+      }
+      scan = String(next)
+      skip = 0
+    } while (scan !== '0')
+  }
+  return { names: [...names] }
+}
+
+/** The name behind each key, or `undefined` if it is nobody's header, or of a name that nobody holds or waits for. */
+function inUse(link: Link, prefix: string, keys: readonly string[]): Promise<(string | undefined)[]> {
+  return Promise.all(
+    keys.map(async (key) => {
+      const name = nameOfHeader(String(key))
+      if (name === undefined) return undefined
+      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
+      const { holders, waiters } = readName(name, reply)
+      return holders.length + waiters.length > 0 ? name : undefined
+    }),
+  )
+}
+
+function parseCursor(cursor = '0.0.0'): Place {
+  const [, primary, scan = '', skip] = /^(\d{1,5})\.(\d{1,20})\.(\d{1,9})$/.exec(cursor) ?? []
+  if (primary === undefined) {
+    throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
+  }
+  return { primary: Number(primary), scan, skip: Number(skip) }
+}

@@ -1,0 +1,72 @@
+import { checkMs, checkWhole } from '../../core/arguments.ts'
+import type { Store } from '../../core/contract.ts'
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { capabilitiesOf } from './capabilities.ts'
+import { linkTo } from './client.ts'
+import type { RedisClient } from './client.ts'
+import { checkDurable, markDurable, notInCluster } from './durable.ts'
+import { markKey } from './keys.ts'
+import type { Link } from './link.ts'
+import { RedisStore } from './store.ts'
+
+export interface RedisStoreOptions {
+  /** What all keys and channels begin with. Default `hf`. */
+  readonly prefix?: string
+  /**
+   * `hybrid` (default): tokens follow the server's clock and never fall behind the last one; nothing needs to be kept
+   * for longer than a day. `durable`: tokens only count up, on a server that never loses a write; see
+   * `prepareDurableFencing`.
+   */
+  readonly fencing?: 'hybrid' | 'durable'
+  /** How many replicas must have a grant before it is believed. Default 0. */
+  readonly replicas?: number
+  /** Milliseconds that the replicas may take; then the grant is given back. Default 100. */
+  readonly replicaTimeout?: number
+}
+
+const MOST_REPLICAS = 100
+const REPLICA_MS = { usual: 100, most: 10_000 }
+
+/** Locks on a Redis server, a Sentinel group or a Cluster, through a client of yours. It stays yours: it is not closed. */
+export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+  return storeOn(linkTo(client), options)
+}
+
+export function storeOn(link: Link, options: RedisStoreOptions): RedisStore {
+  const { prefix = 'hf', fencing = 'hybrid', replicas = 0, replicaTimeout = REPLICA_MS.usual } = options
+  checkPrefix(prefix)
+  checkWhole('replicas', replicas, { min: 0, max: MOST_REPLICAS })
+  checkMs('replicaTimeout', replicaTimeout, { min: 1, max: REPLICA_MS.most })
+  const known: unknown = fencing
+  if (known !== 'hybrid' && known !== 'durable') {
+    throw new InvalidArgumentError("fencing must be 'hybrid' or 'durable'", { argument: 'fencing' })
+  }
+  if (fencing === 'durable' && link.cluster) throw notInCluster()
+  return new RedisStore(link, {
+    prefix,
+    capabilities: capabilitiesOf(fencing),
+    ...(fencing === 'durable'
+      ? { durableMark: markKey(prefix), prepare: () => checkDurable(link, prefix) }
+      : {}),
+    ...(replicas > 0 ? { replicas: { count: replicas, ms: replicaTimeout } } : {}),
+  })
+}
+
+/**
+ * Prepares a server for `fencing: 'durable'`. Once, when it is set up: the mark that this leaves is what tells a server
+ * that still has its counters from one that came back empty.
+ */
+export async function prepareDurableFencing(
+  client: RedisClient,
+  { prefix = 'hf' }: { readonly prefix?: string } = {},
+): Promise<void> {
+  checkPrefix(prefix)
+  await markDurable(linkTo(client), prefix)
+}
+
+function checkPrefix(prefix: unknown): asserts prefix is string {
+  if (typeof prefix === 'string' && /^[^\s{}]{1,100}$/.test(prefix)) return
+  throw new InvalidArgumentError('prefix must be 1 to 100 characters without spaces and braces', {
+    argument: 'prefix',
+  })
+}

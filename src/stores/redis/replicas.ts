@@ -1,0 +1,44 @@
+import type { Link } from './link.ts'
+
+/** How many replicas have to know of a grant before it is believed, and how long that may take. */
+export interface ReplicaWish {
+  readonly count: number
+  readonly ms: number
+}
+
+export interface Confirmed {
+  readonly reply: unknown
+  /** Why the reply must not be believed. */
+  readonly unconfirmed?: Error
+}
+
+/**
+ * Runs a script and waits until enough replicas have what it wrote. WAIT speaks of what its own connection wrote: after
+ * a reconnect it would say yes to nothing, so an answer from across one counts as a no.
+ */
+export class ConfirmedScripts {
+  private readonly link: Link
+  private readonly wish: ReplicaWish
+  private connection = 0
+
+  constructor(link: Link, wish: ReplicaWish) {
+    this.link = link
+    this.wish = wish
+    link.onDisconnect(() => this.connection++)
+  }
+
+  async run(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {
+    const { connection } = this
+    const { count, ms } = this.wish
+    const [script, wait] = this.link.thenWait(command, args, this.wish)
+    const [ran, waited] = await Promise.allSettled([script, wait])
+    if (ran.status === 'rejected') throw ran.reason
+    const confirmed =
+      waited.status === 'fulfilled' && connection === this.connection ? Number(waited.value) : 0
+    if (confirmed >= count) return { reply: ran.value }
+    return {
+      reply: ran.value,
+      unconfirmed: new Error(`${confirmed} of ${count} replicas confirmed within ${ms} ms`),
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { linkTo } from './client.ts'
+import type { RedisClient } from './client.ts'
+import { settingsOf } from './durable.ts'
+
+import type { Link, Node } from './link.ts'
+
+export interface StartupFinding {
+  /** `error`: locks do not work there. `warning`: they may be lost. `info`: good to know. */
+  readonly level: 'ok' | 'info' | 'warning' | 'error'
+  readonly code:
+    | 'version'
+    | 'scripts'
+    | 'eviction'
+    | 'persistence'
+    | 'replicas'
+    | 'role'
+    | 'clock'
+    | 'unchecked'
+  readonly message: string
+  /** What to do about it. */
+  readonly hint?: string
+}
+
+/** What a server says of itself; what it does not tell is left out. */
+export interface ServerReport {
+  readonly info: ReadonlyMap<string, string>
+  readonly settings: ReadonlyMap<string, string>
+  /** Milliseconds by which its clock is ahead of ours. */
+  readonly clockOffset: number
+  readonly roundTrip: number
+}
+
+/** What an operator should know of a server before trusting it with locks. Of a Cluster, every primary is asked. */
+export async function startupChecks(client: RedisClient): Promise<readonly StartupFinding[]> {
+  return checkLink(linkTo(client))
+}
+
+export async function checkLink(link: Link): Promise<readonly StartupFinding[]> {
+  const primaries = await link.primaries()
+  const perServer = await Promise.all(primaries.map(async (node) => findings(await report(node))))
+  const seen = new Set<string>()
+  // Twenty nodes with one setting wrong are one thing to say.
+  return perServer.flat().filter(({ level, code, message }) => {
+    const said = `${level} ${code} ${message}`
+    return !seen.has(said) && seen.add(said)
+  })
+}
+
+async function report(node: Node): Promise<ServerReport> {
+  const began = Date.now()
+  const [seconds, micros] = (await node.send(['time'])) as [string, string]
+  const ended = Date.now()
+  const middle = (began + ended) / 2
+  const info = String(await node.send(['info']))
+  // Managed services forbid CONFIG. What is not known is said to be so.
+  const settings = await settingsOf(node, [
+    'maxmemory',
+    'maxmemory-policy',
+    'appendonly',
+    'appendfsync',
+    'save',
+  ]).catch(() => new Map<string, string>())
+  return {
+    info: new Map(
+      [...info.matchAll(/^([\w-]+):(.*?)\r?$/gm)].map(([, name = '', value = '']) => [name, value]),
+    ),
+    settings,
+    clockOffset: Number(seconds) * 1000 + Number(micros) / 1000 - middle,
+    roundTrip: ended - began,
+  }
+}
+
+/** A pure function of what the server said. */
+export function findings({
+  info,
+  settings,
+  clockOffset,
+  roundTrip,
+}: ServerReport): readonly StartupFinding[] {
+  return [
+    version(info),
+    ...role(info),
+    ...eviction(info, settings),
+    ...persistence(info, settings),
+    ...replicas(info),
+    clock(clockOffset, roundTrip),
+  ]
+}
+
+const OLDEST = [6, 2] as const
+
+function version(info: ServerReport['info']): StartupFinding {
+  const valkey = info.get('valkey_version')
+  const shown =
+    valkey === undefined ? `Redis ${info.get('redis_version') ?? 'of unknown version'}` : `Valkey ${valkey}`
+  // Valkey goes on calling itself the Redis that it is compatible with.
+  const [major = 0, minor = 0] = (info.get('redis_version') ?? '').split('.').map(Number)
+  const old = major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])
+  if (!old) return { level: 'ok', code: 'version', message: shown }
+  return {
+    level: 'error',
+    code: 'version',
+    message: `${shown} is too old`,
+    hint: `Use Redis ${OLDEST.join('.')} or newer, or Valkey.`,
+  }
+}
+
+function role(info: ServerReport['info']): StartupFinding[] {
+  if (info.get('role') !== 'slave') return []
+  const hint = 'Connect to the primary; through Sentinel, ask for the master.'
+  return [{ level: 'error', code: 'role', message: 'this is a replica: it takes no locks', hint }]
+}
+
+function eviction(info: ServerReport['info'], settings: ServerReport['settings']): StartupFinding[] {
+  const policy = settings.get('maxmemory-policy') ?? info.get('maxmemory_policy')
+  const limit = settings.get('maxmemory') ?? info.get('maxmemory')
+  if (policy === undefined) return [unchecked('eviction', 'whether it evicts keys')]
+  if (policy === 'noeviction' || limit === '0') {
+    return [
+      {
+        level: 'ok',
+        code: 'eviction',
+        message: `evicts nothing (${policy}${limit === '0' ? ', no limit' : ''})`,
+      },
+    ]
+  }
+  const message = `evicts keys when its memory is full (${policy}), held locks among them`
+  return [
+    {
+      level: 'warning',
+      code: 'eviction',
+      message,
+      hint: 'Set maxmemory-policy to noeviction, or give locks a server of their own.',
+    },
+  ]
+}
+
+function persistence(info: ServerReport['info'], settings: ServerReport['settings']): StartupFinding[] {
+  const log = settings.get('appendonly') ?? (info.get('aof_enabled') === '1' ? 'yes' : 'no')
+  const fsync = settings.get('appendfsync')
+  if (log === 'yes') {
+    if (fsync === 'always')
+      return [{ level: 'ok', code: 'persistence', message: 'writes every lock to disk before it answers' }]
+    const message = `writes locks to disk (appendfsync ${fsync ?? 'unknown'}): a power cut may lose the last second`
+    return [{ level: 'info', code: 'persistence', message }]
+  }
+  const snapshots = settings.get('save')
+  const what =
+    snapshots === undefined || snapshots === '' ? 'keeps nothing on disk' : 'keeps only snapshots on disk'
+  return [
+    {
+      level: 'warning',
+      code: 'persistence',
+      message: `${what}: a restart forgets locks that are held, and they can be held twice until the old leases end`,
+      hint: 'Set appendonly to yes, or have the resource check tokens, or let the server come back only after the longest lease.',
+    },
+  ]
+}
+
+function replicas(info: ServerReport['info']): StartupFinding[] {
+  const count = Number(info.get('connected_slaves') ?? 0)
+  if (count === 0) return []
+  return [
+    {
+      level: 'info',
+      code: 'replicas',
+      message: `has ${count} ${count === 1 ? 'replica' : 'replicas'}: a failover may lose locks that were just taken`,
+      hint: 'Set `replicas` to make that less likely; only a resource that checks tokens makes it harmless.',
+    },
+  ]
+}
+
+/** Beyond an hour a token says nothing about time any more, and a server that comes back right would repeat none for long. */
+const FAR_MS = 3_600_000
+const NOTABLE_MS = 1_000
+
+function clock(offset: number, roundTrip: number): StartupFinding {
+  const by = Math.abs(offset)
+  const where = `its clock is ${Math.round(by)} ms ${offset < 0 ? 'behind' : 'ahead of'} this machine's`
+  if (by <= NOTABLE_MS + roundTrip) return { level: 'ok', code: 'clock', message: where }
+  const hint =
+    'Leases are measured on the server alone, so a steady difference does no harm; a clock that jumps does. Let it be slewed, not stepped.'
+  return { level: by > FAR_MS ? 'error' : 'warning', code: 'clock', message: where, hint }
+}
+
+function unchecked(_what: 'eviction', text: string): StartupFinding {
+  return { level: 'info', code: 'unchecked', message: `does not tell ${text}` }
+}
