@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 
 import { group, startAll } from './group.mjs'
 import { freePort } from './ports.mjs'
 import { launch } from './process.mjs'
-import { ask, until } from './wire.mjs'
+import { until } from './wire.mjs'
 
 /** @type {import('./find.mjs').Program} */
 export const program = {
@@ -56,7 +57,15 @@ export async function zookeeperEnsemble({ size = 3, config = {}, java = [], env 
 
 /** One of the short commands that a server answers on its client port and closes the connection after. */
 export function fourLetters(at, word) {
-  return ask(at, word, (answer) => (/\n$|imok/.test(answer) ? answer : undefined))
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: at.host, port: at.port })
+    let answer = ''
+    socket.setTimeout(2_000, () => socket.destroy(new Error(`no answer from ${at.host}:${at.port}`)))
+    socket.on('connect', () => socket.write(word))
+    socket.on('data', (data) => (answer += data))
+    socket.on('error', reject)
+    socket.on('close', () => resolve(answer))
+  })
 }
 
 /** @returns {import('./process.mjs').Plan} */

@@ -55,7 +55,7 @@ export class Deadlines {
     this.options = options
   }
 
-  /** Adds or moves. `span` tells how long it waits from now on, about: it only groups. */
+  /** Adds or moves; Infinity is a time too. `span` tells how long it waits from now on, about: it only groups. */
   set(entry: Deadline, at: number, span: number): void {
     entry.cancel()
     let list = this.lists.get(span)
@@ -67,7 +67,7 @@ export class Deadlines {
     entry.at = at
     link(list, entry)
     this.size++
-    if (at < this.armedFor) this.arm(at)
+    if (at < this.armedFor || this.timer === null) this.arm(at)
   }
 
   /** Only for entries that are in here; `entry.cancel()` asks the right one. */
@@ -104,9 +104,8 @@ export class Deadlines {
 
   private armForEarliest(): void {
     let earliest = Infinity
-    for (const { first } of this.lists.values())
-      if (first !== null && first.at < earliest) earliest = first.at
-    if (earliest < this.armedFor) this.arm(earliest)
+    for (const { first } of this.lists.values()) earliest = Math.min(earliest, first?.at ?? Infinity)
+    if (this.size > 0 && (earliest < this.armedFor || this.timer === null)) this.arm(earliest)
   }
 
   private arm(at: number): void {

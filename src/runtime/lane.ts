@@ -83,7 +83,7 @@ export class Lane {
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since: now, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
-      if (wait !== Infinity) waits.set(task, now + wait, wait)
+      waits.set(task, now + wait, wait)
       if (this.line === NO_LINE) this.line = new TaskLine()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })

@@ -35,7 +35,7 @@ export class Upkeep {
   /** A claim was granted: `sentAt` is when the request left whose answer says so. */
   held(claim: Claim, sentAt: number): void {
     const { ttl, renew } = claim.lane
-    if (renew) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
+    if (renew && !this.session.closed) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
     else this.session.expiries.set(claim, claim.validUntil, ttl)
   }
 

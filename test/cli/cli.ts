@@ -94,8 +94,8 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
 }
 
 /** A lock server in a process of its own, which can be stopped and killed without the tests' process noticing. */
-export async function lockServer(): Promise<Running & { readonly url: string }> {
-  const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none', '--json'])
+export async function lockServer(...more: readonly string[]): Promise<Running & { readonly url: string }> {
+  const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none', '--json', ...more])
   // It lives longer than one test.
   started.splice(started.indexOf(server), 1)
   await server.says('\n')

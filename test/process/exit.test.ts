@@ -55,6 +55,15 @@ describe('a process', () => {
     expect({ code, output }).toEqual({ code: 0, output: 'LOCK_TIMEOUT' })
   })
 
+  it('does not end while somebody waits for ever', async () => {
+    const { code, output } = await run(`
+      const lease = await holdfast.mutex('x').acquire()
+      setTimeout(() => console.log('still here') || lease.release(), 500).unref()
+      await holdfast.mutex('x').acquire({ wait: Infinity })
+      console.log('acquired')`)
+    expect({ code, output }).toEqual({ code: 0, output: 'still here\nacquired' })
+  })
+
   it('ends soon after close, with waiters told and nothing unhandled', async () => {
     const { code, output, ms } = await run(`
       await holdfast.mutex('x').acquire()

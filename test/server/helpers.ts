@@ -40,7 +40,9 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
   /** The body, if it is JSON. */
-  readonly body: Readonly<Record<string, never>> & { readonly error: { readonly code: string; readonly message: string } }
+  readonly body: Readonly<Record<string, never>> & {
+    readonly error: { readonly code: string; readonly message: string }
+  }
 }
 
 export interface CallOptions {
@@ -55,7 +57,8 @@ export function call(server: RunningServer, line: string, options: CallOptions =
   const [method = 'GET', path = '/'] = line.split(' ')
   const { body, headers = {}, signal, socketPath } = options
   const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-  const all: Record<string, string> = method === 'POST' ? { 'content-type': 'application/json', 'holdfast-request': '1' } : {}
+  const all: Record<string, string> =
+    method === 'POST' ? { 'content-type': 'application/json', 'holdfast-request': '1' } : {}
   Object.assign(all, headers)
   for (const [name, value] of Object.entries(all)) if (value === '') delete all[name]
   return new Promise((resolve, reject) => {
@@ -102,7 +105,10 @@ export function raw(server: RunningServer, bytes: string, until?: string): Promi
 }
 
 /** Takes a lock, and must get it. */
-export async function take(server: RunningServer, body: Record<string, unknown>): Promise<{ lease: string; token: bigint }> {
+export async function take(
+  server: RunningServer,
+  body: Record<string, unknown>,
+): Promise<{ lease: string; token: bigint }> {
   const { status, body: granted, text } = await call(server, 'POST /v1/acquire', { body })
   if (status !== 200) throw new Error(`not granted: ${text}`)
   const { lease, token } = granted as unknown as { lease: string; token: string }
@@ -110,16 +116,46 @@ export async function take(server: RunningServer, body: Record<string, unknown>)
 }
 
 /** Who holds and who waits for a name. */
-export async function look(server: RunningServer, name: string): Promise<{ holders: unknown[]; waiters: unknown[] }> {
+export async function look(
+  server: RunningServer,
+  name: string,
+): Promise<{ holders: unknown[]; waiters: unknown[] }> {
   const { body } = await call(server, `GET /v1/locks/${encodeURIComponent(name)}`)
   return body as unknown as { holders: unknown[]; waiters: unknown[] }
 }
 
 /** Asks until the check holds. */
-export async function eventually(what: string, check: () => Promise<boolean> | boolean, within = 5000): Promise<void> {
+export async function eventually(
+  what: string,
+  check: () => Promise<boolean> | boolean,
+  within = 5000,
+): Promise<void> {
   const end = performance.now() + within
   while (!(await check())) {
     if (performance.now() > end) throw new Error(`not within ${within} ms: ${what}`)
     await new Promise((resolve) => void setTimeout(resolve, 5))
   }
+}
+
+/** Follows an event stream; what was heard so far is in `text`. */
+export async function listen(
+  server: RunningServer,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ readonly text: string; readonly ended: boolean }> {
+  const heard = { text: '', ended: false }
+  const stream = request(
+    { host: '127.0.0.1', port: portOf(server), path, headers, agent: false },
+    (response) => {
+      response.setEncoding('utf8')
+      response.on('data', (text: string) => (heard.text += text))
+      response.on('error', () => undefined)
+      response.on('end', () => (heard.ended = true))
+    },
+  )
+  stream.on('error', () => undefined)
+  stream.end()
+  afterwards(() => stream.destroy())
+  await eventually('it listens', () => heard.text.includes('watching'))
+  return heard
 }

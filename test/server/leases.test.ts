@@ -1,13 +1,13 @@
-import { get } from 'node:http'
-
 import { expect, it } from 'vitest'
 
 import { ALL } from '../../src/core/contract.ts'
-import { afterwards, call, eventually, look, portOf, serve, take } from './helpers.ts'
+import { call, eventually, listen, look, serve, take } from './helpers.ts'
 
 it('grants a free lock with a secret, a token and the time it lasts', async () => {
   const server = await serve()
-  const { status, body } = await call(server, 'POST /v1/acquire', { body: { name: 'a', ttl: 5000, owner: 'me' } })
+  const { status, body } = await call(server, 'POST /v1/acquire', {
+    body: { name: 'a', ttl: 5000, owner: 'me' },
+  })
   expect(status).toBe(200)
   expect(body).toEqual({
     name: 'a',
@@ -16,7 +16,11 @@ it('grants a free lock with a secret, a token and the time it lasts', async () =
     ttl: 5000,
     waited: expect.any(Number),
   })
-  expect(await look(server, 'a')).toMatchObject({ capacity: 1, holders: [{ owner: 'me', weight: 1 }], waiters: [] })
+  expect(await look(server, 'a')).toMatchObject({
+    capacity: 1,
+    holders: [{ owner: 'me', weight: 1 }],
+    waiters: [],
+  })
 })
 
 it('answers a lock that is taken with a conflict, at once or after the wait', async () => {
@@ -51,7 +55,7 @@ it('lets a request wait until a holder that says nothing has run out', async () 
 
 it('serves those who wait in the order in which they came', async () => {
   const server = await serve()
-  let { lease } = await take(server, { name: 'a' })
+  const { lease } = await take(server, { name: 'a' })
   const order: number[] = []
   const waiting: Promise<void>[] = []
   for (let number = 0; number < 5; number++) {
@@ -65,14 +69,16 @@ it('serves those who wait in the order in which they came', async () => {
   await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
   await Promise.all(waiting)
   expect(order).toEqual([0, 1, 2, 3, 4])
-  lease = ''
 })
 
 it('takes a client that goes away while it waits out of the queue at once', async () => {
   const server = await serve()
   await take(server, { name: 'a' })
   const client = new AbortController()
-  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 30_000 }, signal: client.signal })
+  const waiting = call(server, 'POST /v1/acquire', {
+    body: { name: 'a', wait: 30_000 },
+    signal: client.signal,
+  })
   const failed = expect(waiting).rejects.toThrow()
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
   client.abort()
@@ -84,7 +90,10 @@ it('gives a lock back that was granted to a client that is gone', async () => {
   const server = await serve()
   const { lease } = await take(server, { name: 'a' })
   const client = new AbortController()
-  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 30_000 }, signal: client.signal })
+  const waiting = call(server, 'POST /v1/acquire', {
+    body: { name: 'a', wait: 30_000 },
+    signal: client.signal,
+  })
   const failed = expect(waiting).rejects.toThrow()
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
   // Both at once: whichever the server sees first, nothing may stay behind.
@@ -102,7 +111,9 @@ it('has readers, writers and permits', async () => {
   const writer = await call(server, 'POST /v1/acquire', { body: { name: 'rw', mode: 'write' } })
   expect(writer.body.error.code).toBe('LOCK_BUSY')
   await take(server, { name: 'gpu', mode: 'permits', permits: 2, of: 3 })
-  const wide = await call(server, 'POST /v1/acquire', { body: { name: 'gpu', mode: 'permits', permits: 2, of: 3 } })
+  const wide = await call(server, 'POST /v1/acquire', {
+    body: { name: 'gpu', mode: 'permits', permits: 2, of: 3 },
+  })
   expect(wide.body.error.code).toBe('LOCK_BUSY')
   await take(server, { name: 'gpu', mode: 'permits', of: 3 })
   const other = await call(server, 'POST /v1/acquire', { body: { name: 'gpu', mode: 'permits', of: 4 } })
@@ -116,7 +127,10 @@ it('renews one lease or many, and says which are lost', async () => {
   const a = await take(server, { name: 'a', ttl: 1000 })
   const b = await take(server, { name: 'b', ttl: 1000 })
   const one = await call(server, 'POST /v1/renew', { body: { name: 'a', lease: a.lease, ttl: 30_000 } })
-  expect([one.status, one.body]).toEqual([200, { name: 'a', outcome: 'renewed', ttl: 30_000, contended: false }])
+  expect([one.status, one.body]).toEqual([
+    200,
+    { name: 'a', outcome: 'renewed', ttl: 30_000, contended: false },
+  ])
   const leases = [
     { name: 'a', lease: a.lease },
     { name: 'b', lease: `${b.lease}x` },
@@ -133,7 +147,9 @@ it('renews one lease or many, and says which are lost', async () => {
 it('releases only with the secret, and says when there was nothing to release', async () => {
   const server = await serve()
   const { lease } = await take(server, { name: 'a' })
-  const stranger = await call(server, 'POST /v1/release', { body: { name: 'a', lease: `${lease.slice(0, -1)}_` } })
+  const stranger = await call(server, 'POST /v1/release', {
+    body: { name: 'a', lease: `${lease.slice(0, -1)}_` },
+  })
   expect([stranger.status, stranger.body.error.code]).toEqual([409, 'LOCK_LOST'])
   expect((await look(server, 'a')).holders).toHaveLength(1)
   const own = await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
@@ -163,21 +179,13 @@ it('takes the rest of the path as the name, dots and slashes too', async () => {
 
 it('tells what happens to locks as server-sent events', async () => {
   const server = await serve()
-  let heard = ''
-  const stream = get({ host: '127.0.0.1', port: portOf(server), path: '/v1/events?prefix=jobs', agent: false }, (response) => {
-    response.setEncoding('utf8')
-    response.on('data', (text: string) => (heard += text))
-    response.on('error', () => undefined)
-  })
-  stream.on('error', () => undefined)
-  afterwards(() => stream.destroy())
-  await eventually('it listens', () => heard.includes('watching'))
+  const heard = await listen(server, '/v1/events?prefix=jobs')
   await take(server, { name: 'other' })
   const { lease, token } = await take(server, { name: 'jobs/1', owner: 'me' })
   await call(server, 'POST /v1/release', { body: { name: 'jobs/1', lease } })
-  await eventually('both are told', () => heard.includes('event: released'))
+  await eventually('both are told', () => heard.text.includes('event: released'))
   const facts = JSON.stringify({ name: 'jobs/1', owner: 'me', token: String(token) })
-  expect(heard).toBe(`: watching\n\nevent: held\ndata: ${facts}\n\nevent: released\ndata: ${facts}\n\n`)
+  expect(heard.text).toBe(`: watching\n\nevent: held\ndata: ${facts}\n\nevent: released\ndata: ${facts}\n\n`)
 })
 
 it('counts waits, holds and losses by store', async () => {

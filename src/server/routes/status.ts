@@ -1,3 +1,4 @@
+import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
 import { openapi } from '../openapi/index.ts'
 import { ok } from '../route.ts'
@@ -32,6 +33,15 @@ export function statusRoutes(service: LockService): readonly Route[] {
           throw new Failure('FORBIDDEN', 'This token may not read everything.')
         const type = 'text/plain; version=0.0.4; charset=utf-8'
         return { status: 200, body: service.book.metrics.toString(), type }
+      },
+    },
+    {
+      method: 'GET',
+      path: SESSION_PATH,
+      access: 'principals',
+      // Whoever asks for the upgrade is heard elsewhere.
+      handle: () => {
+        throw new Failure('UPGRADE_REQUIRED', `Send "Connection: Upgrade" and "Upgrade: ${PROTOCOL}".`)
       },
     },
     { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => ok(openapi) },

@@ -26,6 +26,7 @@ import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import { Watching } from './watching.ts'
 import {
+  nextTerms,
   readClaim,
   readName,
   readRelease,
@@ -88,9 +89,7 @@ export class RedisStore implements Store {
   release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     if (next === undefined) return this.send(new Command(claim, 'r', '', readRelease), timeout).then(asResult)
     const read = (reply: unknown): ReleaseResult => readReleaseAndNext(reply, next.tokens)
-    return this.send(new Command(claim, 'r', `${next.id} ${terms(next)}`, read), timeout).then(
-      asResultWithNext,
-    )
+    return this.send(new Command(claim, 'r', nextTerms(next), read), timeout).then(asResultWithNext)
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {

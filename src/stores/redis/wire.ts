@@ -19,6 +19,11 @@ export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimR
   return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`
 }
 
+/** A claim that follows a release in the same command. */
+export function nextTerms(next: ClaimRequest): string {
+  return `${next.whenBusy === 'queue' ? 'q' : 't'}${next.id} ${terms(next)}`
+}
+
 export function renewTerms({ ttl, patience, tokens }: RenewRequest): string {
   return `${ttl} ${patience} ${tokens}`
 }

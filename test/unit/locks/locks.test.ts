@@ -260,6 +260,19 @@ describe('closing', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('ends renewal also when one was just under way', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ ttl: 900 })
+    const lease = await w.env.until(holdfast.mutex('x').acquire())
+    store.back = 50
+    await w.env.advance(310)
+    expect(store.count('renew')).toBe(1)
+    await w.env.until(holdfast.close({ release: false }))
+    await w.env.advance(1000)
+    expect(store.count('renew')).toBe(1)
+    expect(lease.held).toBe(false)
+  })
+
   it('while a claim is on its way leaves nothing behind', async () => {
     const w = world()
     const { holdfast, store } = w.process()

@@ -109,7 +109,7 @@ const flaws: readonly Flaw[] = [
         claim: async (request, timeout) =>
           withGrants(await store.claim(request, timeout), (held) => ({ ...held, token: 7n })),
       }),
-    caughtBy: ['tokens/grow', 'tokens/expiry', 'tokens/withdrawn', 'lease/lost'],
+    caughtBy: ['tokens/grow', 'tokens/expiry', 'tokens/withdrawn'],
   },
   {
     flaw: 'reserves one token for a block of many',
@@ -219,22 +219,6 @@ const flaws: readonly Flaw[] = [
         },
       }),
     caughtBy: ['queue/fused', 'queue/fused-alone', 'queue/fused-repeated'],
-  },
-  {
-    flaw: 'goes first again when it releases and queues in one step',
-    make: (store) =>
-      changed(store, {
-        release: async (claim, next, timeout) => {
-          if (next === undefined) return store.release(claim, next, timeout)
-          const { capacity, owner, weight, ...rest } = plain(next)
-          await store.withdraw(claim, timeout)
-          return {
-            released: { kind: 'released' },
-            next: await store.claim({ ...rest, capacity, owner, weight }, timeout),
-          }
-        },
-      }),
-    caughtBy: ['queue/fused-repeated'],
   },
   {
     flaw: 'shows names that begin like a pattern',

@@ -9,7 +9,7 @@
 -- ARGV[3]: the terms
 --   of a claim    <tokens> <weight> <capacity> <ttl> <patience> <owner>
 --   to keep       <ttl> <patience> <tokens>
---   to release    none; or, to queue a new claim in the same step, <its id> <its terms>
+--   to release    none; or, to queue a new claim in the same step, <q or t><its id> <its terms>
 -- ARGV[4]: mode, if it is not the usual one
 --   c  Cluster: PUBLISH counts only the listeners at this node, so nobody is passed over for not listening
 --   d  durable fencing: tokens only count up, and the header is kept for ever. The mark was given to the server when it

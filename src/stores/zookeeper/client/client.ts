@@ -12,7 +12,7 @@ import type {
 } from './options.ts'
 import { Chroot, ancestry, checkPath } from './paths.ts'
 import { OPEN_ACL } from './records.ts'
-import type { Acl, CreateMode, Stat } from './records.ts'
+import type { Acl, Stat } from './records.ts'
 import { parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { Session } from './session.ts'

@@ -23,7 +23,7 @@ export function parseConnectString(text: string): ConnectString {
 }
 
 function parseAddress(text: string): ServerAddress {
-  const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(text)
+  const match = /^(?:\[([0-9a-fA-F:.]+(?:%[^\]\s]+)?)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(text)
   const host = match?.[1] ?? match?.[2]
   const port = match?.[3] === undefined ? DEFAULT_PORT : Number(match[3])
   if (host === undefined || port < 1 || port > 65_535) {

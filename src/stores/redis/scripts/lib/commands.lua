@@ -67,12 +67,12 @@ local function release(id, following)
     promote()
     return released
   end
-  local nextId, terms = match(following, '^(%S+) (.*)$')
+  local nextKind, nextId, terms = match(following, '^([qt])(%S+) (.*)$')
   local score = scoreOf(nextId)
   local known = nextId == holder or (score and (score > 0 or -score > now))
   if known or not agree(tonumber(match(terms, '^%d+ %d+ (%d+)'))) then
     promote()
-    return { released, claim(nextId, terms, false) }
+    return { released, claim(nextId, terms, nextKind == 't') }
   end
   -- In line before the others are granted, so that they learn at once that somebody waits behind them.
   enqueue(nextId, terms)

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { dies, endAll, holdfast, isFree, lockServer, program, run, Running } from './cli.ts'
+
+// Its own, so that keepers of other runs are not in the way.
+const runtime = mkdtempSync(join(tmpdir(), 'holdfast-keepers-'))
+const env = { XDG_RUNTIME_DIR: runtime }
+
+let server: Awaited<ReturnType<typeof lockServer>>
+let url = ''
+beforeAll(async () => {
+  server = await lockServer()
+  ;({ url } = server)
+})
+afterAll(() => server.kill('SIGKILL'))
+afterEach(endAll)
+
+const parent = ['--parent', String(process.pid)]
+const sockets = (): readonly string[] => (existsSync(join(runtime, 'holdfast')) ? readdirSync(join(runtime, 'holdfast')) : [])
+const becomesFree = (name: string): Promise<boolean> => vi.waitUntil(() => isFree(name, url), { timeout: 10_000 })
+
+/** A script that calls holdfast as `$HOLDFAST`, and is given its lines on stdin. */
+function script(shell: string, text: string): Running {
+  const HOLDFAST = `${process.execPath} ${program}`
+  return new Running(
+    spawn(shell, ['-c', text], { env: { ...process.env, ...env, HOLDFAST_URL: url, HOLDFAST }, stdio: 'pipe' }),
+  )
+}
+
+describe('holdfast acquire', () => {
+  it('prints what it took, and keeps it until it is released', async () => {
+    const { code, stdout } = await run(['acquire', 'kept', '--ttl', '1s', ...parent], { url, env })
+    expect(code).toBe(0)
+    const taken = JSON.parse(stdout) as Record<string, string>
+    expect(taken).toMatchObject({ name: 'kept', lease: expect.stringMatching(/^[0-9a-f]{16}$/), token: expect.stringMatching(/^\d+$/) })
+    expect(Number(taken['expires'])).toBeGreaterThan(Date.now())
+    // Longer than its ttl: somebody renews it.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(await isFree('kept', url)).toBe(false)
+
+    expect(await run(['release', taken['lease'] ?? ''], { env })).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(await isFree('kept', url)).toBe(true)
+    await vi.waitUntil(() => sockets().length === 0)
+  })
+
+  it('may be released by name, if there is only one', async () => {
+    await run(['acquire', 'named', ...parent], { url, env })
+    expect((await run(['release', 'named', '--json'], { env })).stdout).toContain('"outcome":"released"')
+    await run(['acquire', 'many', '--of', '2', ...parent], { url, env })
+    await run(['acquire', 'many', '--of', '2', ...parent], { url, env })
+    const { code, stderr } = await run(['release', 'many'], { env })
+    expect(code).toBe(64)
+    const leases = /say which: (.*)/.exec(stderr)?.[1]?.split(', ') ?? []
+    expect(leases).toHaveLength(2)
+    for (const lease of leases) expect((await run(['release', lease], { env })).code).toBe(0)
+  })
+
+  it('listens where nobody else can enter', async () => {
+    await run(['acquire', 'private', ...parent], { url, env })
+    expect(statSync(join(runtime, 'holdfast')).mode & 0o777).toBe(0o700)
+    await run(['release', 'private'], { env })
+  })
+
+  it('answers 75 when the lock is not free, and leaves nothing behind', async () => {
+    const holder = holdfast(['run', 'busy', '--', 'sh', '-c', 'echo in; sleep 60'], { url })
+    await holder.says('in')
+    const { code, stdout } = await run(['acquire', 'busy', '--wait', '200ms', ...parent], { url, env })
+    expect({ code, stdout }).toEqual({ code: 75, stdout: '' })
+    expect(sockets()).toEqual([])
+  })
+
+  it.each(['SIGINT', 'SIGKILL'] as const)('that ends by %s while it waits leaves the queue', async (signal) => {
+    const name = `left-${signal}`
+    const holder = holdfast(['run', name, '--', 'sh', '-c', 'echo in; sleep 60'], { url })
+    await holder.says('in')
+    const waiter = holdfast(['acquire', name, ...parent], { url, env })
+    const waiting = async (): Promise<boolean> => (await run(['inspect', name, '--json'], { url })).stdout.includes('"waiters":[{')
+    await vi.waitUntil(waiting, { timeout: 10_000 })
+    waiter.kill(signal)
+    expect(await waiter.end()).toBe(signal === 'SIGINT' ? 130 : 'SIGKILL')
+    await vi.waitUntil(async () => !(await waiting()), { timeout: 5000 })
+  })
+
+  it('tells at the release that the lock was lost meanwhile', async () => {
+    await run(['acquire', 'robbed', ...parent], { url, env })
+    await run(['release', '--force', 'robbed', '--reason', 'test'], { url, env })
+    const { code, stderr } = await run(['release', 'robbed'], { env })
+    expect(stderr).toContain('lost before it was released')
+    expect(code).toBe(79)
+  })
+
+  it('says so when there is nothing to release', async () => {
+    expect((await run(['release', 'nothing'], { env })).code).toBe(79)
+    expect((await run(['release', '0123456789abcdef'], { env })).code).toBe(79)
+  })
+})
+
+describe('a script that takes a lock', () => {
+  it.each(['sh', 'bash'])('in %s keeps it until it ends, even from a subshell', async (shell) => {
+    const name = `script-${shell}`
+    const running = script(shell, `lease=$($HOLDFAST acquire ${name} | cat | cat); echo "got $lease"; read -r _; exit 0`)
+    await running.says('got {')
+    // Longer than the keeper takes to see that a subshell is gone.
+    await new Promise((resolve) => setTimeout(resolve, 1200))
+    expect(await isFree(name, url)).toBe(false)
+    running.process.stdin?.end('\n')
+    expect(await running.end()).toBe(0)
+    await becomesFree(name)
+  })
+
+  it('gives it back when it is killed', async () => {
+    const running = script('sh', `$HOLDFAST acquire orphan; echo done; sleep 60`)
+    await running.says('done')
+    expect(await isFree('orphan', url)).toBe(false)
+    running.kill('SIGKILL')
+    await dies(running.pid)
+    await becomesFree('orphan')
+    await vi.waitUntil(() => sockets().length === 0, { timeout: 5000 })
+  })
+
+  it('may release by itself, and go on', async () => {
+    const running = script('sh', `$HOLDFAST acquire self && echo working && $HOLDFAST release self && echo released; read -r _`)
+    await running.says('released')
+    expect(await isFree('self', url)).toBe(true)
+    running.process.stdin?.end('\n')
+    await running.end()
+  })
+})

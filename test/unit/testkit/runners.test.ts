@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+
+import { conformance } from '../../../src/testkit/conformance.ts'
+import { nodeTestConformance } from '../../../src/testkit/node-test.ts'
+import { vitestConformance } from '../../../src/testkit/vitest.ts'
+import { changed, plainStore, virtualTarget } from './lesser-stores.ts'
+
+type Body = (context: { skip(reason?: string): void }) => Promise<void>
+
+/** A runner that only writes down what it is given. */
+class Notebook {
+  readonly suites: string[] = []
+  readonly tests = new Map<string, Body>()
+  readonly describe = (name: string, body: () => void): void => {
+    this.suites.push(name)
+    body()
+  }
+  readonly vitestIt = (name: string, body: Body): void => void this.tests.set(name, body)
+  readonly nodeIt = (name: string, _: object, body: Body): void => void this.tests.set(name, body)
+
+  /** Runs one test by its case's id; gives the reason if it was skipped. */
+  async run(id: string): Promise<string | undefined> {
+    const [, body] = [...this.tests].find(([name]) => name.startsWith(`${id}: `)) ?? []
+    let skipped: string | undefined
+    await body?.({ skip: (reason) => void (skipped = reason) })
+    return skipped
+  }
+}
+
+const notebooks: readonly [string, (target: Parameters<typeof vitestConformance>[1]) => Notebook][] = [
+  [
+    'vitest',
+    (target) => {
+      const notebook = new Notebook()
+      vitestConformance({ describe: notebook.describe, it: notebook.vitestIt }, target)
+      return notebook
+    },
+  ],
+  [
+    'node:test',
+    (target) => {
+      const notebook = new Notebook()
+      nodeTestConformance({ describe: notebook.describe, it: notebook.nodeIt }, target)
+      return notebook
+    },
+  ],
+]
+
+describe.each(notebooks)('the glue for %s', (_, open) => {
+  it('makes a test of every case', () => {
+    const notebook = open(virtualTarget(1))
+    expect(notebook.suites).toEqual(['memory keeps the store contract'])
+    expect(notebook.tests.size).toBe(conformance().length)
+  })
+
+  it('passes what passes and skips, with the reason, what does not apply', async () => {
+    const notebook = open(virtualTarget(1, plainStore))
+    expect(await notebook.run('claim/free')).toBeUndefined()
+    expect(await notebook.run('queue/fifo')).toBe('not applicable: needs queue')
+  })
+
+  it('fails what fails', async () => {
+    const broken = virtualTarget(1, (store) => changed(store, { claim: () => ({ kind: 'busy' }) }))
+    await expect(open(broken).run('claim/free')).rejects.toThrow('is granted at once')
+  })
+})
