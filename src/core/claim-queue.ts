@@ -188,8 +188,9 @@ class Transition {
 
   forgetExpired(): void {
     const { state, now } = this
-    if (state.withdrawn.size > 0) {
-      for (const [id, until] of state.withdrawn) if (until <= now.ms) state.withdrawn.delete(id)
+    for (const [id, until] of state.withdrawn) {
+      if (until > now.ms) break
+      state.withdrawn.delete(id)
     }
     if (now.ms < state.nextExpiry) return
     state.nextExpiry = Infinity
@@ -285,6 +286,8 @@ class Transition {
   private withdraw(claim: ClaimRef): ReleaseAnswer {
     const answer = this.remove(claim.id)
     if (this.state.withdrawn === NONE) this.state.withdrawn = new Map()
+    // To the end, so that the oldest are always first.
+    this.state.withdrawn.delete(claim.id)
     this.state.withdrawn.set(claim.id, this.now.ms + WITHDRAWN_MS)
     this.promote()
     return answer

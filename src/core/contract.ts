@@ -109,7 +109,7 @@ export interface NotHeld {
 }
 
 export type ClaimAnswer = Held | Queued | Busy | Mismatch | Unknown
-/** A waiter hears `queued`, or `held` with its tokens if it was granted meanwhile, like a holder that asked for tokens. */
+/** A waiter hears `queued`. Who asked for tokens and holds hears `held` with them, also if it was granted just now. */
 export type RenewAnswer = Renewed | Held | Queued | Lost | Unknown
 export type ReleaseAnswer = Released | NotHeld | Unknown
 

@@ -72,6 +72,9 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
       claim.attempts++
       return
     case 'renewed':
+      // Granted meanwhile, and no token came with the answer: ask for one.
+      claim.tokens = lane.blockFor(claim)
+      return upkeep.renewNow(claim)
     case 'lost':
       // Silent for too long, or the store lost its memory: to the end of the line.
       lane.drop(claim)

@@ -56,7 +56,7 @@ describe('a lock as it is wished for', () => {
     [{ permits: '5', of: '4' }, 'cannot be had'],
     [{ permits: '0', of: '4' }, '--permits'],
     [{ shared: true, of: '4' }, 'exclude each other'],
-    [{ shared: true, exclusive: true }, 'exclude each other'],
+    [{ shared: true, write: true }, 'exclude each other'],
     [{ ttl: '10ms' }, 'at least 1s'],
   ] as const)('%j is refused', (given, message) => {
     expect(() => lockWish('a', given)).toThrow(message)
