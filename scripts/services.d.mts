@@ -38,6 +38,9 @@ export function mariadb(options?: ServerOptions): Promise<Server>
 /** A PostgreSQL with a superuser without password. Commits survive SIGKILL, not a power cut. */
 export function postgres(options?: ServerOptions): Promise<Server>
 
+/** A PgBouncer in transaction mode before a PostgreSQL: each transaction may get another connection. */
+export function pgbouncer(options: { readonly upstream: Server }): Promise<Server>
+
 /** A memcached. It keeps nothing on disk: a restart begins empty. */
 export function memcached(options?: ServerOptions): Promise<Server>
 
@@ -130,7 +133,18 @@ export interface ClockShim {
 
 export function clockShim(): Promise<ClockShim>
 
-export type Service = 'redis' | 'sentinel' | 'redis-cluster' | 'memcached' | 'mariadb' | 'postgres' | 'cc' | 'zookeeper' | 'zookeeper-ensemble' | 'curator'
+export type Service =
+  | 'redis'
+  | 'sentinel'
+  | 'redis-cluster'
+  | 'memcached'
+  | 'mariadb'
+  | 'postgres'
+  | 'pgbouncer'
+  | 'cc'
+  | 'zookeeper'
+  | 'zookeeper-ensemble'
+  | 'curator'
 
 /**
  * Whether tests that need this can run, for `describe.skipIf(!available('redis'))`. In CI the answer is always yes:

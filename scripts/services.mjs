@@ -10,6 +10,7 @@ import { curator, curatorObtainable } from './services/curator.mjs'
 import { find, howToInstall, locate, obtainable } from './services/find.mjs'
 import { mariadb, program as mariadbProgram } from './services/mariadb.mjs'
 import { memcached, program as memcachedProgram } from './services/memcached.mjs'
+import { pgbouncer, program as pgbouncerProgram } from './services/pgbouncer.mjs'
 import { postgres, program as postgresProgram } from './services/postgres.mjs'
 import { redisCluster } from './services/redis-cluster.mjs'
 import { program as redisProgram, redis } from './services/redis.mjs'
@@ -23,7 +24,7 @@ import {
 
 export { clockShim, memcached, redis, redisCluster, sentinel }
 export { curator, fourLetters, zookeeper, zookeeperEnsemble }
-export { mariadb, postgres }
+export { mariadb, pgbouncer, postgres }
 export { redisCommand } from './services/wire.mjs'
 
 /** What `start` knows, and the program each needs. A new server is one file in services/ and one row here. */
@@ -38,7 +39,9 @@ const SERVICES = {
   'zookeeper-ensemble': { start: zookeeperEnsemble, program: zookeeperProgram },
 }
 
-const PROGRAMS = [...new Set([...Object.values(SERVICES).map(({ program }) => program), cc])]
+const PROGRAMS = [
+  ...new Set([...Object.values(SERVICES).map(({ program }) => program), pgbouncerProgram, cc]),
+]
 
 /**
  * Whether tests that need this can run. In CI the answer is always yes, so that what is missing fails instead of
@@ -77,9 +80,13 @@ async function start([name, ...args]) {
   if (service === undefined) throw new Error(`unknown: ${name}; known: ${Object.keys(SERVICES).join(', ')}`)
   const server = await service.start({ args })
   console.log(
-    [...new Set([server, ...(server.sentinels ?? []), ...(server.nodes ?? server.servers ?? [])].map(({ url }) => url))].join(
-      '\n',
-    ),
+    [
+      ...new Set(
+        [server, ...(server.sentinels ?? []), ...(server.nodes ?? server.servers ?? [])].map(
+          ({ url }) => url,
+        ),
+      ),
+    ].join('\n'),
   )
   await new Promise((resolve) => {
     // A pending signal handler alone does not keep a process running.

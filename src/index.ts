@@ -1,3 +1,5 @@
+export { open } from './open.ts'
+export type { OpenOptions, StoreOptions } from './open.ts'
 export { Holdfast } from './locks/holdfast.ts'
 export type { CloseOptions, LockInfo, PublicClaim, ReentrantOptions, StripedLock } from './locks/holdfast.ts'
 export type { Lock, ReadWriteLock, Semaphore } from './locks/lock.ts'

@@ -2,7 +2,6 @@ import type { Store } from './core/contract.ts'
 import { InvalidArgumentError } from './core/errors.ts'
 import { redact } from './core/redact.ts'
 import { Holdfast } from './locks/holdfast.ts'
-import type { CloseOptions } from './locks/holdfast.ts'
 import type { HoldfastOptions } from './locks/options.ts'
 
 export { redact }
@@ -12,7 +11,7 @@ export interface StoreOptions {
   readonly token?: string
 }
 
-export interface OpenOptions extends HoldfastOptions, StoreOptions {}
+export interface OpenOptions extends Omit<HoldfastOptions, 'closeStore'>, StoreOptions {}
 
 type Opener = (url: string, options: StoreOptions) => Promise<Store>
 
@@ -34,9 +33,13 @@ const stores = {
     const { openPostgresStore } = await import('./stores/postgres/open.ts')
     return (url) => openPostgresStore(url)
   },
+  sqlite: async (): Promise<Opener> => {
+    const { openSqliteStore } = await import('./stores/sqlite/open.ts')
+    return (url) => openSqliteStore(url)
+  },
   zookeeper: async (): Promise<Opener> => {
-    const { openZooKeeper } = await import('./stores/zookeeper/open.ts')
-    return async (url) => openZooKeeper(url)
+    const { openZooKeeperStore } = await import('./stores/zookeeper/open.ts')
+    return (url) => openZooKeeperStore(url)
   },
   memcached: async (): Promise<Opener> => {
     const { openMemcachedStore } = await import('./stores/memcached/open.ts')
@@ -57,6 +60,7 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
   mysql: stores.mysql,
   postgres: stores.postgres,
   postgresql: stores.postgres,
+  sqlite: stores.sqlite,
   zookeeper: stores.zookeeper,
   zookeepers: stores.zookeeper,
   memcached: stores.memcached,
@@ -73,7 +77,8 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
   const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
   const opener = scheme === undefined ? undefined : OPENERS[scheme]
   if (opener === undefined) {
-    const problem = scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
+    const problem =
+      scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
     throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}. Known: ${SCHEMES.join(', ')}.`, {
       argument: 'url',
     })
@@ -86,19 +91,9 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 export async function open(url: string, { token, ...options }: OpenOptions = {}): Promise<Holdfast> {
   const store = await openStore(url, token === undefined ? {} : { token })
   try {
-    return new OwningHoldfast(store, options)
+    return new Holdfast(store, { ...options, closeStore: true })
   } catch (error) {
     await store.close()
     throw error
-  }
-}
-
-/** A Holdfast made from a store leaves the store to whoever made it; this one made it itself. */
-class OwningHoldfast extends Holdfast {
-  private ending: Promise<void> | null = null
-
-  override close(options?: CloseOptions): Promise<void> {
-    this.ending ??= super.close(options).finally(() => this.store.close())
-    return this.ending
   }
 }

@@ -6,11 +6,12 @@ export const USAGE = `npm run bench -- [options]
   --workload w1,w4         which workloads (default: all)
   --only holdfast,redlock  which libraries; the raw limit always runs along
   --quick                  fewer and shorter rounds: under two minutes, for a first look
+  --rounds 9               how often, instead of what each workload plans
   --seed 7                 order of the rounds (default: from the clock; printed and recorded)
   --json out.json          where to write the results (always also bench/results/local/last.json)
   --html out.html          one page with tables and plots
   --check                  compare ratios with bench/targets.json; the exit code tells
-  --profile                CPU profile of holdfast in the chosen workloads instead of a comparison
+  --profile                CPU profiles of holdfast (or of what --only names) instead of a comparison
   --list                   show workloads and contestants
 `
 
@@ -19,6 +20,12 @@ const list = (text) =>
     ?.split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '')
+
+function whole(name, text) {
+  if (text === undefined) return undefined
+  if (!/^\d+$/.test(text)) throw new Error(`--${name} wants a whole number, not ${text}`)
+  return Number(text)
+}
 
 /** @typedef {ReturnType<typeof readArgs>} Options */
 
@@ -31,6 +38,7 @@ export function readArgs(argv) {
       workload: { type: 'string' },
       only: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      rounds: { type: 'string' },
       seed: { type: 'string' },
       json: { type: 'string' },
       html: { type: 'string' },
@@ -40,11 +48,12 @@ export function readArgs(argv) {
       help: { type: 'boolean', default: false },
     },
   })
-  const seed = values.seed === undefined ? Date.now() % 1_000_000 : Number(values.seed)
-  if (!Number.isInteger(seed)) throw new Error(`--seed wants a whole number, not ${values.seed}`)
+  const seed = whole('seed', values.seed) ?? Date.now() % 1_000_000
+  const rounds = whole('rounds', values.rounds)
   return {
     ...values,
     seed,
+    rounds,
     stores: list(values.store),
     workloads: list(values.workload),
     only: list(values.only),

@@ -13,6 +13,7 @@ export class Subject {
   #number = 0
   #waiting = new Map()
   #contestant
+  #wantsProfile
   #keepProfile
   /** Errors that nobody in the library caught. */
   strays = 0
@@ -32,17 +33,25 @@ export class Subject {
   /** @param {{ flags?: string[], keepProfile?: (profile: object) => void }} [wish] */
   static async open(contestant, endpoint, { flags, keepProfile } = {}) {
     const subject = new Subject(contestant, flags)
-    await subject.#ask('open', { file: contestant.file, id: contestant.id, endpoint })
-    if (keepProfile !== undefined) {
-      subject.#keepProfile = keepProfile
-      await subject.#ask('startProfile')
+    try {
+      await subject.#ask('open', { file: contestant.file, id: contestant.id, endpoint })
+      subject.#wantsProfile = keepProfile
+    } catch (error) {
+      await subject.close()
+      throw error
     }
     return subject
   }
 
   /** One step of a workload, inside that process. */
-  run(workload, step, params) {
-    return this.#ask('run', { workload, step, params })
+  async run(workload, step, params) {
+    const result = await this.#ask('run', { workload, step, params })
+    // The first step loads modules and warms up; a profile of that says nothing about the library.
+    if (this.#wantsProfile !== undefined && this.#keepProfile === undefined) {
+      await this.#ask('startProfile')
+      this.#keepProfile = this.#wantsProfile
+    }
+    return result
   }
 
   async close() {

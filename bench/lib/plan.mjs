@@ -37,7 +37,7 @@ export function makePlan(options) {
       .map(({ id, title, notRun }) => ({ id, title, reason: notRun })),
     bouts: workloads
       .filter(({ notRun }) => notRun === undefined)
-      .flatMap((workload) => workload.stores.map((store) => bout(workload, store, here, options.quick)))
+      .flatMap((workload) => workload.stores.map((store) => bout(workload, store, here, options)))
       .filter(({ contestants }) => contestants.length > 0),
   }
 }
@@ -46,12 +46,13 @@ export function makePlan(options) {
  * One workload on one store.
  * @typedef {ReturnType<typeof bout>} Bout
  */
-function bout(workload, store, contestants, quick) {
+function bout(workload, store, contestants, { quick, rounds }) {
   const all = contestants.filter((one) => one.store === store && workload.takes(one))
+  const planned = quick ? workload.plans.quick : workload.plans.full
   return {
     workload,
     store,
-    plan: quick ? workload.plans.quick : workload.plans.full,
+    plan: { ...planned, rounds: rounds ?? planned.rounds },
     contestants: quick ? inHurry(all).filter(workload.quickTakes ?? (() => true)) : all,
   }
 }

@@ -9,9 +9,14 @@ const FOLDER = fileURLToPath(new URL('../results/local/', import.meta.url))
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SHOWN = 20
 
-/** One round of every chosen workload with our client under the profiler. Files open in any browser's tools. */
+/**
+ * One round of every chosen workload under the profiler: our client, or, to compare, what `--only` names.
+ * The files open in any browser's tools.
+ */
 export async function profile({ contestants, bouts }, options) {
-  const ours = contestants.filter(({ role, secondary }) => role === 'ours' && !secondary)
+  const ours = contestants.filter(
+    ({ role, secondary }) => options.only !== undefined || (role === 'ours' && !secondary),
+  )
   const stage = await Stage.set(ours)
   mkdirSync(FOLDER, { recursive: true })
   try {
@@ -50,7 +55,8 @@ export function selfTimes(profiles, shown) {
     const places = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
     samples.forEach((id, number) => {
       const frame = places.get(id)
-      if (frame.functionName === '(idle)') return
+      // The last is the profiler answering us.
+      if (frame.functionName === '(idle)' || (frame.functionName === 'dispatch' && frame.url === '')) return
       const time = Math.max(0, timeDeltas[number])
       busy += time
       const key = `${frame.functionName || '(anonymous)'}  ${placeOf(frame)}`

@@ -47,23 +47,33 @@ function installedPaths() {
 }
 
 /** It refuses to run as root, whatever it is told: root becomes the package's user, or nobody. */
-function unprivileged(...command) {
+export function unprivileged(...command) {
   if (process.getuid?.() !== 0) return command
   const [uid, gid] = ids()
   return ['/usr/bin/setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--', ...command]
 }
 
-function ids() {
+export function ids() {
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'))
-  const [, , uid, gid] = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
+  const [, , uid, gid] =
+    users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
   return [Number(uid), Number(gid)]
 }
 
 const baseArgs = ({ port, dir }) => [
   ...['-D', join(dir, 'data'), '-p', String(port), '-h', '127.0.0.1', '-k', ''],
-  ...['-c', 'fsync=off', '-c', 'max_connections=200', '-c', 'shared_buffers=32MB', '-c', 'autovacuum_naptime=10s'],
+  ...[
+    '-c',
+    'fsync=off',
+    '-c',
+    'max_connections=200',
+    '-c',
+    'shared_buffers=32MB',
+    '-c',
+    'autovacuum_naptime=10s',
+  ],
 ]
 
 async function prepare({ dir }, initdb, env = {}) {
@@ -130,7 +140,7 @@ function send(pid, signal) {
 }
 
 /** Asks to log in: 'R' says that it may go on, an error that the server is still starting. */
-function ready({ port }) {
+export function ready({ port }) {
   const words = Buffer.from('user\0postgres\0database\0postgres\0\0')
   const head = Buffer.alloc(8)
   head.writeInt32BE(words.length + 8, 0)

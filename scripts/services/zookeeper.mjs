@@ -19,6 +19,13 @@ export const program = {
 }
 
 const JARS = '/usr/share/java'
+const MODULES = [
+  'zookeeper',
+  'netty-all',
+  'netty-codec',
+  'netty-resolver',
+  'netty-transport-native-unix-common',
+]
 const LOGGER = `${JARS}/slf4j-simple.jar`
 
 /** One server by itself. `config`: lines of its zoo.cfg, over those below. `java`: further options of its JVM. */
@@ -111,8 +118,10 @@ function environment(java, env) {
     '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
     ...java,
   ]
-  // The package's own class path has no logger that writes to where its caller can see it; the last -cp wins.
-  if (existsSync(LOGGER)) flags.push('-cp', `${JARS}/zookeeper.jar:${LOGGER}:${JARS}/netty-all.jar`)
+  // The package's own class path has no logger that writes to where its caller can see it, and not all that TLS needs.
+  // The last -cp wins.
+  if (existsSync(LOGGER))
+    flags.push('-cp', [LOGGER, ...MODULES.map((name) => `${JARS}/${name}.jar`)].join(':'))
   return { JMXDISABLE: 'true', JVMFLAGS: flags.join(' '), ...env }
 }
 

@@ -71,5 +71,11 @@ export function claimJson(claim: PublicClaim): object {
 
 export function lockJson(info: LockInfo): object {
   const { name, capacity, holders, waiters } = info
-  return { name, kind: kindOf(info), capacity, holders: holders.map(claimJson), waiters: waiters.map(claimJson) }
+  return {
+    name,
+    kind: kindOf(info),
+    capacity,
+    holders: holders.map(claimJson),
+    waiters: waiters.map(claimJson),
+  }
 }

@@ -3,7 +3,7 @@ import type { Command } from './spec.ts'
 interface Entry {
   readonly summary: string
   /** Loaded when it is asked for: `holdfast run` must not wait for the server's code. */
-  load(): Promise<Command>
+  readonly load: () => Promise<Command>
 }
 
 const entry = (summary: string, load: () => Promise<{ readonly default: Command }>): Entry => ({
@@ -15,13 +15,19 @@ const entry = (summary: string, load: () => Promise<{ readonly default: Command 
 export const COMMANDS: Readonly<Record<string, Entry>> = {
   run: entry('run a command while holding a lock', () => import('./commands/run.ts')),
   acquire: entry('take a lock for a script and keep it', () => import('./commands/acquire.ts')),
-  release: entry('give back a lock that acquire took, or take one away by force', () => import('./commands/release.ts')),
+  release: entry(
+    'give back a lock that acquire took, or take one away by force',
+    () => import('./commands/release.ts'),
+  ),
   ls: entry('list the locks that are held or waited for', () => import('./commands/ls.ts')),
   inspect: entry('show who holds a lock and who waits for it', () => import('./commands/inspect.ts')),
   serve: entry('start a lock server', () => import('./commands/serve.ts')),
   doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
   schema: entry('print the SQL that a database store needs', () => import('./commands/schema.ts')),
-  demo: entry('sell train tickets from several processes, without and with a lock', () => import('./commands/demo.ts')),
+  demo: entry(
+    'sell train tickets from several processes, without and with a lock',
+    () => import('./commands/demo.ts'),
+  ),
   completion: entry('print the completion script for a shell', () => import('./commands/completion.ts')),
 }

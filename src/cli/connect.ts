@@ -1,14 +1,22 @@
 import type { Holdfast } from '../locks/holdfast.ts'
-import { open } from '../open.ts'
+import type { Store } from '../core/contract.ts'
+import { open, openStore } from '../open.ts'
 import { CommandError, EXIT, UsageError } from './exit.ts'
 import type { StoreAddress } from './store-option.ts'
+
+/** The store alone, whatever its reach. */
+export function storeAt({ url, token }: StoreAddress): Promise<Store> {
+  return openStore(url, token === undefined ? {} : { token })
+}
 
 /** Opens the store for a command. One that lives in this process alone would lock nothing for anybody. */
 export async function connect({ url, shown, token }: StoreAddress): Promise<Holdfast> {
   const holdfast = await open(url, token === undefined ? {} : { token })
   if (holdfast.store.capabilities.reach === 'process') {
     await holdfast.close()
-    throw new UsageError(`${shown} lives inside one process: no other could see its locks. Use a store that is shared.`)
+    throw new UsageError(
+      `${shown} lives inside one process: no other could see its locks. Use a store that is shared.`,
+    )
   }
   return holdfast
 }
@@ -26,7 +34,10 @@ export async function leave(holdfast: Holdfast): Promise<void> {
 }
 
 /** Runs the body with the store open, and closes it whatever happens. */
-export async function withStore<T>(address: StoreAddress, body: (holdfast: Holdfast) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  address: StoreAddress,
+  body: (holdfast: Holdfast) => Promise<T>,
+): Promise<T> {
   const holdfast = await connect(address)
   try {
     return await body(holdfast)

@@ -16,7 +16,11 @@ export interface Taken {
 const ANSWER_MS = 5000
 
 /** Takes a name from whoever holds it. A lock server does it itself, for it knows who may and keeps a record of why. */
-export async function forceRelease(address: StoreAddress, name: string, reason: string): Promise<readonly Taken[]> {
+export async function forceRelease(
+  address: StoreAddress,
+  name: string,
+  reason: string,
+): Promise<readonly Taken[]> {
   if (/^holdfasts?(\+unix)?:/i.test(address.url)) return askServer(address, name, reason)
   const store = await openStore(address.url)
   try {
@@ -28,7 +32,9 @@ export async function forceRelease(address: StoreAddress, name: string, reason: 
 
 async function takeAway(store: Store, name: string): Promise<readonly Taken[]> {
   const unanswered = (cause: unknown): StoreUnavailableError =>
-    new StoreUnavailableError(`The ${store.kind} store did not answer; "${name}" may still be held.`, { cause })
+    new StoreUnavailableError(`The ${store.kind} store did not answer; "${name}" may still be held.`, {
+      cause,
+    })
   const info = await store.inspect(name, ANSWER_MS)
   if ('kind' in info) throw unanswered(info.cause)
   const taken: Taken[] = []
@@ -46,7 +52,11 @@ interface ServerAnswer {
   readonly error?: { readonly code: string; readonly message: string }
 }
 
-async function askServer({ url, token }: StoreAddress, name: string, reason: string): Promise<readonly Taken[]> {
+async function askServer(
+  { url, token }: StoreAddress,
+  name: string,
+  reason: string,
+): Promise<readonly Taken[]> {
   const { address, token: inUrl } = parseAddress(url)
   const secret = token ?? inUrl
   const body = JSON.stringify({ name, reason })
@@ -71,7 +81,9 @@ async function askServer({ url, token }: StoreAddress, name: string, reason: str
       response.on('end', () => resolve(all))
     })
     request.on('timeout', () => request.destroy(new Error('no answer in time')))
-    request.on('error', (cause) => reject(new StoreUnavailableError('The lock server did not answer.', { store: 'holdfast', cause })))
+    request.on('error', (cause) =>
+      reject(new StoreUnavailableError('The lock server did not answer.', { store: 'holdfast', cause })),
+    )
     request.end(body)
   })
   const { revoked, error } = JSON.parse(text) as ServerAnswer

@@ -77,7 +77,10 @@ export class Guard {
     started.on('error', () => {})
     const { stdin } = started
     if (started.pid === undefined || stdin === null) {
-      throw new CommandError('/bin/sh cannot be started, and without it nothing guards the command.', EXIT.system)
+      throw new CommandError(
+        '/bin/sh cannot be started, and without it nothing guards the command.',
+        EXIT.system,
+      )
     }
     stdin.on('error', () => {})
     started.unref()

@@ -21,7 +21,9 @@ export class Interrupt {
   /** Resolves when a signal comes. */
   async arrival(): Promise<void> {
     if (this.signal.aborted) return
-    await new Promise<void>((resolve) => this.signal.addEventListener('abort', () => resolve(), { once: true }))
+    await new Promise<void>((resolve) =>
+      this.signal.addEventListener('abort', () => resolve(), { once: true }),
+    )
   }
 
   stop(): void {

@@ -10,7 +10,7 @@ export const LOCK_OPTIONS = {
   wait: { value: 'TIME', short: 'w', help: 'how long to wait: 30s (default), 0, forever' },
   ttl: { value: 'TIME', help: 'how long the lock outlives this machine; default 15s' },
   shared: { short: 's', help: 'hold it together with other --shared ones' },
-  exclusive: { short: 'x', help: 'hold it alone, where others use --shared' },
+  write: { short: 'x', help: 'hold it alone, where others use --shared' },
   permits: { value: 'N', help: 'take N permits of a semaphore; default 1' },
   of: { value: 'N', help: 'how many permits the semaphore has' },
 } as const
@@ -19,7 +19,7 @@ export interface LockGiven {
   readonly wait?: string
   readonly ttl?: string
   readonly shared?: true
-  readonly exclusive?: true
+  readonly write?: true
   readonly permits?: string
   readonly of?: string
 }
@@ -27,7 +27,7 @@ export interface LockGiven {
 /** A lock as it was asked for, checked before anything is opened. */
 export interface LockWish {
   readonly name: string
-  readonly mode: 'mutex' | 'shared' | 'exclusive' | 'permits'
+  readonly mode: 'mutex' | 'shared' | 'write' | 'permits'
   readonly permits: number
   readonly capacity: number
   /** Milliseconds. */
@@ -41,10 +41,10 @@ const DEFAULT_TTL = 15_000
 const SHORTEST_TTL = 1000
 
 export function lockWish(name: string, given: LockGiven): LockWish {
-  const { wait, ttl, shared, exclusive, permits, of } = given
-  const kinds = [shared === true, exclusive === true, permits !== undefined || of !== undefined]
+  const { wait, ttl, shared, write, permits, of } = given
+  const kinds = [shared === true, write === true, permits !== undefined || of !== undefined]
   if (kinds.filter(Boolean).length > 1) {
-    throw new UsageError('--shared, --exclusive and --permits exclude each other.')
+    throw new UsageError('--shared, --write and --permits exclude each other.')
   }
   if (permits !== undefined && of === undefined) {
     throw new UsageError('--permits N needs --of M: how many permits the semaphore has in all.')
@@ -56,7 +56,7 @@ export function lockWish(name: string, given: LockGiven): LockWish {
   if (ttlMs < SHORTEST_TTL) throw new UsageError(`--ttl must be at least 1s; got "${ttl}"`)
   return {
     name,
-    mode: of !== undefined ? 'permits' : shared === true ? 'shared' : exclusive === true ? 'exclusive' : 'mutex',
+    mode: of !== undefined ? 'permits' : shared === true ? 'shared' : write === true ? 'write' : 'mutex',
     permits: weight,
     capacity,
     wait: wait === undefined ? DEFAULT_WAIT : parseWait('--wait', wait),
@@ -65,7 +65,8 @@ export function lockWish(name: string, given: LockGiven): LockWish {
 }
 
 function count(option: string, text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`${option} takes a whole number from 1; got "${text}"`)
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new UsageError(`${option} takes a whole number from 1; got "${text}"`)
   return Number(text)
 }
 
@@ -79,7 +80,7 @@ export function acquire(holdfast: Holdfast, wish: LockWish, signal: AbortSignal)
       return take(holdfast.mutex(name), options)
     case 'shared':
       return take(holdfast.readWriteLock(name).read, options)
-    case 'exclusive':
+    case 'write':
       return take(holdfast.readWriteLock(name).write, options)
   }
 }

@@ -5,7 +5,10 @@ import type { Arguments, CommandSpec, OptionSpec } from './spec.ts'
 type Options = Readonly<Record<string, OptionSpec>>
 
 /** Reads a command's arguments by its spec. `node:util` does the splitting; commander would cost a tenth of the start. */
-export function parse<O extends Options>(spec: CommandSpec<O>, argv: readonly string[]): Arguments<O> | 'help' {
+export function parse<O extends Options>(
+  spec: CommandSpec<O>,
+  argv: readonly string[],
+): Arguments<O> | 'help' {
   const cut = argv.indexOf('--')
   const own = spec.takesCommand === true && cut >= 0 ? argv.slice(0, cut) : argv
   const command = spec.takesCommand === true && cut >= 0 ? argv.slice(cut + 1) : []
@@ -29,7 +32,10 @@ function split(
   const options = Object.fromEntries(
     Object.entries(spec.options).map(([name, { value, short }]) => [
       name,
-      { type: value === undefined ? ('boolean' as const) : ('string' as const), ...(short === undefined ? {} : { short }) },
+      {
+        type: value === undefined ? ('boolean' as const) : ('string' as const),
+        ...(short === undefined ? {} : { short }),
+      },
     ]),
   )
   try {

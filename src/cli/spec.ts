@@ -9,7 +9,9 @@ export interface OptionSpec {
   readonly choices?: readonly string[]
 }
 
-export interface CommandSpec<O extends Readonly<Record<string, OptionSpec>> = Readonly<Record<string, OptionSpec>>> {
+export interface CommandSpec<
+  O extends Readonly<Record<string, OptionSpec>> = Readonly<Record<string, OptionSpec>>,
+> {
   readonly name: string
   /** What follows the name: `NAME [options] -- command…`. */
   readonly usage: string
@@ -33,7 +35,9 @@ export interface Arguments<O extends Readonly<Record<string, OptionSpec>>> {
 }
 
 /** A file in commands/. Answers with the exit code. */
-export interface Command<O extends Readonly<Record<string, OptionSpec>> = Readonly<Record<string, OptionSpec>>> {
+export interface Command<
+  O extends Readonly<Record<string, OptionSpec>> = Readonly<Record<string, OptionSpec>>,
+> {
   readonly spec: CommandSpec<O>
   run(given: Arguments<O>): Promise<number>
 }

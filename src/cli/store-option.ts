@@ -6,7 +6,10 @@ import { UsageError } from './exit.ts'
 export const STORE_OPTIONS = {
   store: { value: 'URL', help: 'the store, if its URL holds no password; default $HOLDFAST_URL' },
   'store-file': { value: 'FILE', help: 'a file with the URL, readable by its owner alone' },
-  'token-file': { value: 'FILE', help: 'a file with the token for a lock server; default $HOLDFAST_TOKEN_FILE' },
+  'token-file': {
+    value: 'FILE',
+    help: 'a file with the token for a lock server; default $HOLDFAST_TOKEN_FILE',
+  },
 } as const
 
 export interface StoreGiven {

@@ -19,11 +19,19 @@ export interface Supervision {
   /** Milliseconds between the request to end (SIGTERM) and the end (SIGKILL). */
   readonly grace: number
   readonly ttl: number
-  say(text: string): void
+  readonly say: (text: string) => void
 }
 
 /** Passed on to the command. SIGTSTP and SIGCONT are handled on their own. */
-const FORWARDED: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH']
+const FORWARDED: readonly NodeJS.Signals[] = [
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+  'SIGQUIT',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGWINCH',
+]
 const LOOK_AGAIN_MS = 20
 
 /**
@@ -109,12 +117,16 @@ class Supervisor {
     const untilKill = left - this.margin
     if (untilKill <= grace) this.warn(`the lock cannot be renewed and ends in ${Math.round(left)} ms`)
     if (untilKill <= 0 && onLost === 'kill') return this.kill('the lock is about to end')
-    this.timer = setTimeout(() => this.watchLease(), Math.max(1, untilKill > grace ? untilKill - grace : untilKill))
+    this.timer = setTimeout(
+      () => this.watchLease(),
+      Math.max(1, untilKill > grace ? untilKill - grace : untilKill),
+    )
   }
 
   /** Should this process be stopped or starved, so that it cannot look, somebody else kills the command in time. */
   private setFuse(): void {
-    if (this.options.onLost === 'kill' && this.group !== 0) this.guard.fuse(this.lease.remaining() - this.margin / 2)
+    if (this.options.onLost === 'kill' && this.group !== 0)
+      this.guard.fuse(this.lease.remaining() - this.margin / 2)
   }
 
   private leaseLost(): void {
@@ -189,7 +201,8 @@ function endOf(child: ChildProcess, program: string): Promise<Ended> {
   return new Promise((resolve, reject) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
     child.once('error', (error: NodeJS.ErrnoException) => {
-      const exit = error.code === 'ENOENT' ? EXIT.notFound : error.code === 'EACCES' ? EXIT.cannotExecute : EXIT.system
+      const exit =
+        error.code === 'ENOENT' ? EXIT.notFound : error.code === 'EACCES' ? EXIT.cannotExecute : EXIT.system
       const reason = exit === EXIT.notFound ? 'there is no such command' : `cannot be run (${error.code})`
       reject(new CommandError(`${program}: ${reason}`, exit))
     })

@@ -43,9 +43,11 @@ function textOf(cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.text
 }
 
-/** Characters, not UTF-16 units. Wide scripts still come out a little crooked; measuring them would need a table. */
+const segmenter = new Intl.Segmenter()
+
+/** Characters as people count them. Wide scripts still come out a little crooked; measuring them would need a table. */
 function width(text: string): number {
-  return [...text].length
+  return [...segmenter.segment(text)].length
 }
 
 export function print(text: string): void {

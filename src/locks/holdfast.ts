@@ -126,8 +126,11 @@ export class Holdfast implements AsyncDisposable {
   }
 
   private async closeOnce(release: boolean): Promise<void> {
-    await this.session.close(release)
-    if (this.closeStore) await this.store.close()
+    try {
+      await this.session.close(release)
+    } finally {
+      if (this.closeStore) await this.store.close()
+    }
   }
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
@@ -21,14 +21,19 @@ afterAll(() => server.kill('SIGKILL'))
 afterEach(endAll)
 
 const parent = ['--parent', String(process.pid)]
-const sockets = (): readonly string[] => (existsSync(join(runtime, 'holdfast')) ? readdirSync(join(runtime, 'holdfast')) : [])
-const becomesFree = (name: string): Promise<boolean> => vi.waitUntil(() => isFree(name, url), { timeout: 10_000 })
+const sockets = (): readonly string[] =>
+  existsSync(join(runtime, 'holdfast')) ? readdirSync(join(runtime, 'holdfast')) : []
+const becomesFree = (name: string): Promise<boolean> =>
+  vi.waitUntil(() => isFree(name, url), { timeout: 10_000 })
 
 /** A script that calls holdfast as `$HOLDFAST`, and is given its lines on stdin. */
 function script(shell: string, text: string): Running {
   const HOLDFAST = `${process.execPath} ${program}`
   return new Running(
-    spawn(shell, ['-c', text], { env: { ...process.env, ...env, HOLDFAST_URL: url, HOLDFAST }, stdio: 'pipe' }),
+    spawn(shell, ['-c', text], {
+      env: { ...process.env, ...env, HOLDFAST_URL: url, HOLDFAST },
+      stdio: 'pipe',
+    }),
   )
 }
 
@@ -37,7 +42,9 @@ describe('holdfast acquire', () => {
     const { code, stdout } = await run(['acquire', 'kept', '--ttl', '1s', ...parent], { url, env })
     expect(code).toBe(0)
     const taken = JSON.parse(stdout) as Record<string, string>
-    expect(taken).toMatchObject({ name: 'kept', lease: expect.stringMatching(/^[0-9a-f]{16}$/), token: expect.stringMatching(/^\d+$/) })
+    expect(taken['name']).toBe('kept')
+    expect(taken['lease']).toMatch(/^[0-9a-f]{16}$/)
+    expect(taken['token']).toMatch(/^\d+$/)
     expect(Number(taken['expires'])).toBeGreaterThan(Date.now())
     // Longer than its ttl: somebody renews it.
     await new Promise((resolve) => setTimeout(resolve, 1500))
@@ -74,16 +81,39 @@ describe('holdfast acquire', () => {
     expect(sockets()).toEqual([])
   })
 
-  it.each(['SIGINT', 'SIGKILL'] as const)('that ends by %s while it waits leaves the queue', async (signal) => {
-    const name = `left-${signal}`
-    const holder = holdfast(['run', name, '--', 'sh', '-c', 'echo in; sleep 60'], { url })
-    await holder.says('in')
-    const waiter = holdfast(['acquire', name, ...parent], { url, env })
-    const waiting = async (): Promise<boolean> => (await run(['inspect', name, '--json'], { url })).stdout.includes('"waiters":[{')
-    await vi.waitUntil(waiting, { timeout: 10_000 })
-    waiter.kill(signal)
-    expect(await waiter.end()).toBe(signal === 'SIGINT' ? 130 : 'SIGKILL')
-    await vi.waitUntil(async () => !(await waiting()), { timeout: 5000 })
+  it.each(['SIGINT', 'SIGKILL'] as const)(
+    'that ends by %s while it waits leaves the queue',
+    async (signal) => {
+      const name = `left-${signal}`
+      const holder = holdfast(['run', name, '--', 'sh', '-c', 'echo in; sleep 60'], { url })
+      await holder.says('in')
+      const waiter = holdfast(['acquire', name, ...parent], { url, env })
+      const waiting = async (): Promise<boolean> =>
+        (await run(['inspect', name, '--json'], { url })).stdout.includes('"waiters":[{')
+      await vi.waitUntil(waiting, { timeout: 10_000 })
+      waiter.kill(signal)
+      expect(await waiter.end()).toBe(signal === 'SIGINT' ? 130 : 'SIGKILL')
+      await vi.waitUntil(async () => !(await waiting()), { timeout: 5000 })
+    },
+  )
+
+  it('whose answer nobody took has not taken the lock', async () => {
+    const keeper = new Running(
+      spawn(process.execPath, [join(dirname(program), 'keeper', 'main.js')], {
+        env: { ...process.env, ...env },
+      }),
+    )
+    const wish = { name: 'unheard', mode: 'mutex', permits: 1, capacity: 1, wait: null, ttl: 60_000 }
+    const script = { pid: process.pid, began: '' }
+    keeper.process.stdin?.write(
+      `${JSON.stringify({ address: { url, shown: url }, wish, script, lease: '00112233aabbccdd' })}\n`,
+    )
+    await keeper.says('"kind":"held"')
+    expect(await isFree('unheard', url)).toBe(false)
+    keeper.process.stdin?.end()
+    expect(await keeper.end()).toBe(0)
+    expect(await isFree('unheard', url)).toBe(true)
+    expect(sockets()).toEqual([])
   })
 
   it('tells at the release that the lock was lost meanwhile', async () => {
@@ -103,7 +133,10 @@ describe('holdfast acquire', () => {
 describe('a script that takes a lock', () => {
   it.each(['sh', 'bash'])('in %s keeps it until it ends, even from a subshell', async (shell) => {
     const name = `script-${shell}`
-    const running = script(shell, `lease=$($HOLDFAST acquire ${name} | cat | cat); echo "got $lease"; read -r _; exit 0`)
+    const running = script(
+      shell,
+      `lease=$($HOLDFAST acquire ${name} | cat | cat); echo "got $lease"; read -r _; exit 0`,
+    )
     await running.says('got {')
     // Longer than the keeper takes to see that a subshell is gone.
     await new Promise((resolve) => setTimeout(resolve, 1200))
@@ -114,7 +147,7 @@ describe('a script that takes a lock', () => {
   })
 
   it('gives it back when it is killed', async () => {
-    const running = script('sh', `$HOLDFAST acquire orphan; echo done; sleep 60`)
+    const running = script('sh', `$HOLDFAST acquire orphan; echo done; read -r _`)
     await running.says('done')
     expect(await isFree('orphan', url)).toBe(false)
     running.kill('SIGKILL')
@@ -124,7 +157,10 @@ describe('a script that takes a lock', () => {
   })
 
   it('may release by itself, and go on', async () => {
-    const running = script('sh', `$HOLDFAST acquire self && echo working && $HOLDFAST release self && echo released; read -r _`)
+    const running = script(
+      'sh',
+      `$HOLDFAST acquire self && echo working && $HOLDFAST release self && echo released; read -r _`,
+    )
     await running.says('released')
     expect(await isFree('self', url)).toBe(true)
     running.process.stdin?.end('\n')

@@ -20,7 +20,9 @@ const pidIn = (text: string): number => Number(/^pid (\d+)$/m.exec(text)?.[1])
 describe('holdfast run whose store falls silent', () => {
   it('asks the command to end, and kills it before the lease is over', async () => {
     const script = `trap 'echo asked' TERM; echo pid $$; while :; do sleep 0.02; done`
-    const running = holdfast(['run', 'silent', '--ttl', `${TTL}ms`, '--grace', '600ms', ...sh(script)], { url })
+    const running = holdfast(['run', 'silent', '--ttl', `${TTL}ms`, '--grace', '600ms', ...sh(script)], {
+      url,
+    })
     const pid = pidIn(await running.says(/pid \d+/))
     server.kill('SIGSTOP')
     // The lease cannot have been renewed after this moment.
@@ -47,7 +49,9 @@ describe('holdfast run whose store falls silent', () => {
 
   it('only asks with --on-lost signal, and says in its exit code that the lock was lost', async () => {
     const script = `trap '' TERM; echo pid $$; read -r _; exit 0`
-    const running = holdfast(['run', 'asks', '--ttl', '1500ms', '--on-lost', 'signal', ...sh(script)], { url })
+    const running = holdfast(['run', 'asks', '--ttl', '1500ms', '--on-lost', 'signal', ...sh(script)], {
+      url,
+    })
     const pid = pidIn(await running.says(/pid \d+/))
     server.kill('SIGSTOP')
     await running.says('asking the command to end')
@@ -59,7 +63,10 @@ describe('holdfast run whose store falls silent', () => {
   })
 
   it('does nothing with --on-lost ignore but say so, and passes the exit code on', async () => {
-    const running = holdfast(['run', 'ignores', '--ttl', '1500ms', '--on-lost', 'ignore', ...sh('echo pid $$; read -r _; exit 5')], { url })
+    const running = holdfast(
+      ['run', 'ignores', '--ttl', '1500ms', '--on-lost', 'ignore', ...sh('echo pid $$; read -r _; exit 5')],
+      { url },
+    )
     await running.says(/pid \d+/)
     server.kill('SIGSTOP')
     await running.says('goes on without it')
@@ -69,7 +76,9 @@ describe('holdfast run whose store falls silent', () => {
   })
 
   it('rides out a silence that is shorter than the lease', async () => {
-    const running = holdfast(['run', 'short', '--ttl', `${TTL}ms`, ...sh('echo pid $$; read -r _; exit 6')], { url })
+    const running = holdfast(['run', 'short', '--ttl', `${TTL}ms`, ...sh('echo pid $$; read -r _; exit 6')], {
+      url,
+    })
     await running.says(/pid \d+/)
     server.kill('SIGSTOP')
     await new Promise((resolve) => setTimeout(resolve, 800))
@@ -83,12 +92,18 @@ describe('holdfast run whose store falls silent', () => {
 
 describe('a lock that is taken away by force', () => {
   it('kills the command at once, and the next one gets a larger token', async () => {
-    const running = holdfast(['run', 'forced', ...sh('echo pid $$; echo "token $HOLDFAST_TOKEN"; exec sleep 60')], { url })
+    const running = holdfast(
+      ['run', 'forced', ...sh('echo pid $$; echo "token $HOLDFAST_TOKEN"; exec sleep 60')],
+      { url },
+    )
     const said = await running.says(/token \d+/)
     const next = holdfast(['run', 'forced', ...sh('echo "token $HOLDFAST_TOKEN"')], { url })
-    await vi.waitUntil(async () => (await run(['inspect', 'forced', '--json'], { url })).stdout.includes('"waiters":[{'), {
-      timeout: 10_000,
-    })
+    await vi.waitUntil(
+      async () => (await run(['inspect', 'forced', '--json'], { url })).stdout.includes('"waiters":[{'),
+      {
+        timeout: 10_000,
+      },
+    )
     const force = await run(['release', '--force', 'forced', '--reason', 'it hangs', '--json'], { url })
     const token = /token (\d+)/.exec(said)?.[1] ?? ''
     expect(JSON.parse(force.stdout)).toMatchObject({ name: 'forced', reason: 'it hangs', taken: [{ token }] })

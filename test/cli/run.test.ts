@@ -40,7 +40,11 @@ describe('holdfast run: the exit code', () => {
     expect(refused).toMatchObject({ code: 75, stdout: '' })
     expect(refused.stderr).toContain('"busy" is not free')
     expect((await run(['run', 'busy', '--wait', '300ms', '--', 'true'], { url })).code).toBe(75)
-    expect(await run(['run', 'busy', '-w0', '-E', '0', '--', 'echo', 'ran'], { url })).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect(await run(['run', 'busy', '-w0', '-E', '0', '--', 'echo', 'ran'], { url })).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    })
   })
 
   it('is 69 when the store cannot be reached', async () => {
@@ -83,7 +87,9 @@ describe('holdfast run: the command', () => {
   })
 
   it('reads what holdfast is given to read', async () => {
-    expect((await run(['run', 'stdin', '--', 'cat'], { url, input: 'some\ninput' })).stdout).toBe('some\ninput')
+    expect((await run(['run', 'stdin', '--', 'cat'], { url, input: 'some\ninput' })).stdout).toBe(
+      'some\ninput',
+    )
   })
 
   it('knows its lock, its token and until when it is good', async () => {
@@ -110,12 +116,14 @@ describe('holdfast run: the command', () => {
     const counter = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'counter')
     writeFileSync(counter, '0')
     const script = `n=$(cat ${counter}); sleep 0.02; echo $((n + 1)) > ${counter}`
-    const all = await Promise.all(Array.from({ length: 6 }, () => run(['run', 'alone', ...sh(script)], { url })))
+    const all = await Promise.all(
+      Array.from({ length: 6 }, () => run(['run', 'alone', ...sh(script)], { url })),
+    )
     expect(all.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0])
     expect((await run(['run', 'alone', '--', 'cat', counter], { url })).stdout.trim()).toBe('6')
   })
 
-  it('shares with --shared, and keeps out --exclusive', async () => {
+  it('shares with --shared, and keeps out --write', async () => {
     const reader = holdfast(['run', 'book', '--shared', ...sh('echo in; sleep 30')], { url })
     await reader.says('in')
     expect((await run(['run', 'book', '-s', '-w0', '--', 'true'], { url })).code).toBe(0)
@@ -123,10 +131,14 @@ describe('holdfast run: the command', () => {
   })
 
   it('takes permits of a semaphore', async () => {
-    const holder = holdfast(['run', 'gpu', '--permits', '2', '--of', '3', ...sh('echo in; sleep 30')], { url })
+    const holder = holdfast(['run', 'gpu', '--permits', '2', '--of', '3', ...sh('echo in; sleep 30')], {
+      url,
+    })
     await holder.says('in')
     expect((await run(['run', 'gpu', '--of', '3', '-w0', '--', 'true'], { url })).code).toBe(0)
-    expect((await run(['run', 'gpu', '--permits', '2', '--of', '3', '-w0', '--', 'true'], { url })).code).toBe(75)
+    expect(
+      (await run(['run', 'gpu', '--permits', '2', '--of', '3', '-w0', '--', 'true'], { url })).code,
+    ).toBe(75)
   })
 
   it('says with -v what happens, on stderr alone', async () => {
@@ -148,7 +160,9 @@ describe('holdfast run --min-hold', () => {
   })
 
   it('is not cut short by a signal: then the lock is left to run out', async () => {
-    const quick = holdfast(['run', 'cut', '--ttl', '1500ms', '--min-hold', '20s', '-v', '--', 'true'], { url })
+    const quick = holdfast(['run', 'cut', '--ttl', '1500ms', '--min-hold', '20s', '-v', '--', 'true'], {
+      url,
+    })
     await quick.says('is kept for another')
     quick.kill('SIGTERM')
     expect(await quick.end()).toBe(143)

@@ -75,7 +75,12 @@ describe.skipIf(process.platform !== 'linux')('a secret', () => {
   })
 
   it('is not in what is said about a store that cannot be reached or does not let one in', async () => {
-    const urls = [`holdfast://:${secret}@127.0.0.1:1`, `redis://:${secret}@127.0.0.1:1`, `nosql://:${secret}@host`, server.url.replace('//', '//:wrong-token-wrong-token@')]
+    const urls = [
+      `holdfast://:${secret}@127.0.0.1:1`,
+      `redis://:${secret}@127.0.0.1:1`,
+      `nosql://:${secret}@host`,
+      server.url.replace('//', '//:wrong-token-wrong-token@'),
+    ]
     for (const url of urls) {
       const { code, stdout, stderr } = await run(['run', 'a', '--', 'true'], { url })
       expect([64, 69]).toContain(code)
@@ -85,7 +90,9 @@ describe.skipIf(process.platform !== 'linux')('a secret', () => {
 
   it('may come from a file that nobody else can read', async () => {
     const tokenFile = file('token', `${secret}\n`)
-    expect((await run(['run', 'c', '--token-file', tokenFile, '--', 'true'], { url: server.url })).code).toBe(0)
+    expect((await run(['run', 'c', '--token-file', tokenFile, '--', 'true'], { url: server.url })).code).toBe(
+      0,
+    )
     const env = { HOLDFAST_TOKEN_FILE: tokenFile }
     const seen = await run(['run', 'c', '--', 'env'], { url: server.url, env })
     expect(seen.stdout).not.toContain('HOLDFAST_TOKEN_FILE')

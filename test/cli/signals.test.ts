@@ -26,10 +26,12 @@ const childrenOf = (pid: number, name: string): readonly number[] =>
   execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
     .split('\n')
     .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
-    .flatMap((match) => (Number(match?.[2]) === pid && match?.[3]?.includes(name) === true ? [Number(match[1])] : []))
+    .flatMap((match) =>
+      Number(match?.[2]) === pid && match?.[3]?.includes(name) === true ? [Number(match[1])] : [],
+    )
 
 /** A command that has a child of its own; both print their process ids. */
-const FAMILY = sh('echo pid $$; sh -c \'echo pid $$; exec sleep 60\'; exit')
+const FAMILY = sh("echo pid $$; sh -c 'echo pid $$; exec sleep 60'; exit")
 
 describe('holdfast run and signals', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)(
@@ -68,20 +70,23 @@ describe('holdfast run and signals', () => {
     await dies(left)
   })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('leaves the queue when %s ends its wait', async (signal) => {
-    const holder = holdfast(['run', `wait-${signal}`, ...sh('echo in; sleep 60')], { url })
-    await holder.says('in')
-    const waiter = holdfast(['run', `wait-${signal}`, '-v', '--', 'echo', 'ran'], { url })
-    const waiting = async (): Promise<number> => {
-      const { stdout } = await run(['inspect', `wait-${signal}`, '--json'], { url })
-      return (JSON.parse(stdout) as { waiters: unknown[] }).waiters.length
-    }
-    await vi.waitUntil(async () => (await waiting()) === 1, { timeout: 10_000 })
-    waiter.kill(signal)
-    expect(await waiter.end()).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
-    expect(waiter.stdout).toBe('')
-    expect(await waiting()).toBe(0)
-  })
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'leaves the queue when %s ends its wait',
+    async (signal) => {
+      const holder = holdfast(['run', `wait-${signal}`, ...sh('echo in; sleep 60')], { url })
+      await holder.says('in')
+      const waiter = holdfast(['run', `wait-${signal}`, '-v', '--', 'echo', 'ran'], { url })
+      const waiting = async (): Promise<number> => {
+        const { stdout } = await run(['inspect', `wait-${signal}`, '--json'], { url })
+        return (JSON.parse(stdout) as { waiters: unknown[] }).waiters.length
+      }
+      await vi.waitUntil(async () => (await waiting()) === 1, { timeout: 10_000 })
+      waiter.kill(signal)
+      expect(await waiter.end()).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+      expect(waiter.stdout).toBe('')
+      expect(await waiting()).toBe(0)
+    },
+  )
 })
 
 describe('holdfast run that is killed', () => {
@@ -99,7 +104,9 @@ describe('holdfast run that is killed', () => {
     const family = await pids(running, 2)
     const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
     process.kill(guard, 'SIGKILL')
-    await vi.waitUntil(() => childrenOf(running.pid, 'holdfast-guard').some((pid) => pid !== guard), { timeout: 5000 })
+    await vi.waitUntil(() => childrenOf(running.pid, 'holdfast-guard').some((pid) => pid !== guard), {
+      timeout: 5000,
+    })
     expect(family.map(alive)).toEqual([true, true])
     running.kill('SIGKILL')
     for (const pid of family) await dies(pid, 1000)
@@ -113,32 +120,48 @@ describe('holdfast run that is killed', () => {
     running.kill('SIGTERM')
     await running.end()
     for (const pid of [guard, ...fuses]) await dies(pid)
+    expect(fuses).toHaveLength(1)
   })
 })
 
 describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', () => {
   it('with Ctrl-Z stops the command too, and both go on together', async () => {
-    const running = holdfast(['run', 'ctrl-z', ...sh('echo pid $$; while :; do sleep 0.02; echo tick; done')], { url })
+    const running = holdfast(
+      ['run', 'ctrl-z', ...sh('echo pid $$; while :; do sleep 0.02; echo tick; done')],
+      { url },
+    )
     const [pid = 0] = await pids(running, 1)
     running.kill('SIGTSTP')
-    await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(running.pid) === 'T', { timeout: 5000, interval: 5 })
+    await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(running.pid) === 'T', {
+      timeout: 5000,
+      interval: 5,
+    })
     running.kill('SIGCONT')
-    await vi.waitUntil(() => stateOf(pid) !== 'T' && stateOf(running.pid) !== 'T', { timeout: 5000, interval: 5 })
+    await vi.waitUntil(() => stateOf(pid) !== 'T' && stateOf(running.pid) !== 'T', {
+      timeout: 5000,
+      interval: 5,
+    })
     running.kill('SIGTERM')
     expect(await running.end()).toBe(143)
   })
 
-  it.each(['SIGTSTP', 'SIGSTOP'] as const)('by %s for longer than its lease loses the command before the lock moves', async (signal) => {
-    const name = `stopped-${signal}`
-    const running = holdfast(['run', name, '--ttl', '1500ms', ...sh('echo pid $$; exec sleep 60')], { url })
-    const [pid = 0] = await pids(running, 1)
-    running.kill(signal)
-    const next = holdfast(['run', name, '--wait', '10s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)], { url })
-    // It runs only once the lock has moved: then there must be nothing left, or a body at most.
-    await next.end()
-    expect(next.stdout.trim()).toMatch(/^(\d+ Z)?$/)
-    running.kill('SIGCONT')
-    expect(await running.end()).toBe(79)
-    expect(running.stderr).toContain('the lock was lost')
-  })
+  it.each(['SIGTSTP', 'SIGSTOP'] as const)(
+    'by %s for longer than its lease loses the command before the lock moves',
+    async (signal) => {
+      const name = `stopped-${signal}`
+      const running = holdfast(['run', name, '--ttl', '1500ms', ...sh('echo pid $$; exec sleep 60')], { url })
+      const [pid = 0] = await pids(running, 1)
+      running.kill(signal)
+      const next = holdfast(
+        ['run', name, '--wait', '10s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)],
+        { url },
+      )
+      // It runs only once the lock has moved: then there must be nothing left, or a body at most.
+      await next.end()
+      expect(next.stdout.trim()).toMatch(/^(\d+ Z)?$/)
+      running.kill('SIGCONT')
+      expect(await running.end()).toBe(79)
+      expect(running.stderr).toContain('the lock was lost')
+    },
+  )
 })

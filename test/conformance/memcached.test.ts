@@ -11,7 +11,7 @@ const NO_LIST = 'memcached cannot say which keys it has'
 
 describe.skipIf(!available('memcached'))('memcached', () => {
   for (const { label, command } of builds) {
-    describe(label, () => {
+    describe(`on ${label}`, () => {
       let server: Server
       beforeAll(async () => void (server = await memcached(command === undefined ? {} : { command })))
       afterAll(() => server.stop())
@@ -42,6 +42,8 @@ describe.skipIf(!available('memcached'))('memcached', () => {
             'names/odd': NO_LIST,
             'names/alike': NO_LIST,
             'names/long': NO_LIST,
+            'connection/claim-cut':
+              'a holder is described when it has heard of its grant; the rest of it is tried in test/stores/memcached/faults.test.ts',
           },
         },
       )

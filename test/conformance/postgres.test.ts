@@ -57,6 +57,10 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
     {
       ...target,
       name: 'polling',
+      exceptions: {
+        'lock/readers-writers':
+          'readers that poll are let in together, but find out one after the other; these stay for too short a time',
+      },
       createStore: () => open(server, false),
       proxied: { upstream: () => server, createStore: (at) => open(at, false) },
     },
@@ -69,7 +73,14 @@ interface Address {
 }
 
 function poolAt({ host, port }: Address): Pool {
-  const pool = new Pool({ host, port, user: 'postgres', database: 'postgres', max: 5, connectionTimeoutMillis: 2000 })
+  const pool = new Pool({
+    host,
+    port,
+    user: 'postgres',
+    database: 'postgres',
+    max: 5,
+    connectionTimeoutMillis: 2000,
+  })
   // A pool speaks up when an idle connection breaks; here that is the point.
   pool.on('error', () => {})
   return pool

@@ -47,7 +47,12 @@ const acquire: Command = command({
     const lease = randomBytes(8).toString('hex')
     keeperFolder()
     const script = identify(given.parent === undefined ? scriptOf(process.ppid) : pidOf(given.parent))
-    const report = await askKeeper({ address, wish: { ...wish, wait: wait === Infinity ? null : wait }, script, lease })
+    const report = await askKeeper({
+      address,
+      wish: { ...wish, wait: wait === Infinity ? null : wait },
+      script,
+      lease,
+    })
     if (typeof report === 'number') return report
     if (report.kind === 'failed') throw new CommandError(report.message, report.exitCode)
     const { token, expires } = report
@@ -75,7 +80,9 @@ async function askKeeper(order: Order): Promise<Report | number> {
     stdio: ['pipe', 'pipe', 'ignore'],
     env: scrubbed(process.env),
   })
-  const failed = once(keeper, 'error').then(([error]) => Promise.reject(systemError('The keeper cannot be started', error)))
+  const failed = once(keeper, 'error').then(([error]) =>
+    Promise.reject(systemError('The keeper cannot be started', error)),
+  )
   failed.catch(() => {})
   const { stdin, stdout } = keeper as { stdin: Writable; stdout: Readable }
   stdin.on('error', () => {})

@@ -22,7 +22,8 @@ const completion: Command = command({
 
   async run({ words: [shell = ''] }) {
     const write = { bash, zsh, fish }[shell]
-    if (write === undefined) throw new UsageError(`There is completion for bash, zsh and fish; not for "${shell}".`)
+    if (write === undefined)
+      throw new UsageError(`There is completion for bash, zsh and fish; not for "${shell}".`)
     const specs = await Promise.all(Object.values(COMMANDS).map(async ({ load }) => (await load()).spec))
     print(write(specs))
     return EXIT.ok
@@ -31,11 +32,16 @@ const completion: Command = command({
 
 export default completion
 
-const flagsOf = ({ options: all }: CommandSpec): readonly string[] => [...Object.keys(all).map((name) => `--${name}`), '--help']
+const flagsOf = ({ options: all }: CommandSpec): readonly string[] => [
+  ...Object.keys(all).map((name) => `--${name}`),
+  '--help',
+]
 
 function choicesOf(specs: readonly CommandSpec[]): Map<string, readonly string[]> {
   const found = specs.flatMap(({ options: all }) => Object.entries(all))
-  return new Map(found.flatMap(([name, { choices }]) => (choices === undefined ? [] : [[`--${name}`, choices]])))
+  return new Map(
+    found.flatMap(([name, { choices }]) => (choices === undefined ? [] : [[`--${name}`, choices]])),
+  )
 }
 
 function bash(specs: readonly CommandSpec[]): string {
@@ -71,7 +77,8 @@ const quoted = (text: string): string => text.replaceAll("'", String.raw`'\''`)
 function zsh(specs: readonly CommandSpec[]): string {
   const entry = (name: string, { short, value, help, choices }: CommandSpec['options'][string]): string => {
     const text = quoted(help).replaceAll(/[[\]:]/g, String.raw`\$&`)
-    const argument = value === undefined ? '' : `:${value}:${choices === undefined ? '_files' : `(${choices.join(' ')})`}`
+    const argument =
+      value === undefined ? '' : `:${value}:${choices === undefined ? '_files' : `(${choices.join(' ')})`}`
     const both = short === undefined ? `'--${name}` : `'(-${short} --${name})'{-${short},--${name}}'`
     return `        ${both}[${text}]${argument}'`
   }
@@ -103,7 +110,8 @@ function fish(specs: readonly CommandSpec[]): string {
     `complete -c holdfast -n __fish_use_subcommand -f -a ${of} -d '${quotedForFish(summary)}'`,
     ...Object.entries(all).map(([name, { short, value, help, choices }]) => {
       const letter = short === undefined ? '' : ` -s ${short}`
-      const argument = choices !== undefined ? ` -x -a '${choices.join(' ')}'` : value === undefined ? '' : ' -r'
+      const argument =
+        choices !== undefined ? ` -x -a '${choices.join(' ')}'` : value === undefined ? '' : ' -r'
       return `complete -c holdfast -n '__fish_seen_subcommand_from ${of}' -l ${name}${letter}${argument} -d '${quotedForFish(help)}'`
     }),
   ])

@@ -1,10 +1,9 @@
-import type { Store } from '../../core/contract.ts'
-import { openStore } from '../../open.ts'
 import type { Target } from '../../testkit/case.ts'
 import { conformance as allCases } from '../../testkit/conformance.ts'
 import { runCase } from '../../testkit/run-case.ts'
 import type { CaseResult } from '../../testkit/run-case.ts'
 import { sharedStore } from '../../testkit/shared-store.ts'
+import { storeAt } from '../connect.ts'
 import { EXIT, explain, UsageError } from '../exit.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
@@ -55,14 +54,23 @@ const conformance: Command = command({
 
 export default conformance
 
-async function targetOf({ url, shown, token }: StoreAddress): Promise<Target> {
-  const open = (): Promise<Store> => openStore(url, token === undefined ? {} : { token })
-  const store = await open()
+async function targetOf(address: StoreAddress): Promise<Target> {
+  const { shown } = address
+  const store = await storeAt(address)
   const { reach } = store.capabilities
   // A store inside this process cannot be opened twice: its clients share it.
   if (reach === 'process') return { name: shown, createStore: () => sharedStore(store) }
   await store.close()
-  return { name: shown, createStore: open }
+  return {
+    name: shown,
+    createStore: () => storeAt(address),
+    // Other processes are told over a channel of their own: nothing of it is an argument.
+    module: () => ({
+      url: new URL('../connect.js', import.meta.url).href,
+      export: storeAt.name,
+      args: address,
+    }),
+  }
 }
 
 function show(what: string, result: CaseResult): void {
@@ -72,7 +80,9 @@ function show(what: string, result: CaseResult): void {
     case 'not applicable':
       return print(paint('dim', `n/a   ${what} (${result.reason})`))
     case 'failed':
-      return print(`${paint('red', 'FAIL')}  ${what}\n      ${explain(result.error).replaceAll('\n', '\n      ')}`)
+      return print(
+        `${paint('red', 'FAIL')}  ${what}\n      ${explain(result.error).replaceAll('\n', '\n      ')}`,
+      )
   }
 }
 

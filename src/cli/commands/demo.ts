@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openStore } from '../../open.ts'
+import { storeAt } from '../connect.ts'
 import type { HandOver, Sale } from '../demo/crew.ts'
 import { Crew } from '../demo/crew.ts'
 import { Progress } from '../demo/progress.ts'
@@ -45,7 +45,10 @@ const demo: Command = command({
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'))
     try {
       const show = given.json !== true
-      if (show) print(`${sellers} processes sell the ${seats} seats of one train.\nThe locks are at ${store.address.shown}.\n`)
+      if (show)
+        print(
+          `${sellers} processes sell the ${seats} seats of one train.\nThe locks are at ${store.address.shown}.\n`,
+        )
       const stage = { sellers, seats, file: join(folder, 'train'), show }
       const { url, token } = store.address
       const address = token === undefined ? { url } : { url, token }
@@ -82,7 +85,12 @@ interface Result {
   readonly handOver?: HandOver & { readonly next: Sale }
 }
 
-async function play(label: string, stage: Stage, address: SellerOrder['address'], killAfter?: number): Promise<Result> {
+async function play(
+  label: string,
+  stage: Stage,
+  address: SellerOrder['address'],
+  killAfter?: number,
+): Promise<Result> {
   const { sellers, seats, file, show } = stage
   new Train(file).open(seats)
   const progress = new Progress(label, seats)
@@ -133,15 +141,20 @@ function tellResults(runs: readonly Result[], seats: number): void {
   const [without, ...locked] = runs
   const safe = locked.every(({ oversold }) => oversold === 0)
   print('')
-  if (!safe) print(paint('red', 'A seat was sold twice under the lock. That must not happen: please report it.'))
-  else if ((without?.oversold ?? 0) > 0) print('Without a lock, seats are sold several times over. With holdfast, each once.')
+  if (!safe)
+    print(paint('red', 'A seat was sold twice under the lock. That must not happen: please report it.'))
+  else if ((without?.oversold ?? 0) > 0)
+    print('Without a lock, seats are sold several times over. With holdfast, each once.')
   else print('This time nothing went wrong without a lock either. That was luck: try again.')
 }
 
 function jsonOf({ handOver, ...result }: Result): object {
   if (handOver === undefined) return result
   const { killed, token, at, next } = handOver
-  return { ...result, handOver: { killed, token, next: next.seller, nextToken: next.token, after: next.at - at } }
+  return {
+    ...result,
+    handOver: { killed, token, next: next.seller, nextToken: next.token, after: next.at - at },
+  }
 }
 
 interface DemoStore extends AsyncDisposable {
@@ -154,16 +167,20 @@ async function theStore(given: Parameters<typeof storeAddress>[0]): Promise<Demo
   if (asked !== undefined && asked !== '') {
     const address = storeAddress(given)
     // Better to hear now that it cannot be reached than from five sellers.
-    const store = await openStore(address.url, address.token === undefined ? {} : { token: address.token })
+    const store = await storeAt(address)
     await store.close()
-    if (store.capabilities.reach === 'process') throw new UsageError(`${address.shown} cannot be shared between processes.`)
+    if (store.capabilities.reach === 'process')
+      throw new UsageError(`${address.shown} cannot be shared between processes.`)
     return { address, [Symbol.asyncDispose]: () => Promise.resolve() }
   }
   const { startServer } = await import('../../server/index.ts')
   const server = await startServer({ listen: '127.0.0.1:0' })
   await server.ready
   const { url } = server
-  return { address: { url, shown: `${url}, a lock server started for this` }, [Symbol.asyncDispose]: () => server.close() }
+  return {
+    address: { url, shown: `${url}, a lock server started for this` },
+    [Symbol.asyncDispose]: () => server.close(),
+  }
 }
 
 function count(option: string, text: string, least: number): number {

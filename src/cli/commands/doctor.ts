@@ -42,12 +42,17 @@ const doctor: Command = command({
       const settings = await settingsOf(address)
       const { kind, capabilities } = first.store
       const all = [
-        { status: 'ok', what: 'connection', detail: `${kind} at ${shown}, in ${Math.round(connected)}ms` } as const,
+        {
+          status: 'ok',
+          what: 'connection',
+          detail: `${kind} at ${shown}, in ${Math.round(connected)}ms`,
+        } as const,
         ...settings,
         ...findings,
         ...promises(capabilities),
       ]
-      if (given.json === true) printJson({ store: shown, kind, connected, ...measured, findings: all, capabilities })
+      if (given.json === true)
+        printJson({ store: shown, kind, connected, ...measured, findings: all, capabilities })
       else show(all, capabilities)
       return all.some(({ status }) => status === 'fail') ? EXIT.failed : EXIT.ok
     } finally {
@@ -79,22 +84,52 @@ const MEANING: Readonly<Record<Guarantee, Cell>> = {
 function promises({ fencing, queue, wakeups, reach }: Capabilities): readonly Finding[] {
   const findings: Finding[] = []
   if (fencing === 'weak') {
-    findings.push({ status: 'warn', what: 'fencing', detail: 'tokens may go back if the store loses its memory' })
+    findings.push({
+      status: 'warn',
+      what: 'fencing',
+      detail: 'tokens may go back if the store loses its memory',
+    })
   }
-  if (!queue) findings.push({ status: 'warn', what: 'fairness', detail: 'no queue: whoever asks at the right moment is next' })
-  if (wakeups === 'poll') findings.push({ status: 'warn', what: 'wake-ups', detail: 'none: waiters ask again and again' })
+  if (!queue)
+    findings.push({
+      status: 'warn',
+      what: 'fairness',
+      detail: 'no queue: whoever asks at the right moment is next',
+    })
+  if (wakeups === 'poll')
+    findings.push({ status: 'warn', what: 'wake-ups', detail: 'none: waiters ask again and again' })
   if (reach !== 'network') {
-    findings.push({ status: 'warn', what: 'reach', detail: `locks hold within one ${reach}, not between machines` })
+    findings.push({
+      status: 'warn',
+      what: 'reach',
+      detail: `locks hold within one ${reach}, not between machines`,
+    })
   }
   return findings
 }
 
 function show(findings: readonly Finding[], { guarantees, ...can }: Capabilities): void {
-  const mark = { ok: { text: 'ok', colour: 'green' }, warn: { text: 'note', colour: 'yellow' }, fail: { text: 'FAIL', colour: 'red' } } as const
-  print(table(['', 'CHECK', ''], findings.map(({ status, what, detail }) => [mark[status], what, detail])))
+  const mark = {
+    ok: { text: 'ok', colour: 'green' },
+    warn: { text: 'note', colour: 'yellow' },
+    fail: { text: 'FAIL', colour: 'red' },
+  } as const
+  print(
+    table(
+      ['', 'CHECK', ''],
+      findings.map(({ status, what, detail }) => [mark[status], what, detail]),
+    ),
+  )
   const faults = Object.entries(FAULTS) as readonly [keyof Guarantees, string][]
   print(`\n${paint('bold', 'One holder at a time, when …')}`)
-  print(table(['', ''], faults.map(([fault, words]) => [`… ${words}`, MEANING[guarantees[fault]]])))
+  print(
+    table(
+      ['', ''],
+      faults.map(([fault, words]) => [`… ${words}`, MEANING[guarantees[fault]]]),
+    ),
+  )
   const yes = (value: boolean): string => (value ? 'yes' : 'no')
-  print(`\nShared locks: ${yes(can.shared)}. Semaphores: ${yes(can.permits)}. First come, first served: ${yes(can.queue)}.`)
+  print(
+    `\nShared locks: ${yes(can.shared)}. Semaphores: ${yes(can.permits)}. First come, first served: ${yes(can.queue)}.`,
+  )
 }

@@ -34,7 +34,8 @@ const ls: Command = command({
 
   async run({ options: given, words: [prefix = ''] }) {
     const limit = given.limit === undefined ? 100 : Number(given.limit)
-    if (!Number.isInteger(limit) || limit < 1) throw new UsageError(`--limit takes a number from 1; got "${given.limit}"`)
+    if (!Number.isInteger(limit) || limit < 1)
+      throw new UsageError(`--limit takes a number from 1; got "${given.limit}"`)
     const every = parseDuration('--every', given.every ?? '1s')
     const show = given.json === true ? printJson : showLocks
     return withStore(storeAddress(given), async (holdfast) => {
@@ -70,7 +71,11 @@ async function look(holdfast: Holdfast, prefix: string, limit: number): Promise<
   const names: string[] = []
   let cursor: string | undefined
   do {
-    const page = await holdfast.list({ prefix, limit: Math.min(limit - names.length, 1000), ...(cursor === undefined ? {} : { cursor }) })
+    const page = await holdfast.list({
+      prefix,
+      limit: Math.min(limit - names.length, 1000),
+      ...(cursor === undefined ? {} : { cursor }),
+    })
     names.push(...page.names)
     cursor = page.cursor
   } while (cursor !== undefined && names.length < limit)
@@ -88,8 +93,16 @@ function showLocks({ locks, more }: Seen): void {
   if (locks.length === 0) return print('No locks are held.')
   const rows = locks.map((info) => {
     const [first, ...others] = info.holders
-    const owner = first === undefined ? '' : first.owner + (others.length === 0 ? '' : ` and ${others.length} more`)
-    return [info.name, kindOf(info), owner, String(first?.token ?? ''), showAge(first?.token), String(info.waiters.length)]
+    const owner =
+      first === undefined ? '' : first.owner + (others.length === 0 ? '' : ` and ${others.length} more`)
+    return [
+      info.name,
+      kindOf(info),
+      owner,
+      String(first?.token ?? ''),
+      showAge(first?.token),
+      String(info.waiters.length),
+    ]
   })
   print(table(['NAME', 'KIND', 'HELD BY', 'TOKEN', 'FOR', 'WAITING'], rows))
   if (more) print(paint('dim', 'There are more: --limit N, or a PREFIX.'))

@@ -53,7 +53,9 @@ async function give(what: string, json: boolean): Promise<number> {
   const leases = isLeaseId(what) ? [what] : await leasesOn(what)
   const [lease, ...others] = leases
   if (others.length > 0) {
-    throw new UsageError(`There are ${leases.length} leases on "${what}" here; say which: ${leases.join(', ')}`)
+    throw new UsageError(
+      `There are ${leases.length} leases on "${what}" here; say which: ${leases.join(', ')}`,
+    )
   }
   const report = lease === undefined ? undefined : await giveBack(lease)
   const outcome = report?.outcome ?? 'not-held'
@@ -62,9 +64,15 @@ async function give(what: string, json: boolean): Promise<number> {
     case 'released':
       return EXIT.ok
     case 'lost':
-      throw new CommandError(`The lock was lost before it was released. Others may have held it since.`, EXIT.lockLost)
+      throw new CommandError(
+        `The lock was lost before it was released. Others may have held it since.`,
+        EXIT.lockLost,
+      )
     case 'not-held':
-      throw new CommandError(`Nothing here holds "${what}". It was released, or its script has ended.`, EXIT.lockLost)
+      throw new CommandError(
+        `Nothing here holds "${what}". It was released, or its script has ended.`,
+        EXIT.lockLost,
+      )
     case 'unknown':
       throw new CommandError('The store did not answer. The lock ends by itself.', EXIT.storeUnavailable)
   }

@@ -20,10 +20,18 @@ const ON_LOST = ['kill', 'signal', 'ignore'] as const
 
 const options = {
   ...LOCK_OPTIONS,
-  'on-lost': { value: 'WHAT', choices: ON_LOST, help: 'when the lock goes: kill (default), signal or ignore' },
+  'on-lost': {
+    value: 'WHAT',
+    choices: ON_LOST,
+    help: 'when the lock goes: kill (default), signal or ignore',
+  },
   grace: { value: 'TIME', help: 'between SIGTERM and SIGKILL; default a third of --ttl, at most 10s' },
   'min-hold': { value: 'TIME', help: 'keep the lock at least this long, however quick the command is' },
-  'not-acquired-code': { value: 'CODE', short: 'E', help: 'exit code when the lock is not had in time; default 75' },
+  'not-acquired-code': {
+    value: 'CODE',
+    short: 'E',
+    help: 'exit code when the lock is not had in time; default 75',
+  },
   verbose: { short: 'v', help: 'tell on stderr what happens' },
   ...STORE_OPTIONS,
 } as const
@@ -88,7 +96,15 @@ async function runUnderLock(holdfast: Holdfast, plan: Plan): Promise<number> {
     const since = performance.now()
     const environment = environmentFor(lease)
     // The command's signals are its own from here on; the two sets of handlers change over in one step.
-    const running = supervise(lease, { program, args, environment, onLost: what, grace: plan.grace, ttl: wish.ttl, say: note })
+    const running = supervise(lease, {
+      program,
+      args,
+      environment,
+      onLost: what,
+      grace: plan.grace,
+      ttl: wish.ttl,
+      say: note,
+    })
     interrupt.stop()
     const code = await running
     const interrupted = await holdOn(holdfast, lease, minHold - (performance.now() - since), plan.verbose)
@@ -120,7 +136,12 @@ async function settled(lease: Lease, enough: number): Promise<void> {
 }
 
 /** Keeps the lock for what is left of --min-hold. A signal ends that; then the lock is left to run out, not released. */
-async function holdOn(holdfast: Holdfast, lease: Lease, ms: number, verbose: boolean): Promise<number | undefined> {
+async function holdOn(
+  holdfast: Holdfast,
+  lease: Lease,
+  ms: number,
+  verbose: boolean,
+): Promise<number | undefined> {
   if (ms <= 0 || !lease.held) return undefined
   const interrupt = new Interrupt()
   if (verbose) note(`the command has ended; "${lease.name}" is kept for another ${showDuration(ms)}`)
@@ -138,7 +159,8 @@ async function release(lease: Lease, code: number, { onLost: what, wish }: Plan)
   // What is left of a lock that is going is removed when the store is closed, without anybody waiting long for it.
   if (code === EXIT.lockLost && what !== 'ignore') return code
   const outcome = await lease.release()
-  if (outcome === 'unknown') note(`the store did not answer; "${wish.name}" ends by itself within ${showDuration(wish.ttl)}`)
+  if (outcome === 'unknown')
+    note(`the store did not answer; "${wish.name}" ends by itself within ${showDuration(wish.ttl)}`)
   if (outcome !== 'expired' || what === 'ignore') return code
   note(`"${wish.name}" was lost while the command ran; others may have run at the same time`)
   return EXIT.lockLost
@@ -178,12 +200,14 @@ function grace(text: string | undefined, ttl: number): number {
   if (text === undefined) return Math.min(Math.round(ttl / 3), 10_000)
   const ms = parseDuration('--grace', text)
   // A renewal is due after a third of the ttl: with a longer grace, one that is only late would end the command.
-  if (ms > ttl / 2) throw new UsageError(`--grace may be at most half of --ttl (${showDuration(ttl / 2)}); got "${text}"`)
+  if (ms > ttl / 2)
+    throw new UsageError(`--grace may be at most half of --ttl (${showDuration(ttl / 2)}); got "${text}"`)
   return ms
 }
 
 function exitCode(text: string | undefined): number {
   if (text === undefined) return EXIT.notAcquired
-  if (!/^\d{1,3}$/.test(text) || Number(text) > 255) throw new UsageError(`-E takes a code from 0 to 255; got "${text}"`)
+  if (!/^\d{1,3}$/.test(text) || Number(text) > 255)
+    throw new UsageError(`-E takes a code from 0 to 255; got "${text}"`)
   return Number(text)
 }

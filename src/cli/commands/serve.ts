@@ -18,7 +18,10 @@ const options = {
   store: { ...store, help: 'keep the locks there, instead of in the server itself' },
   'store-file': storeFile,
   'token-file': tokenFile,
-  state: { value: 'FILE', help: 'where to remember what was promised; "none": nowhere. Default in your state folder' },
+  state: {
+    value: 'FILE',
+    help: 'where to remember what was promised; "none": nowhere. Default in your state folder',
+  },
   'tls-cert': { value: 'FILE', help: 'certificate, PEM' },
   'tls-key': { value: 'FILE', help: 'its key, PEM' },
   'tokens-file': { value: 'FILE', help: 'who may do what: lines of name, sha256:HASH, rights, prefixes' },
@@ -50,16 +53,21 @@ const serve: Command = command({
 
   async run({ options: given }) {
     const { 'tls-cert': cert, 'tls-key': key, 'tokens-file': tokensFile, listen, state, audit } = given
-    if ((cert === undefined) !== (key === undefined)) throw new UsageError('--tls-cert and --tls-key go together.')
+    if ((cert === undefined) !== (key === undefined))
+      throw new UsageError('--tls-cert and --tls-key go together.')
     const interrupt = new Interrupt()
-    const behind = given.store === undefined && given['store-file'] === undefined ? undefined : storeAddress(given)
+    const behind =
+      given.store === undefined && given['store-file'] === undefined ? undefined : storeAddress(given)
     const { url, token } = behind ?? {}
-    const storeBehind = url === undefined ? undefined : await openStore(url, token === undefined ? {} : { token })
+    const storeBehind =
+      url === undefined ? undefined : await openStore(url, token === undefined ? {} : { token })
     const wish: ServerOptions = {
       ...(listen === undefined ? {} : { listen }),
       ...(storeBehind === undefined ? {} : { store: storeBehind }),
       ...(state === undefined ? {} : { state: state === 'none' ? null : state }),
-      ...(cert === undefined || key === undefined ? {} : { tls: { cert: pem('--tls-cert', cert), key: pem('--tls-key', key) } }),
+      ...(cert === undefined || key === undefined
+        ? {}
+        : { tls: { cert: pem('--tls-cert', cert), key: pem('--tls-key', key) } }),
       ...(tokensFile === undefined ? {} : { tokensFile }),
       ...(given.hosts === undefined ? {} : { hosts: given.hosts.split(',') }),
       ...(given.origins === undefined ? {} : { origins: given.origins.split(',') }),
@@ -86,7 +94,8 @@ export default serve
 function tellWhere({ url, http, startsIn }: RunningServer, json: boolean): void {
   if (json) return printJson({ url, http, pid: process.pid, startsIn })
   print(`Listening at ${url}${http === null ? '' : ` (${http}/v1)`}`)
-  if (startsIn > 0) print(`Locks are granted in ${showDuration(startsIn)}, when the leases of the former run have ended.`)
+  if (startsIn > 0)
+    print(`Locks are granted in ${showDuration(startsIn)}, when the leases of the former run have ended.`)
 }
 
 function pem(option: string, file: string): Buffer {

@@ -38,7 +38,9 @@ export class Crew {
   /** Starts them; they wait for `work`. */
   static async start(size: number, onSale: (sale: Sale) => void): Promise<Crew> {
     const program = fileURLToPath(new URL('./seller.js', import.meta.url))
-    const sellers = Array.from({ length: size }, () => fork(program, { env: scrubbed(process.env), execArgv: [] }))
+    const sellers = Array.from({ length: size }, () =>
+      fork(program, { env: scrubbed(process.env), execArgv: [] }),
+    )
     await Promise.all(sellers.map((seller) => once(seller, 'message')))
     return new Crew(sellers, onSale)
   }
@@ -84,7 +86,12 @@ export class Crew {
     })
   }
 
-  private sold(seller: ChildProcess, index: number, { seat, waited, token }: SoldMessage, killAfter: number): void {
+  private sold(
+    seller: ChildProcess,
+    index: number,
+    { seat, waited, token }: SoldMessage,
+    killAfter: number,
+  ): void {
     const sale = { seller: index, seat, waited, token, at: this.now() }
     this.sales.push(sale)
     this.onSale(sale)

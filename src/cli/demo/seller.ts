@@ -39,7 +39,10 @@ async function sellAll({ file, address, ttl }: SellerOrder): Promise<void> {
     while (await sellOne(train, nothing)) {}
     return
   }
-  const holdfast = await open(address.url, address.token === undefined ? { ttl } : { ttl, token: address.token })
+  const holdfast = await open(
+    address.url,
+    address.token === undefined ? { ttl } : { ttl, token: address.token },
+  )
   const lock = holdfast.mutex(LOCK, { wait: 60_000 })
   while (await sellLocked(lock, train)) {}
   await holdfast.close()
@@ -69,7 +72,8 @@ process.on('message', (message: ToSeller) => {
   }
   sellAll(message.order).then(
     () => tell({ kind: 'done' }),
-    (error: unknown) => tell({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }),
+    (error: unknown) =>
+      tell({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }),
   )
 })
 tell({ kind: 'ready' })

@@ -48,11 +48,24 @@ export async function examine(first: Holdfast, second: Holdfast): Promise<Measur
       detail: grows ? 'every grant has a larger token' : 'a token did not grow: fencing does not work here',
     },
     wakeUp === undefined
-      ? { status: 'fail', what: 'wake-up', detail: 'a waiting client did not get the lock after it was released' }
-      : { status: 'ok', what: 'wake-up', detail: `a waiting client has the lock ${show(wakeUp)} after its release` },
+      ? {
+          status: 'fail',
+          what: 'wake-up',
+          detail: 'a waiting client did not get the lock after it was released',
+        }
+      : {
+          status: 'ok',
+          what: 'wake-up',
+          detail: `a waiting client has the lock ${show(wakeUp)} after its release`,
+        },
   ]
   if (clockOffset !== undefined) findings.push(clockFinding(clockOffset))
-  return { findings, latency, ...(wakeUp === undefined ? {} : { wakeUp }), ...(clockOffset === undefined ? {} : { clockOffset }) }
+  return {
+    findings,
+    latency,
+    ...(wakeUp === undefined ? {} : { wakeUp }),
+    ...(clockOffset === undefined ? {} : { clockOffset }),
+  }
 }
 
 interface Sequence {

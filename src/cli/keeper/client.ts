@@ -24,7 +24,10 @@ export async function giveBack(lease: string): Promise<ReleaseReport | undefined
 /** The leases on a name that this user's keepers have. */
 export async function leasesOn(name: string): Promise<readonly string[]> {
   const found = await Promise.all(
-    leasesHere().map(async (lease) => ({ lease, status: (await ask(lease, 'status')) as Status | undefined })),
+    leasesHere().map(async (lease) => ({
+      lease,
+      status: (await ask(lease, 'status')) as Status | undefined,
+    })),
   )
   return found.filter(({ status }) => status?.name === name).map(({ lease }) => lease)
 }

@@ -14,7 +14,10 @@ export function keeperFolder(): string {
   // In a folder for everybody, somebody else may have been there first. lstat: not even by a link.
   const stat = lstatSync(folder)
   if (!stat.isDirectory() || stat.uid !== user || (stat.mode & 0o077) !== 0) {
-    throw new CommandError(`${folder} must be a folder of yours that nobody else can enter (mode 700).`, EXIT.system)
+    throw new CommandError(
+      `${folder} must be a folder of yours that nobody else can enter (mode 700).`,
+      EXIT.system,
+    )
   }
   return folder
 }

@@ -29,7 +29,7 @@ export function lives({ pid, began }: ProcessId): boolean {
  * as its parent.
  */
 export function scriptOf(pid: number): number {
-  for (let current = pid; ; ) {
+  for (let current = pid; ;) {
     const parent = statOf(current)?.parent
     if (parent === undefined || parent <= 1) return current
     const program = programOf(current)

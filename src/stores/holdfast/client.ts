@@ -175,9 +175,9 @@ export class ServerLink {
 
   /** A request was not answered in time. If nothing else was, either, the connection is not worth keeping. */
   private overdue(): void {
-    const { socket } = this
-    if (socket === null || this.expectingSince === 0) return
-    if (performance.now() - this.expectingSince >= DEAD_MS) socket.destroy()
+    if (this.socket === null || this.expectingSince === 0) return
+    if (performance.now() - this.expectingSince >= DEAD_MS)
+      this.drop(new Error('The lock server says nothing any more'))
   }
 
   private lookAfter(): void {

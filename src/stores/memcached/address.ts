@@ -17,9 +17,9 @@ const DEFAULT_PORT = 11_211
 export function parseUrl(url: string): ParsedUrl {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const scheme = parsed?.protocol
+  if (/^memcacheds?:\/\/[^/]*,/.test(url)) return refuse(url, several)
   if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:'))
     return refuse(url, wanted)
-  if (parsed.host.includes(',') || /^[a-z]+:\/\/[^/]*,/.test(url)) return refuse(url, several)
   const address = addressOf(parsed)
   if (address === undefined) return refuse(url, wanted)
   const { username, password } = parsed

@@ -23,10 +23,10 @@ export const capabilities: Capabilities = {
 }
 
 /**
- * What is added to every ttl. The server's second is cut off (up to one), a timer moves it on (up to another one late), and
- * a lag of two more may go unnoticed (server-clock.ts). With three seconds more, an item never ends more than
- * `earlyExpiry` before its ttl. Measured: the timer runs a millisecond late every second, so that the clock jumps by two
- * every quarter of an hour, and what was stored just before that lives almost two seconds less than was asked for.
+ * What is added to every ttl, so that an item never ends more than `earlyExpiry` before it: server-clock.ts has the sum.
+ * Rounding up alone would not do. Measured: the timer that moves the server's clock runs a millisecond late every second,
+ * so that the clock jumps by two every quarter of an hour, and what was stored just before that lives almost two seconds
+ * less than was asked for.
  */
 export const ADDED_S = 3
 

@@ -4,6 +4,7 @@ import { change, look, mint, readLook, take, wireFor } from './commands.ts'
 import type { Look, Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
 import { unknown, unknownForGood } from './failure.ts'
+import type { Grant } from './grants.ts'
 import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
 import type { Reply } from './protocol.ts'
 
@@ -19,7 +20,7 @@ export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Pr
   const wire = wireFor(desk.keys, request.name, request.id)
   const seconds = secondsFor(request.ttl)
   const commands = `${take(exchange.link, wire, seconds)}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
-  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, , minted, seen]) => {
+  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const found = readLook(seen as Reply)
     const { value } = found
     if (value === wire.nonce && lasts(found, seconds)) {
@@ -46,7 +47,7 @@ function takeOver(desk: Desk, exchange: Exchange, request: ClaimRequest, place: 
   const { value: from = '', cas, secondsLeft } = found
   const changed = change(exchange.link, wire, { from, to: wire.nonce, cas, seconds })
   const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
-  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, , minted, seen]) => {
+  return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const now = readLook(seen as Reply)
     if (now.value !== wire.nonce) return busy(now)
     if (!lasts(now, seconds)) return disturbed()
@@ -69,7 +70,8 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
   // A claim that is asked for again keeps the tokens that it was given, if it was told of them.
   const token = known?.token ?? BigInt(won.minted.value ?? 0) - BigInt(request.tokens) + 1n
   const count = known?.count ?? request.tokens
-  const grant = {
+  const grant: Grant = {
+    id,
     wire,
     owner,
     token,
@@ -80,9 +82,10 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
     endsAt: performance.now() + seconds * 1000,
     tombstone: won.tombstone ?? known?.tombstone,
     described: known?.described ?? false,
+    over: false,
   }
-  desk.grants.set(id, grant)
-  desk.descriptions.later(id, grant)
+  desk.grants.add(grant)
+  desk.descriptions.later(grant)
   return { kind: 'held', token, count, contended: false }
 }
 

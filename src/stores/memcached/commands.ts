@@ -1,7 +1,7 @@
 import { nonceOf, tombstoneOf } from './keys.ts'
-import type { Keys } from './keys.ts'
+import type { Keys, Places } from './keys.ts'
 import type { Link } from './link.ts'
-import { codeOf, flagOf } from './protocol.ts'
+import { flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 /**
@@ -23,15 +23,15 @@ const FENCE_LIFE_S = 3600
 const LONGEST_S = 2_592_000
 
 /** One claim, as it is written on the wire. */
-export interface Wire {
-  readonly name: string
-  readonly key: string
+export interface Wire extends Places {
   readonly nonce: string
-  readonly keys: Keys
+  readonly description: string
 }
 
 export function wireFor(keys: Keys, name: string, id: string): Wire {
-  return { name, key: keys.lock(name), nonce: nonceOf(id), keys }
+  const { lock, fence } = keys.places(name)
+  const nonce = nonceOf(id)
+  return { lock, fence, nonce, description: keys.description(nonce) }
 }
 
 /** What a lock's item was when it was looked at. */
@@ -48,27 +48,27 @@ export function readLook(reply: Reply): Look {
     value: reply.value,
     cas: flagOf(reply, 'c') ?? '',
     secondsLeft: Number(flagOf(reply, 't') ?? 0),
-    found: codeOf(reply) !== 'EN',
+    found: reply.code !== 'EN',
   }
 }
 
 export const tellTime = (keys: Keys): string => `mg ${keys.clock} t`
 
-export const look = ({ key }: Wire): string => `mg ${key} c t v`
+export const look = ({ lock }: Places): string => `mg ${lock} c t v`
 
 /** Without the value: a reply that carries one keeps the item in use until it is sent. */
-export const glance = ({ key }: Wire): string => `mg ${key} c t`
+export const glance = ({ lock }: Places): string => `mg ${lock} c t`
 
 /** Creates the item if there is none; with a CAS value of our own, also renews it if it is ours already. */
-export function take({ ownCas }: Link, { key, nonce }: Wire, seconds: number): string {
+export function take({ ownCas }: Link, { lock, nonce }: Wire, seconds: number): string {
   return ownCas
-    ? `ma ${key} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
-    : `ma ${key} N${seconds} J${nonce} C${NEVER} D0`
+    ? `ma ${lock} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
+    : `ma ${lock} N${seconds} J${nonce} C${NEVER} D0`
 }
 
 /** Leaves a tombstone if there is nothing. */
-export function bury({ key, nonce }: Wire, seconds: number): string {
-  return `ma ${key} N${seconds} J${tombstoneOf(nonce)} C${NEVER} D0`
+export function bury({ lock, nonce }: Wire, seconds: number): string {
+  return `ma ${lock} N${seconds} J${tombstoneOf(nonce)} C${NEVER} D0`
 }
 
 interface Change {
@@ -79,29 +79,28 @@ interface Change {
 }
 
 /** Makes one number of another and gives it a new ttl, if it has not been changed since its CAS value was read. */
-export function change({ ownCas }: Link, { key, nonce }: Wire, { from, to, cas, seconds }: Change): string {
+export function change({ ownCas }: Link, { lock, nonce }: Wire, { from, to, cas, seconds }: Change): string {
   const difference = from === to ? 0n : BigInt(to) - BigInt(from)
   const step = difference < 0n ? `MD D${-difference}` : `D${difference}`
   const own = ownCas && to === nonce ? ` E${nonce}` : ''
-  return `ma ${key} C${cas} ${step} T${seconds} c${own}`
+  return `ma ${lock} C${cas} ${step} T${seconds} c${own}`
 }
 
-export const remove = ({ key }: Wire, cas: string): string => `md ${key} C${cas}`
+export const remove = ({ lock }: Wire, cas: string): string => `md ${lock} C${cas}`
 
 /** Reserves `count` tokens; the reply's value is the last of them. A counter that is gone begins at our time. */
-export function mint({ keys, name }: Wire, count: number, seconds: number): string {
+export function mint({ fence }: Wire, count: number, seconds: number): string {
   const life = Math.min(seconds + FENCE_LIFE_S, LONGEST_S)
-  return `ma ${keys.fence(name)} N${life} J${Date.now() * 1000 + count} D${count} T${life} v`
+  return `ma ${fence} N${life} J${Date.now() * 1000 + count} D${count} T${life} v`
 }
 
-/** How far others have come; see `contended` in store.ts. */
-export const lastMinted = ({ keys, name }: Wire): string => `mg ${keys.fence(name)} v`
+/** How far others have come; see `contended` in keeping.ts. */
+export const lastMinted = ({ fence }: Wire): string => `mg ${fence} v`
 
-export function describe({ keys, nonce }: Wire, text: string, seconds: number): string {
-  return `ms ${keys.description(nonce)} ${text.length} T${seconds}\r\n${text}`
+export function describe({ description }: Wire, text: string, seconds: number): string {
+  return `ms ${description} ${text.length} T${seconds}\r\n${text}`
 }
 
-export const keepDescription = ({ keys, nonce }: Wire, seconds: number): string =>
-  `mg ${keys.description(nonce)} T${seconds}`
-export const readDescription = ({ keys, nonce }: Wire): string => `mg ${keys.description(nonce)} v`
-export const removeDescription = ({ keys, nonce }: Wire): string => `md ${keys.description(nonce)}`
+export const keepDescription = ({ description }: Wire, seconds: number): string =>
+  `mg ${description} T${seconds}`
+export const removeDescription = ({ description }: Wire): string => `md ${description}`

@@ -9,7 +9,7 @@ import type { Address } from './address.ts'
 import { isUnknown, plainError, refused, unknown, unknownForGood } from './failure.ts'
 import type { Keys } from './keys.ts'
 import { Link } from './link.ts'
-import { codeOf, flagOf, isError } from './protocol.ts'
+import { flagOf, isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
 
@@ -78,27 +78,18 @@ async function greet(socket: Socket, options: DialOptions, onDeath: () => void):
 
 /** Undefined: the server will do. */
 async function introduce(link: Link, options: DialOptions): Promise<Unknown | undefined> {
-  const first = await question(link, options)
-  if (isUnknown(first)) return first
-  if (!first[0].line.startsWith('CLIENT_ERROR unauthenticated')) return judge(link, first, options)
-  // Only now: a server that wants no password would store it like any other value.
-  const refusal = await authenticate(link, options)
-  if (refusal !== undefined) return refusal
-  const second = await question(link, options)
-  return isUnknown(second) ? second : judge(link, second, options)
-}
-
-type Greeting = readonly [version: Reply, ownCas: Reply, clock: Reply]
-
-async function question(link: Link, { keys }: DialOptions): Promise<Greeting | Unknown> {
-  const identity = Math.floor(Math.random() * 2 ** 52)
-  const commands = [
-    'version',
-    `mg ${keys.probe} E1`,
-    `ma ${keys.clock} N${CLOCK_LIFE_S} J${identity} D0 c t v`,
-    '',
-  ]
-  return (await link.askPlain(commands.join('\r\n'), 3, STEP_MS)) as unknown as Greeting | Unknown
+  // Alone: a server that wants a password first answers one command and drops what came with it.
+  const hello = await link.askPlain('version\r\n', 1, STEP_MS)
+  if (isUnknown(hello)) return hello
+  const line = hello[0]?.line ?? ''
+  if (line.startsWith('CLIENT_ERROR unauthenticated')) {
+    // Only now: a server that wants no password would store it like any other value.
+    const refusal = await authenticate(link, options)
+    if (refusal !== undefined) return refusal
+  } else if (!line.startsWith('VERSION ')) {
+    return unknownForGood(new Error('what answers there does not speak the memcached protocol'))
+  }
+  return examine(link, options)
 }
 
 async function authenticate(link: Link, { user, password }: DialOptions): Promise<Unknown | undefined> {
@@ -112,21 +103,25 @@ async function authenticate(link: Link, { user, password }: DialOptions): Promis
   return accepted ? undefined : unknownForGood(new Error('memcached refused the user or the password'))
 }
 
-function judge(link: Link, [version, ownCas, clock]: Greeting, options: DialOptions): Unknown | undefined {
-  if (!version.line.startsWith('VERSION ')) {
-    return unknownForGood(new Error('what answers there does not speak the memcached protocol'))
-  }
-  if (/out of memory/i.test(clock.line)) return refused(clock)
-  if (codeOf(clock) !== 'VA') {
-    const message = `memcached ${version.line.slice(8, 40)} is too old or not memcached itself: the store needs the meta commands of 1.6 (mg, ma, md) with compare-and-delete.`
-    return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
-  }
-  if (flagOf(clock, 'c') === '0') {
-    const message =
-      'memcached runs with -C (CAS disabled), so nobody could release a lock without the risk of deleting another’s. Start it without -C.'
-    return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
-  }
+async function examine(link: Link, { keys, clock }: DialOptions): Promise<Unknown | undefined> {
+  const identity = Math.floor(Math.random() * 2 ** 52)
+  const tellTime = `ma ${keys.clock} N${CLOCK_LIFE_S} J${identity} D0 c t v`
+  const answer = await link.askPlain(`mg ${keys.probe} E1\r\n${tellTime}\r\n`, 2, STEP_MS)
+  if (isUnknown(answer)) return answer
+  const [ownCas, time] = answer as [Reply, Reply]
+  if (/out of memory/i.test(time.line)) return refused(time)
+  if (time.code !== 'VA') return unfit(TOO_OLD)
+  if (flagOf(time, 'c') === '0') return unfit(NO_CAS)
   link.ownCas = !isError(ownCas)
-  options.clock.identify(clock.value ?? '', Number(flagOf(clock, 't')), performance.now())
+  clock.identify(time.value ?? '', Number(flagOf(time, 't')), performance.now())
   return undefined
+}
+
+const TOO_OLD =
+  'This memcached is too old, or something in front of one: the store needs the meta commands of 1.6 (mg, ms, md, ma).'
+const NO_CAS =
+  'memcached runs with -C (CAS disabled), so nobody could release a lock without the risk of deleting another’s. Start it without -C.'
+
+function unfit(message: string): Unknown {
+  return unknownForGood(new UnsupportedError(message, { store: 'memcached' }))
 }

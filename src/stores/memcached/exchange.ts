@@ -1,17 +1,20 @@
 import type { Unknown } from '../../core/contract.ts'
 import type { Client } from './client.ts'
 import { tellTime } from './commands.ts'
-import { isUnknown, refused, unknown } from './failure.ts'
+import { isUnknown, unknown } from './failure.ts'
 import type { Descriptions } from './describing.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
 import type { Link, Read } from './link.ts'
-import { codeOf, flagOf, isError } from './protocol.ts'
+import { flagOf, isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
 
 // Taken once: a user's fake timers must not move a lease.
 const { performance } = globalThis
+
+/** For how long a reading of the server's clock is good; server-clock.ts counts on it. */
+const TIME_HOLDS_MS = 250
 
 /** What every operation works with. */
 export interface Desk {
@@ -47,27 +50,31 @@ export class Exchange {
   send<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
     const left = this.deadline - performance.now()
     if (left <= 0) return Promise.resolve(unknown(new Error('memcached did not answer in time')))
-    return this.link.ask(commands, replies, left, (answers) => {
-      const error = answers.find(isError)
-      return error === undefined ? read(answers) : refused(error)
-    })
+    return this.link.ask(commands, replies, left, read)
   }
 
-  /** One round trip that sets a ttl: only an answer if the server's clock was right. The first reply tells its time. */
+  /** One round trip that sets a ttl. Without an answer if the server's clock was not right. */
   sendTimed<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
-    const sentAt = performance.now()
-    return this.send<T>(`${tellTime(this.desk.keys)}\r\n${commands}`, replies + 1, (answers) => {
-      const doubt = this.doubtAbout(answers[0] as Reply, sentAt)
-      if (doubt === undefined) return read(answers)
+    const now = performance.now()
+    if (now - this.link.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(now)
+    return this.send(commands, replies, read)
+  }
+
+  /** In front of what follows: if the answer is no good, that is unknown together with everything under way. */
+  private askTheTime(sentAt: number): void {
+    const { link, desk } = this
+    link.timeAskedAt = sentAt
+    // Without an end of its own: whatever is answered after it must not be believed before it.
+    link.tell(tellTime(desk.keys), 1, Infinity, ([time]) => {
+      const doubt = this.doubtAbout(time as Reply, sentAt)
       // The next connection finds out which clock it is, and begins anew if it is another one.
-      const cause = new Error(`memcached ${doubt}`)
-      this.link.end(cause)
-      return unknown(cause)
+      if (doubt !== undefined) link.end(new Error(`memcached ${doubt}`))
     })
   }
 
   private doubtAbout(time: Reply, sentAt: number): string | undefined {
-    if (codeOf(time) !== 'HD') return 'was emptied, or has evicted what is in use'
+    if (isError(time)) return 'did not tell the time'
+    if (time.code !== 'HD') return 'was emptied, or has evicted what is in use'
     const reading = this.desk.clock.read(Number(flagOf(time, 't')), sentAt, performance.now())
     return reading === 'late' ? 'stood still, and counts time from before that' : undefined
   }

@@ -6,6 +6,7 @@ const { performance } = globalThis
 
 /** What this process remembers of a claim that it was granted. All of it only saves questions: the item decides. */
 export interface Grant {
+  readonly id: string
   readonly wire: Wire
   readonly owner: string
   token: bigint
@@ -19,6 +20,8 @@ export interface Grant {
   /** What stood there before, to be put back. */
   readonly tombstone: { readonly value: string; readonly until: number } | undefined
   described: boolean
+  /** Somebody began to give it back. */
+  over: boolean
 }
 
 const FEW = 1000
@@ -31,8 +34,8 @@ export class Grants {
     return this.byId.get(id)
   }
 
-  set(id: string, grant: Grant): void {
-    this.byId.set(id, grant)
+  add(grant: Grant): void {
+    this.byId.set(grant.id, grant)
     if (this.byId.size < this.sweepAt) return
     // Those whose claims nobody gave back.
     const now = performance.now()

@@ -4,9 +4,8 @@ import { disturbed, lasts } from './claiming.ts'
 import { change, glance, keepDescription, lastMinted, look, mint, readLook, wireFor } from './commands.ts'
 import type { Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
-import { unknown } from './failure.ts'
 import type { Grant } from './grants.ts'
-import { codeOf, flagOf } from './protocol.ts'
+import { flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not move a lease.
@@ -22,7 +21,7 @@ export async function renew(desk: Desk, exchange: Exchange, request: RenewReques
   const first = cas === undefined ? CHANGED : await attempt(exchange, request, { wire, cas, grant })
   const answer = first.kind === 'changed' ? await lookAndAttempt(exchange, request, wire, grant) : first
   if (answer.kind === 'lost') desk.grants.delete(request.id)
-  else if (answer.kind !== 'unknown' && grant !== undefined) desk.descriptions.later(request.id, grant)
+  else if (answer.kind !== 'unknown' && grant !== undefined) desk.descriptions.later(grant)
   return answer
 }
 
@@ -41,7 +40,7 @@ interface Hold {
   readonly grant: Grant | undefined
 }
 
-/** The item is there, and has another CAS value. */
+/** The item is there, but has another CAS value, or not the time that it should have. */
 const CHANGED = { kind: 'changed' } as const
 
 function lookAndAttempt(
@@ -76,9 +75,9 @@ function attempt(
     glance(wire),
   ]
   return exchange.sendTimed<RenewAnswer | typeof CHANGED>(commands.join('\r\n'), 4, (replies) => {
-    const [, changed, description, minted, seen] = replies as [Reply, Reply, Reply, Reply, Reply]
-    if (codeOf(changed) === 'NF') return LOST
-    if (codeOf(changed) !== 'HD') return CHANGED
+    const [changed, description, minted, seen] = replies as [Reply, Reply, Reply, Reply]
+    if (changed.code === 'NF') return LOST
+    if (changed.code !== 'HD') return CHANGED
     const found = readLook(seen)
     if (!found.found) return LOST
     const last = BigInt(minted.value ?? 0)
@@ -87,11 +86,11 @@ function attempt(
     if (grant !== undefined) {
       const endsAt = performance.now() + seconds * 1000
       Object.assign(grant, { cas: found.cas, link: exchange.link, seconds, endsAt })
-      grant.described &&= codeOf(description) !== 'EN'
+      grant.described &&= description.code !== 'EN'
       if (tokens > 0) Object.assign(grant, { token, count: tokens })
     }
-    // The same CAS value proves that it is still the item that was changed.
-    if (found.cas !== flagOf(changed, 'c') || !lasts(found, seconds)) return disturbed()
+    // The same CAS value proves that it is still the item that was changed; the time that is left, that it was not replaced.
+    if (found.cas !== flagOf(changed, 'c') || !lasts(found, seconds)) return CHANGED
     return tokens > 0 ? { kind: 'held', token, count: tokens, contended } : { kind: 'renewed', contended }
   })
 }

@@ -8,15 +8,20 @@ import { InvalidArgumentError } from '../../core/errors.ts'
  * another, and nothing of a name can end a command or begin one.
  */
 export interface Keys {
-  lock(name: string): string
-  /** The counter that gives a name its tokens. */
-  fence(name: string): string
+  places(name: string): Places
   /** Who holds a lock, in words, by the nonce in it. */
   description(nonce: string): string
   /** An item that only lives to tell the server's time. */
   readonly clock: string
   /** Never stored; asked for to see what the server understands. */
   readonly probe: string
+}
+
+/** The keys of one name. */
+export interface Places {
+  readonly lock: string
+  /** The counter that gives it its tokens. */
+  readonly fence: string
 }
 
 const LONGEST_PREFIX = 100
@@ -31,54 +36,77 @@ export function keysFor(prefix: string): Keys {
       { argument: 'prefix' },
     )
   }
-  const place = (plain: string, hashed: string, name: string): string =>
-    name.length <= LONGEST_PLAIN && ON_THE_WIRE.test(name)
-      ? `${prefix}${plain}:${name}`
-      : `${prefix}${hashed}:${createHash('sha256').update(name).digest('base64url')}`
+  let name = ''
+  let places: Places = { lock: '', fence: '' }
   return {
-    lock: (name) => place('l', 'L', name),
-    fence: (name) => place('f', 'F', name),
+    places: (wanted) => {
+      // Mostly the same as before: a release after its claim, a poll after a poll.
+      if (wanted === name) return places
+      name = wanted
+      const [l, f, rest] = fits(wanted)
+        ? ['l', 'f', wanted]
+        : ['L', 'F', digest(wanted).toString('base64url')]
+      places = { lock: `${prefix}${l}:${rest}`, fence: `${prefix}${f}:${rest}` }
+      return places
+    },
     description: (nonce) => `${prefix}d:${nonce}`,
     clock: `${prefix}clock`,
     probe: `${prefix}probe`,
   }
 }
 
+function fits(name: string): boolean {
+  return name.length <= LONGEST_PLAIN && ON_THE_WIRE.test(name)
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
 /**
- * A lock's item holds one number: the holder's nonce, which is even, or, where a claim was withdrawn, its nonce plus one.
- * All of them have 19 digits, so that the server can change one into another in place.
+ * A lock's item holds one number of 19 digits: the holder's nonce, which is even, or, where a claim was withdrawn, its
+ * nonce plus one. All have the same length, so that the server can change one into another in place.
+ *
+ * A nonce is ten digits of the session's hash, and nine that begin elsewhere for every session and go up with its claims.
+ * Plain hashing of every id would do as well, and cost as much as all the rest of a claim.
  */
-const LOWEST = 2n ** 62n
-const PLACES = 2n ** 61n
+const HALF = 1_000_000_000
+
+/** The last session that was asked for; a process mostly has one. */
+let session = ''
+let upper = ''
+let lower = 0
 
 /** What `inspect` calls a claim of which it knows no more than the nonce. `release` takes it. */
 const BARE = /^#(\d{19})$/
-/** How the runtime names claims: the session and a number, written in one way only. */
-const NUMBERED = /^(.*)\.(0|[1-9a-z][0-9a-z]{0,9})$/s
-
-/** The last session that was asked for. A process mostly has one, and hashing costs as much as all the rest of a claim. */
-let session = ''
-let placeOfSession = 0n
-
-/** A claim's number on the wire: a hash of the session, plus the claim's number in it. */
-export function nonceOf(id: string): string {
-  const bare = BARE.exec(id)?.[1]
-  if (bare !== undefined) return bare
-  const [, of = id, number = '0'] = NUMBERED.exec(id) ?? []
-  if (of !== session) {
-    session = of
-    placeOfSession = createHash('sha256').update(of).digest().readBigUInt64BE()
-  }
-  return (((placeOfSession + BigInt(Number.parseInt(number, 36))) % PLACES) * 2n + LOWEST).toString()
-}
 
 export function bareId(nonce: string): string {
   return `#${nonce}`
 }
 
+export function nonceOf(id: string): string {
+  const bare = id.startsWith('#') ? BARE.exec(id)?.[1] : undefined
+  if (bare !== undefined) return bare
+  const dot = id.lastIndexOf('.')
+  const digits = id.slice(dot + 1)
+  const number = dot < 0 ? NaN : Number.parseInt(digits, 36)
+  // Only a number that is written as the runtime writes it: two ids must not mean the same.
+  const numbered = Number.isSafeInteger(number) && number >= 0 && number.toString(36) === digits
+  enter(numbered ? id.slice(0, dot + 1) : `${id}/`)
+  return upper + (HALF + ((lower + (numbered ? number : 0) * 2) % HALF)).toString().slice(1)
+}
+
+function enter(wanted: string): void {
+  if (wanted === session) return
+  session = wanted
+  const hash = digest(wanted)
+  upper = (5_000_000_000 + (hash.readUIntBE(0, 6) % 4_000_000_000)).toString()
+  lower = (hash.readUInt32BE(6) % (HALF / 2)) * 2
+}
+
 /** The mark that a withdrawn claim leaves in place of its nonce. */
 export function tombstoneOf(nonce: string): string {
-  return (BigInt(nonce) + 1n).toString()
+  return nonce.slice(0, -1) + String.fromCharCode(nonce.charCodeAt(nonce.length - 1) + 1)
 }
 
 export function isTombstone(value: string): boolean {

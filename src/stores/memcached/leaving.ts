@@ -7,7 +7,6 @@ import { unknown } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { knownCas } from './keeping.ts'
 import { isOurs, isTombstone, tombstoneOf } from './keys.ts'
-import { codeOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not move a lease.
@@ -19,11 +18,18 @@ const WITHDRAWN_S = WITHDRAWN_MS / 1000
 
 /** Removes a claim's item if it is still its own, in one round trip as a rule. */
 export function release(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
-  const grant = desk.grants.get(id)
+  const grant = leaving(desk, id)
   const wire = grant?.wire ?? wireFor(desk.keys, name, id)
   const cas = knownCas(exchange, wire, grant)
   const leave: Leave = { desk, exchange, id, wire, grant }
   return cas === undefined ? lookAndFree(leave) : free(leave, cas, () => lookAndFree(leave))
+}
+
+/** From now on it is not described any more. */
+function leaving({ grants }: Desk, id: string): Grant | undefined {
+  const grant = grants.get(id)
+  if (grant !== undefined) grant.over = true
+  return grant
 }
 
 interface Leave {
@@ -56,7 +62,7 @@ function free(
   const described = grant?.described ?? true
   const commands = described ? `${removeDescription(wire)}\r\n${command}` : command
   return exchange.send<ReleaseAnswer>(commands, described ? 2 : 1, (replies) => {
-    const code = codeOf(replies.at(-1) as Reply)
+    const code = (replies.at(-1) as Reply).code
     if (code !== 'HD' && code !== 'NF') return otherwise()
     desk.grants.delete(id)
     return code === 'HD' ? RELEASED : NOT_HELD
@@ -87,7 +93,7 @@ function restoring(
  * It then keeps the lock from everybody until its ttl ends; nobody believes to have it.
  */
 export function withdraw(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
-  const wire = desk.grants.get(id)?.wire ?? wireFor(desk.keys, name, id)
+  const wire = leaving(desk, id)?.wire ?? wireFor(desk.keys, name, id)
   const commands = [removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)]
   return exchange.send<ReleaseAnswer>(commands.join('\r\n'), 3, async ([, seen]) => {
     const answer = await replace(exchange, wire, readLook(seen as Reply))
@@ -105,6 +111,6 @@ function replace(exchange: Exchange, wire: Wire, { value, cas }: Look): MaybePro
   const command = change(exchange.link, wire, { from: value, to: tombstone, cas, seconds: WITHDRAWN_S })
   return exchange.send<ReleaseAnswer>(command, 1, ([reply]) => {
     if (!mine) return NOT_HELD
-    return codeOf(reply as Reply) === 'HD' ? RELEASED : changed('withdrawn')
+    return (reply as Reply).code === 'HD' ? RELEASED : changed('withdrawn')
   })
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 
 import type { Unknown } from '../../core/contract.ts'
-import { isUnknown, plainError, unknown } from './failure.ts'
+import { isUnknown, plainError, refused, unknown } from './failure.ts'
 import { isError, ProtocolError, ReplyReader } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
@@ -34,6 +34,8 @@ interface Pending {
 export class Link {
   /** Whether the server takes a CAS value of our choice. */
   ownCas = false
+  /** When the server's time was last asked for here. */
+  timeAskedAt: number = -Infinity
   private readonly socket: Socket
   private readonly reader = new ReplyReader()
   private readonly onDeath: () => void
@@ -64,13 +66,13 @@ export class Link {
 
   /**
    * Sends meta commands: `replies` of them, the last one without its line end. `read` makes the answer of the replies, in the
-   * same turn: a promise less for each step of the way is worth having here.
+   * same turn: a promise less for each step of the way is worth having here. An error among the replies is the answer to all.
    */
   ask<T>(commands: string, replies: number, timeout: number, read: Read<T>): Promise<T | Unknown> {
     const tag = ` O${(this.serial = (this.serial + 1) % 1_000_000)}`
     return new Promise((resolve) =>
       this.send(`${commands}${tag}\r\n`, { wanted: replies, tag }, timeout, (answer) =>
-        resolve(isUnknown(answer) ? answer : read(answer)),
+        resolve(isUnknown(answer) ? answer : (errorAmong(answer) ?? read(answer))),
       ),
     )
   }
@@ -80,9 +82,11 @@ export class Link {
     return new Promise((settle) => this.send(commands, { wanted, tag: '' }, timeout, settle))
   }
 
-  /** Sends meta commands whose outcome nobody needs to know. */
-  tell(commands: string, replies: number, timeout: number): void {
-    this.send(`${commands}\r\n`, { wanted: replies, tag: '' }, timeout, null)
+  /** Sends meta commands that nobody waits for. `read` sees the replies, if they come in time. */
+  tell(commands: string, replies: number, timeout: number, read?: (replies: readonly Reply[]) => void): void {
+    this.send(`${commands}\r\n`, { wanted: replies, tag: '' }, timeout, (answer) => {
+      if (!isUnknown(answer)) read?.(answer)
+    })
   }
 
   /** Gives the connection up. What is under way is unknown. */
@@ -102,9 +106,9 @@ export class Link {
     text: string,
     { wanted, tag }: Pick<Pending, 'wanted' | 'tag'>,
     timeout: number,
-    settle: Settle | null,
+    settle: Settle,
   ): void {
-    if (this.dead !== null) return settle?.(unknown(this.dead))
+    if (this.dead !== null) return settle(unknown(this.dead))
     const now = performance.now()
     const deadline = now + timeout
     const pending: Pending = { wanted, tag, sentAt: now, deadline, replies: [], settle, next: null }
@@ -188,4 +192,9 @@ export class Link {
     if (silent || (overdue.length > 0 && this.socket.writableLength > 0)) this.end(cause)
     else if (earliest < this.armedFor) this.arm(earliest, earliest - now)
   }
+}
+
+function errorAmong(replies: readonly Reply[]): Unknown | undefined {
+  for (const reply of replies) if (isError(reply)) return refused(reply)
+  return undefined
 }

@@ -3,8 +3,9 @@
  * string in which one character is one byte.
  */
 
-/** One reply. `value` is the data block of a `VA`. */
+/** One reply: its first word (`HD`, `EX`, `SERVER_ERROR` …), the whole line, and the data block of a `VA`. */
 export interface Reply {
+  readonly code: string
   readonly line: string
   readonly value: string | undefined
 }
@@ -17,7 +18,7 @@ const LONGEST_LINE = 4096
 /** We never store more: a larger block is not ours, and is not worth its memory. */
 const LARGEST_VALUE = 65_536
 
-const FIRST_WORDS = new Set([
+const CODES = new Set([
   'HD',
   'EN',
   'NF',
@@ -52,37 +53,28 @@ export class ReplyReader {
       return undefined
     }
     const line = text.slice(at, end)
-    if (!line.startsWith('VA ')) {
-      if (!FIRST_WORDS.has(firstWord(line)))
-        throw new ProtocolError('what answers there does not speak the memcached protocol')
-      this.at = end + 2
-      return { line, value: undefined }
-    }
-    const size = sizeOf(line)
-    const from = end + 2
-    if (text.length < from + size + 2) return undefined
-    if (!text.startsWith('\r\n', from + size))
-      throw new ProtocolError('memcached sent a value of another length than announced')
-    this.at = from + size + 2
-    return { line, value: text.slice(from, from + size) }
+    const space = line.indexOf(' ')
+    const code = space < 0 ? line : line.slice(0, space)
+    if (code === 'VA') return this.withValue(line, end + 2)
+    if (!CODES.has(code)) throw new ProtocolError('what answers there does not speak the memcached protocol')
+    this.at = end + 2
+    return { code, line, value: undefined }
   }
-}
 
-function firstWord(line: string): string {
-  const space = line.indexOf(' ')
-  return space < 0 ? line : line.slice(0, space)
-}
-
-function sizeOf(line: string): number {
-  const digits = /^VA (\d{1,9})(?: |$)/.exec(line)?.[1]
-  const size = Number(digits ?? NaN)
-  if (!(size <= LARGEST_VALUE)) throw new ProtocolError('memcached sent a value larger than any of ours')
-  return size
-}
-
-/** `HD`, `EX`, `SERVER_ERROR` … */
-export function codeOf({ line }: Reply): string {
-  return firstWord(line)
+  private withValue(line: string, from: number): Reply | undefined {
+    const { text } = this
+    const end = line.indexOf(' ', 3)
+    const size = Number(end < 0 ? line.slice(3) : line.slice(3, end))
+    if (!(size >= 0 && size <= LARGEST_VALUE))
+      throw new ProtocolError('memcached sent a value larger than any of ours')
+    const to = from + size
+    if (text.length < to + 2) return undefined
+    if (!text.startsWith('\r\n', to)) {
+      throw new ProtocolError('memcached sent a value of another length than announced')
+    }
+    this.at = to + 2
+    return { code: 'VA', line, value: text.slice(from, to) }
+  }
 }
 
 /** What follows a flag's letter in the reply, e.g. `t` in `HD c7 t30`; undefined if it is not there. */
@@ -93,6 +85,6 @@ export function flagOf({ line }: Reply, letter: string): string | undefined {
   return end < 0 ? line.slice(start + 2) : line.slice(start + 2, end)
 }
 
-export function isError({ line }: Reply): boolean {
-  return line.startsWith('SERVER_ERROR') || line.startsWith('CLIENT_ERROR') || line === 'ERROR'
+export function isError({ code }: Reply): boolean {
+  return code.length > 2 && code.endsWith('ERROR')
 }

@@ -4,15 +4,21 @@
  * there: a lock granted in that moment ends earlier by as long as the pause took. Measured: 7 of 8 requests that waited in
  * a server stopped for 3.5 s got a ttl that was 4 s too short, and the server's own answer said otherwise.
  *
- * So every request that sets a ttl first reads how long an item of ours has left, which tells the server's time, and
- * compares that with the time that must have passed. Because it is read *before* the ttl is set, on the same connection,
- * a pause in between does no harm: the ttl then counts from the time that was read, or from later.
+ * So before a ttl is set, the time that an item of ours has left is read, which tells the server's time, and compared with
+ * the time that must have passed. Because it is read first, on the same connection, a pause in between does no harm: the
+ * ttl then counts from the time that was read, or from later.
+ *
+ * The sum, in seconds, for a request that leaves now: a reading is good for 0.25; one that is late by less than 1.75 passes;
+ * and the one that it is compared with may itself have been late by 2, as any is: cut to whole seconds, and up to one
+ * second old. So the ttl counts from 4 seconds ago at the worst, and `secondsFor` adds as many, less `earlyExpiry`.
  */
 
-/** In order, the number is late by less than two seconds: cut to whole ones, and up to a second old. */
-const LATE_S = 2
-/** By how much two clocks may differ in rate; the best comparison of all grows old. */
-const DRIFT = 0.0002
+const LATE_S = 1.75
+/**
+ * The best comparison grows old: clocks differ in rate, and the server's timer, late by a millisecond every second, takes
+ * a quarter of an hour to go once around the second.
+ */
+const DRIFT = 0.0005
 /** So many different times in a row that were all late are not a pause: the clock runs, and has lost time for good. */
 const LATE_TICKS = 3
 

@@ -88,18 +88,21 @@ export class MemcachedStore implements Store {
     return Promise.all(requests.map((request) => renew(this.desk, exchange, request)))
   }
 
-  async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+  release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const began = performance.now()
-    this.desk.descriptions.drop(ref.id)
     const exchange = this.begin(timeout)
-    const begun = exchange instanceof Exchange ? exchange : await exchange
-    const released = isUnknown(begun) ? begun : await release(this.desk, begun, ref)
-    if (next === undefined) return { released }
-    return { released, next: await this.claim(next, timeout - (performance.now() - began)) }
+    const released =
+      exchange instanceof Exchange
+        ? release(this.desk, exchange, ref)
+        : exchange.then((begun) => (isUnknown(begun) ? begun : release(this.desk, begun, ref)))
+    if (next === undefined) return released.then((answer) => ({ released: answer }))
+    return released.then(async (answer) => {
+      const left = timeout - (performance.now() - began)
+      return { released: answer, next: await this.claim(next, left) }
+    })
   }
 
   async withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    this.desk.descriptions.drop(ref.id)
     const exchange = await this.begin(timeout)
     return isUnknown(exchange) ? exchange : withdraw(this.desk, exchange, ref)
   }

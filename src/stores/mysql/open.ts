@@ -4,7 +4,10 @@ import { MysqlSqlStore } from './store.ts'
 import type { MysqlStore, MysqlStoreOptions } from './store.ts'
 
 /** Opens a pool of its own, and fails at once if the server cannot be used. Closing the store closes the pool. */
-export async function openMysqlStore(url: string, options: MysqlStoreOptions = {}): Promise<MysqlStore<MysqlPool>> {
+export async function openMysqlStore(
+  url: string,
+  options: MysqlStoreOptions = {},
+): Promise<MysqlStore<MysqlPool>> {
   checkUrl(url)
   const { createPool } = await driver('mysql2', 'mysql', () => import('mysql2/promise'))
   const pool = createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })

@@ -7,7 +7,7 @@ import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Columns, Row } from '../sql/row.ts'
 import { schemaVersion } from '../sql/schema.ts'
-import { compile, inline } from '../sql/statement.ts'
+import { compileAll, inline } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
 import type { MysqlConnection, MysqlLink, MysqlResult } from './client.ts'
 import { send } from './client.ts'
@@ -47,9 +47,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
 
   constructor({ table = DEFAULT_TABLE, schema, now = NOW }: MysqlStatementOptions) {
     const flavour = { table: tableName({ table, ...(schema && { schema }) }, '`'), now, placeholder: null }
-    this.sql = Object.fromEntries(
-      Object.entries(scripts).map(([key, { sql }]) => [key, compile(sql, flavour)]),
-    ) as Record<keyof typeof scripts, Statement>
+    this.sql = compileAll(scripts, flavour)
+
     this.table = table
     this.schema = schema ?? null
   }
@@ -84,7 +83,11 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return (await this.run(link, 'free', { name, id })).changed > 0
   }
 
-  async keep(link: MysqlLink, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>> {
+  async keep(
+    link: MysqlLink,
+    claims: readonly ClaimRef[],
+    ttl: number,
+  ): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
     const { insertId } = await this.run(link, 'keep', { names, ids, ttl: ttl * 1000 })
@@ -137,4 +140,3 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return link.run(inline(this.sql[key], values, literal))
   }
 }
-

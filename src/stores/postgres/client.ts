@@ -47,7 +47,12 @@ export interface PostgresLink {
 }
 
 // Texts as they come: a program may have told pg to make other things of big integers.
-const RAW = { getTypeParser: () => (text: string): string => text }
+const RAW = {
+  getTypeParser:
+    () =>
+    (text: string): string =>
+      text,
+}
 
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])
@@ -151,7 +156,11 @@ class Link implements PostgresLink {
 
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
-export async function send(client: PostgresClient, text: string, values: readonly unknown[]): Promise<readonly Cells[]> {
+export async function send(
+  client: PostgresClient,
+  text: string,
+  values: readonly unknown[],
+): Promise<readonly Cells[]> {
   const { rows } = await client.query({ text, values: [...values], rowMode: 'array', types: RAW })
   return rows as Cells[]
 }

@@ -4,7 +4,7 @@ import { ReturningStatements } from '../sql/returning.ts'
 import type { ReturningSql } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
-import { compile, valueOf } from '../sql/statement.ts'
+import { compileAll, valueOf } from '../sql/statement.ts'
 import type { Statement } from '../sql/statement.ts'
 import { send } from './client.ts'
 import type { PostgresClient, PostgresLink } from './client.ts'
@@ -28,10 +28,14 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
   constructor({ table = DEFAULT_TABLE, schema, now = NOW }: PostgresStatementOptions) {
     const name = tableName({ table, ...(schema && { schema }) }, '"')
     const flavour = { table: name, now, placeholder: (index: number) => `$${index}` }
-    const sql = Object.fromEntries(
-      Object.entries(scripts).map(([key, script]) => [key, compile(script.sql, flavour)]),
-    ) as ReturningSql & Record<'guard', Statement>
-    super(sql, name, (link, { text, params }, values) => link.run(text, params.map((key) => valueOf(values, key))))
+    const sql = compileAll(scripts, flavour)
+
+    super(sql, name, (link, { text, params }, values) =>
+      link.run(
+        text,
+        params.map((key) => valueOf(values, key)),
+      ),
+    )
     this.schemaText = sql.schema.text
     this.guardSql = sql.guard
   }

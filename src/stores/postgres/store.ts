@@ -114,7 +114,10 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
 }
 
 /** Locks in a table of PostgreSQL (12 and later). Takes a Pool of pg; it stays yours. */
-export function postgresStore<C extends PostgresSource>(client: C, options: PostgresStoreOptions = {}): PostgresStore<C> {
+export function postgresStore<C extends PostgresSource>(
+  client: C,
+  options: PostgresStoreOptions = {},
+): PostgresStore<C> {
   return new PostgresSqlStore(client, options) as unknown as PostgresStore<C>
 }
 

@@ -13,6 +13,8 @@ export class Command<T> extends Deadline {
   readonly kind: CommandKind
   readonly terms: string
   settled = false
+  /** Called if the command was sent and not answered in time. */
+  onSilence: ((name: string, waited: number) => void) | null = null
   private readonly read: (reply: unknown) => T
   private requests!: Requests
   private resolve!: (answer: T | Unknown) => void
@@ -40,6 +42,7 @@ export class Command<T> extends Deadline {
 
   override expire(): void {
     this.settle(this.requests.late(this.timeout))
+    this.onSilence?.(this.name, this.timeout)
   }
 
   answered(reply: unknown): void {

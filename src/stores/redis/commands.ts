@@ -1,12 +1,13 @@
 import type { Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
 import { failed, isNoScript, unknown } from './failure.ts'
-import { keysOf } from './keys.ts'
+import { headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
 import type { ReplicaWish } from './replicas.ts'
 import type { Requests } from './requests.ts'
 import { scripts } from './scripts.gen.ts'
+import { Silence } from './silence.ts'
 import { unexpected } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
@@ -36,6 +37,7 @@ export class Commands {
   private readonly mode: string
   private readonly mark: string | undefined
   private readonly confirmed: ConfirmedScripts | null
+  private readonly silence: Silence
   private waiting: Command<unknown>[] = []
   private underWay = 0
   private scheduled = false
@@ -47,6 +49,7 @@ export class Commands {
     this.prefix = prefix
     this.mark = durableMark
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
+    this.silence = new Silence(this.link)
     this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
   }
 
@@ -85,6 +88,7 @@ export class Commands {
 
   private transmit(lot: Lot): void {
     this.underWay++
+    for (const command of lot) command.onSilence = this.noAnswer
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
     this.link.evalsha(this.argumentsOf(lot, sha1)).then(
@@ -152,8 +156,13 @@ export class Commands {
       : [script, '3', header, index, records, id, kind, terms]
   }
 
+  private readonly noAnswer = (name: string, waited: number): void => {
+    this.silence.noAnswer(headerKey(this.prefix, name), waited)
+  }
+
   private answered(lot: Lot, reply: unknown): void {
     this.underWay--
+    if (this.silence.suspects) this.silence.answer(headerKey(this.prefix, lot[0]?.name ?? ''))
     if (lot.length === 1) return lot[0]?.answered(reply)
     if (!Array.isArray(reply)) return lot.forEach((command) => command.settle(failed(unexpected())))
     lot.forEach((command, i) => command.answered(reply[i]))

@@ -1,5 +1,6 @@
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { slotOf } from './slots.ts'
 
 /** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
 export interface IoredisClient {
@@ -7,7 +8,7 @@ export interface IoredisClient {
   readonly isCluster: boolean
   readonly options: { readonly keyPrefix?: string | undefined }
   connect(): Promise<unknown>
-  disconnect(): void
+  disconnect(reconnect?: boolean): void
   evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: string, ...args: string[]): Promise<unknown>
   call(command: string, ...args: string[]): Promise<unknown>
@@ -17,13 +18,20 @@ export interface IoredisClient {
 
 /** One server's connection: what `duplicate` of a standalone client makes, and what a cluster consists of. */
 interface IoredisNode extends IoredisClient {
+  readonly options: {
+    readonly keyPrefix?: string | undefined
+    readonly host?: string
+    readonly port?: number
+  }
   duplicate(options: object): IoredisNode
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
 }
 
 interface IoredisCluster extends IoredisClient {
-  nodes(role: 'master'): IoredisNode[]
+  nodes(role: 'master' | 'all'): IoredisNode[]
+  /** By slot: the address of the primary, then those of its replicas. */
+  readonly slots: readonly (readonly string[])[]
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply?: unknown][] | null> }
 }
 
@@ -111,6 +119,20 @@ export class IoredisLink implements Link {
 
   eval(args: string[]): Promise<unknown> {
     return this.client.eval(...(args as [string, string]))
+  }
+
+  nodeOf(key: string): string {
+    if (!this.cluster) return ''
+    return (this.client as IoredisCluster).slots[slotOf(this.keyPrefix + key)]?.[0] ?? ''
+  }
+
+  reset(key: string): void {
+    if (!this.owned) return
+    if (!this.cluster) return this.client.disconnect(true)
+    const address = this.nodeOf(key)
+    for (const node of (this.client as IoredisCluster).nodes('all')) {
+      if (`${node.options.host}:${node.options.port}` === address) node.disconnect()
+    }
   }
 
   primaries(): Promise<readonly Node[]> {

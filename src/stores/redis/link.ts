@@ -23,6 +23,10 @@ export interface Link {
   ): [script: Promise<unknown>, wait: Promise<unknown>]
   /** Calls back, for ever, whenever a connection may have been lost. */
   onDisconnect(listener: () => void): void
+  /** Which server a key is at now, in words that only have to differ. */
+  nodeOf(key: string): string
+  /** Drops the connection to the server of a key, if it is the store's own; the driver makes a new one. */
+  reset(key: string): void
   /** Every primary, to be asked on its own. */
   primaries(): Promise<readonly Node[]>
   /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */

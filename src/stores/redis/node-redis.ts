@@ -1,5 +1,6 @@
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { slotOf } from './slots.ts'
 
 /** The parts of a node-redis client (`redis` 5 or 6) that the store uses, as `createClient` makes it. */
 export interface NodeRedisClient {
@@ -50,7 +51,12 @@ interface PlainClient extends NodeRedisClient, Subscribing {
 }
 
 interface ClusterClient extends NodeRedisCluster {
+  readonly slots: readonly { readonly master: { readonly address: string; readonly client?: PlainClient } }[]
   nodeClient(node: object): PlainClient | Promise<PlainClient>
+}
+
+interface SentinelClient extends NodeRedisSentinel, Subscribing {
+  connect(): Promise<unknown>
 }
 
 export function isNodeRedis(client: object): client is AnyNodeRedis {
@@ -59,7 +65,7 @@ export function isNodeRedis(client: object): client is AnyNodeRedis {
 
 export function nodeRedisLink(client: AnyNodeRedis, owned: boolean): Link {
   if ('masters' in client) return new ClusterLink(client as ClusterClient, owned)
-  if ('getMasterNode' in client) return new SentinelLink(client as NodeRedisSentinel & Subscribing, owned)
+  if ('getMasterNode' in client) return new SentinelLink(client as SentinelClient, owned)
   return new PlainLink(client as PlainClient, owned)
 }
 
@@ -67,7 +73,7 @@ abstract class NodeRedisLink<C extends AnyNodeRedis> implements Link {
   abstract readonly cluster: boolean
   readonly keyPrefix = ''
   protected readonly client: C
-  private readonly owned: boolean
+  protected readonly owned: boolean
 
   constructor(client: C, owned: boolean) {
     this.client = client
@@ -76,6 +82,8 @@ abstract class NodeRedisLink<C extends AnyNodeRedis> implements Link {
 
   abstract ready(): boolean
   protected abstract send(key: string, command: string[]): Promise<unknown>
+  abstract nodeOf(key: string): string
+  abstract reset(key: string): void
   abstract primaries(): Promise<readonly Node[]>
   abstract subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
 
@@ -131,6 +139,14 @@ class PlainLink extends NodeRedisLink<PlainClient> {
     return this.client.sendCommand(command)
   }
 
+  nodeOf(): string {
+    return ''
+  }
+
+  reset(): void {
+    if (this.owned) reconnect(this.client)
+  }
+
   primaries(): Promise<readonly Node[]> {
     return Promise.resolve([{ send: (args) => this.client.sendCommand([...args]) }])
   }
@@ -151,6 +167,15 @@ class ClusterLink extends NodeRedisLink<ClusterClient> {
     return this.client.sendCommand(key, false, command)
   }
 
+  nodeOf(key: string): string {
+    return this.client.slots[slotOf(key)]?.master.address ?? ''
+  }
+
+  reset(key: string): void {
+    const client = this.client.slots[slotOf(key)]?.master.client
+    if (this.owned && client !== undefined) reconnect(client)
+  }
+
   async primaries(): Promise<readonly Node[]> {
     const nodes = await Promise.all(this.client.masters.map(async (master) => this.client.nodeClient(master)))
     return nodes.map((node) => ({ send: (args) => node.sendCommand([...args]) }))
@@ -163,6 +188,12 @@ class ClusterLink extends NodeRedisLink<ClusterClient> {
     if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
     return listenThrough(await this.client.nodeClient(node), events)
   }
+}
+
+/** Ends the connection and makes a new one. */
+function reconnect(client: { readonly isOpen: boolean; destroy(): void; connect(): Promise<unknown> }): void {
+  if (client.isOpen) client.destroy()
+  client.connect().catch(() => {})
 }
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
@@ -200,7 +231,7 @@ async function listenThrough(
   }
 }
 
-class SentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing> {
+class SentinelLink extends NodeRedisLink<SentinelClient> {
   readonly cluster = false
 
   ready(): boolean {
@@ -209,6 +240,14 @@ class SentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing> {
 
   protected send(_key: string, command: string[]): Promise<unknown> {
     return this.client.sendCommand(false, command)
+  }
+
+  nodeOf(): string {
+    return ''
+  }
+
+  reset(): void {
+    if (this.owned) reconnect(this.client)
   }
 
   primaries(): Promise<readonly Node[]> {

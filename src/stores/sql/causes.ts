@@ -21,7 +21,10 @@ export function codeOf(error: unknown): string {
 
 export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
   const code = codeOf(error)
-  const message = error instanceof Error && error.message !== '' ? error.message : `The database failed ${code}`.trim()
+  const message =
+    error instanceof Error && error.message !== '' ? error.message : `The database failed ${code}`.trim()
   const cause = new DatabaseError(message, code)
-  return isFinal(code) || code.startsWith('HOLDFAST_') ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
+  return isFinal(code) || code.startsWith('HOLDFAST_')
+    ? { kind: 'unknown', cause, retryable: false }
+    : { kind: 'unknown', cause }
 }

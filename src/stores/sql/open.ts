@@ -15,10 +15,13 @@ export async function reached<S extends Reachable>(store: S, url: string): Promi
   const problem = await store.reach(REACH_MS)
   if (problem === undefined) return store
   await store.close().catch(() => {})
-  throw new StoreUnavailableError(`The database at ${redact(url)} cannot be used: ${messageOf(problem.cause)}`, {
-    store: store.kind,
-    cause: problem.cause,
-  })
+  throw new StoreUnavailableError(
+    `The database at ${redact(url)} cannot be used: ${messageOf(problem.cause)}`,
+    {
+      store: store.kind,
+      cause: problem.cause,
+    },
+  )
 }
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : 'no answer')
@@ -35,7 +38,9 @@ export async function driver<T>(name: string, store: string, load: () => Promise
     return await load()
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND') {
-      throw new DriverMissingError(`The ${store} store needs the package ${name}: npm install ${name}`, { store })
+      throw new DriverMissingError(`The ${store} store needs the package ${name}: npm install ${name}`, {
+        store,
+      })
     }
     throw cause
   }

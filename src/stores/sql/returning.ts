@@ -7,8 +7,7 @@ import type { Cells, Columns, Row } from './row.ts'
 import { schemaVersion } from './schema.ts'
 import type { Statement, Values } from './statement.ts'
 
-type Key =
-  | 'take' | 'free' | 'keep' | 'read' | 'list' | 'swap' | 'create' | 'schema' | 'schemaVersion'
+type Key = 'take' | 'free' | 'keep' | 'read' | 'list' | 'swap' | 'create' | 'schema' | 'schemaVersion'
 
 export type ReturningSql = Readonly<Record<Key, Statement>>
 
@@ -31,7 +30,13 @@ export class ReturningStatements<Link> implements Statements<Link> {
   async take(link: Link, request: ClaimRequest): Promise<Taken> {
     const { name, id, owner, weight, capacity, tokens, ttl } = request
     const [cells] = await this.run(link, this.sql.take, {
-      name, id, owner, weight, capacity, tokens, ttl: ttl * 1000,
+      name,
+      id,
+      owner,
+      weight,
+      capacity,
+      tokens,
+      ttl: ttl * 1000,
     })
     if (cells === undefined) return {}
     const [token, ...row] = cells

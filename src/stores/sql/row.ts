@@ -37,7 +37,8 @@ export type Cells = readonly unknown[]
 
 export function rowOf(cells: Cells, text: (cell: unknown) => string): Row {
   const nullable = (cell: unknown): string | null => (cell === null ? null : text(cell))
-  const [name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires, queue, now] = cells
+  const [name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires, queue, now] =
+    cells
   return {
     name: text(name),
     version: Number(version),
@@ -124,14 +125,16 @@ export function load(row: Row, slack: number): Loaded {
 export function save({ state, stored }: Loaded, row: Row, slack: number): Columns {
   const [first, ...others] = state.holders.values()
   const heardBefore = new Map(stored.waiters.map((waiter) => [waiter.id, waiter]))
-  const waiters = [...state.waiters.values()].map(({ id, owner, weight, tokens, ttl, patience, keptUntil: kept }) => {
-    const before = heardBefore.get(id)
-    const heard =
-      before !== undefined && before.ttl === ttl && before.patience === patience
-        ? heardSince(before, kept, row.now, slack)
-        : row.now
-    return { id, owner, weight, tokens, ttl, patience, heard }
-  })
+  const waiters = [...state.waiters.values()].map(
+    ({ id, owner, weight, tokens, ttl, patience, keptUntil: kept }) => {
+      const before = heardBefore.get(id)
+      const heard =
+        before !== undefined && before.ttl === ttl && before.patience === patience
+          ? heardSince(before, kept, row.now, slack)
+          : row.now
+      return { id, owner, weight, tokens, ttl, patience, heard }
+    },
+  )
   const withdrawn = Object.fromEntries([...state.withdrawn].map(([id, until]) => [id, micros(until)]))
   const queue: StoredQueue = {
     holders: others.map(({ id, owner, weight, token, count, expiresAt }) => {
@@ -150,8 +153,7 @@ export function save({ state, stored }: Loaded, row: Row, slack: number): Column
     token: first?.token ?? 0,
     tokens: first?.count ?? 0,
     expires: first === undefined ? 0 : micros(first.expiresAt),
-    queue:
-      others.length + waiters.length + state.withdrawn.size === 0 ? null : JSON.stringify(queue),
+    queue: others.length + waiters.length + state.withdrawn.size === 0 ? null : JSON.stringify(queue),
   }
 }
 
@@ -168,7 +170,16 @@ function keptUntil(heard: number, patience: number, slack: number): number {
 const micros = (ms: number): number => Math.round(ms * 1000)
 
 const COLUMNS = [
-  'capacity', 'fence', 'waiting', 'claim', 'owner', 'weight', 'token', 'tokens', 'expires', 'queue',
+  'capacity',
+  'fence',
+  'waiting',
+  'claim',
+  'owner',
+  'weight',
+  'token',
+  'tokens',
+  'expires',
+  'queue',
 ] as const satisfies readonly (keyof Columns)[]
 
 export function sameColumns(a: Columns, b: Columns): boolean {

@@ -16,23 +16,35 @@ export interface Flavour {
   readonly now: string
   /** How the nth parameter, from 1, is written. `null`: text takes part in the statement, see `inline`. */
   readonly placeholder: ((index: number) => string) | null
+  /** A parameter that is used twice is passed twice. */
+  readonly repeats?: boolean
 }
 
 // Not the second colon of a PostgreSQL cast, not a time of day inside a string.
 const PARAMETER = /(?<![:\w]):([a-z]\w*)/g
 
-export function compile(sql: string, { table, now, placeholder }: Flavour): Statement {
+export function compile(sql: string, { table, now, placeholder, repeats = false }: Flavour): Statement {
   const params: string[] = []
   const text = sql
     .replaceAll('holdfast_locks', () => table)
     .replace(PARAMETER, (whole, name: string) => {
       if (name === 'now') return now
       if (placeholder === null) return whole
-      let index = params.indexOf(name)
+      let index = repeats ? -1 : params.indexOf(name)
       if (index === -1) index = params.push(name) - 1
       return placeholder(index + 1)
     })
   return { text, params }
+}
+
+/** A whole folder of them. */
+export function compileAll<K extends string>(
+  scripts: Readonly<Record<K, { readonly sql: string }>>,
+  flavour: Flavour,
+): Readonly<Record<K, Statement>> {
+  const compiled: Partial<Record<K, Statement>> = {}
+  for (const key of Object.keys(scripts) as K[]) compiled[key] = compile(scripts[key].sql, flavour)
+  return compiled as Record<K, Statement>
 }
 
 export type Value = string | number | null | readonly string[] | readonly (string | null)[]

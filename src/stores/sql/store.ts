@@ -17,23 +17,17 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { DatabaseError, unknown } from './causes.ts'
-import { Call, TimeIsUp } from './client.ts'
-import type { Driver, Statements } from './client.ts'
+import { Calls } from './calls.ts'
+import type { CallParts } from './calls.ts'
+import { DatabaseError } from './causes.ts'
+import type { Call } from './client.ts'
 import { isGuarded } from './guarded-names.ts'
 import { load, sameColumns, save } from './row.ts'
 import type { Row } from './row.ts'
-import { SCHEMA_VERSION } from './schema.ts'
 
-export interface SqlStoreParts<Link> {
+export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly kind: string
   readonly capabilities: Capabilities
-  readonly driver: Driver<Link>
-  readonly statements: Statements<Link>
-  /** Create the table if it is not there. */
-  readonly migrate: boolean
-  /** Whether asking again cannot help after this error. */
-  readonly isFinal: (code: string) => boolean
   /** Without it, waiters poll. */
   readonly watch?: (session: string, listener: StoreListener, call: Call) => Promise<Watch>
   /** How much longer than its patience a waiter is kept; see `load`. Only for waiters that poll. */
@@ -47,24 +41,18 @@ export interface SqlStoreParts<Link> {
  */
 const POLL_SLACK = 1.25
 
-const TABLE_MISSING = new DatabaseError(
-  'The table of locks does not exist, and `migrate: false` forbids to create it',
-  'HOLDFAST_SCHEMA',
-)
-const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
-
 /** The claim queue of core, one row per name, at a database. */
 export class SqlStore<Link> implements Store {
   readonly kind: string
   protected readonly parts: SqlStoreParts<Link>
   /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
   private readonly waiting = new Set<string>()
-  private ready = false
-  private closed = false
+  private readonly calls: Calls<Link>
 
   constructor(parts: SqlStoreParts<Link>) {
     this.kind = parts.kind
     this.parts = parts
+    this.calls = new Calls(parts)
   }
 
   get capabilities(): Capabilities {
@@ -90,13 +78,18 @@ export class SqlStore<Link> implements Store {
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const answers = new Map<string, RenewAnswer>()
+    // A transaction guarded by a lease makes whatever is asked about its name wait: that goes last.
+    const guarded = requests.filter(({ name }) => isGuarded(name))
+    const others = guarded.length === 0 ? requests : requests.filter(({ name }) => !isGuarded(name))
     const failure = await this.call(timeout, async (link) => {
-      await this.keepAll(link, requests, answers)
-      await this.askAll(
-        link,
-        requests.filter(({ id }) => !answers.has(id)),
-        answers,
-      )
+      for (const group of [others, guarded]) {
+        await this.keepAll(link, group, answers)
+        await this.askAll(
+          link,
+          group.filter(({ id }) => !answers.has(id)),
+          answers,
+        )
+      }
       return undefined
     })
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
@@ -125,7 +118,7 @@ export class SqlStore<Link> implements Store {
   watch(session: string, listener: StoreListener, timeout: number): Watch | Promise<Watch | Unknown> {
     const { watch } = this.parts
     if (watch === undefined) return { kind: 'watching', stop: () => {} }
-    return this.within(timeout, (call) => watch(session, listener, call))
+    return this.calls.within(timeout, (call) => watch(session, listener, call))
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
@@ -138,7 +131,7 @@ export class SqlStore<Link> implements Store {
   list({ prefix = '', limit = 100, cursor = '' }: ListQuery, timeout: number): Promise<ListPage | Unknown> {
     return this.call(timeout, async (link) => {
       const names: string[] = []
-      for (let after = cursor; ; ) {
+      for (let after = cursor; ;) {
         const rows = await this.parts.statements.list(link, prefix, after, limit + 1)
         for (const row of rows) {
           const { holders, waiters } = this.viewOf(row)
@@ -158,9 +151,8 @@ export class SqlStore<Link> implements Store {
     return this.call(timeout, () => Promise.resolve(undefined))
   }
 
-  async close(): Promise<void> {
-    this.closed = true
-    await this.parts.driver.close()
+  close(): Promise<void> {
+    return this.calls.close()
   }
 
   /** One statement for all that were held when last seen, and have not been asked to give tokens. */
@@ -169,17 +161,15 @@ export class SqlStore<Link> implements Store {
     requests: readonly RenewRequest[],
     answers: Map<string, RenewAnswer>,
   ): Promise<void> {
-    const groups = new Map<string, RenewRequest[]>()
+    const groups = new Map<number, RenewRequest[]>()
     for (const request of requests) {
       if (request.tokens > 0 || this.waiting.has(request.id)) continue
-      // A transaction guarded by a lease blocks the renewal of its row: that one goes last, and alone.
-      const key = isGuarded(request.name) ? `~${request.name}` : String(request.ttl)
-      const group = groups.get(key)
-      if (group === undefined) groups.set(key, [request])
+      const group = groups.get(request.ttl)
+      if (group === undefined) groups.set(request.ttl, [request])
       else group.push(request)
     }
-    for (const [, group] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-      const kept = await this.parts.statements.keep(link, group, group[0]?.ttl ?? 0)
+    for (const [ttl, group] of groups) {
+      const kept = await this.parts.statements.keep(link, group, ttl)
       for (const [id, contended] of kept) answers.set(id, { kind: 'renewed', contended })
     }
   }
@@ -232,7 +222,8 @@ export class SqlStore<Link> implements Store {
         return [first, ...others]
       }
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
-      if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
+      if (attempt > 0)
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
     }
   }
 
@@ -257,43 +248,7 @@ export class SqlStore<Link> implements Store {
   }
 
   private call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
-    return this.within(timeout, (call) =>
-      this.parts.driver.borrow(call, async (link) => {
-        if (!this.ready) await this.prepare(link)
-        return work(link)
-      }),
-    )
-  }
-
-  private within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {
-    const { isFinal } = this.parts
-    if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
-    return new Promise((resolve) => {
-      const call = new Call()
-      const fail = (error: unknown): void => resolve(unknown(error, isFinal))
-      const timer = setTimeout(() => {
-        call.expire()
-        fail(new TimeIsUp())
-      }, timeout)
-      work(call)
-        .then(resolve, fail)
-        .finally(() => clearTimeout(timer))
-    })
-  }
-
-  private async prepare(link: Link): Promise<void> {
-    const { statements, migrate } = this.parts
-    const version = await statements.schemaVersion(link)
-    if (version === undefined) {
-      if (!migrate) throw TABLE_MISSING
-      await statements.createSchema(link)
-    } else if (version > SCHEMA_VERSION) {
-      throw new DatabaseError(
-        `The table of locks has version ${version}; this version of holdfast knows ${SCHEMA_VERSION}`,
-        'HOLDFAST_SCHEMA',
-      )
-    }
-    this.ready = true
+    return this.calls.withLink(timeout, work)
   }
 }
 
@@ -302,7 +257,9 @@ const NO_ANSWER: Unknown = { kind: 'unknown', cause: new DatabaseError('There wa
 /** What a name without a row answers, if that needs no row. */
 function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['kind']] | undefined {
   if (command.kind === 'renew') return { kind: 'lost' }
-  return command.kind === 'release' && command.next === undefined ? { released: { kind: 'not-held' } } : undefined
+  return command.kind === 'release' && command.next === undefined
+    ? { released: { kind: 'not-held' } }
+    : undefined
 }
 
 function isComplete<T>(answers: readonly (T | undefined)[]): answers is readonly T[] {

@@ -16,7 +16,11 @@ export class Turns {
 }
 
 /** Sends a statement that the server undid as a whole (deadlock, lock wait, serialization) again while there is time. */
-export async function insisting<T>(call: Call, undone: (error: unknown) => boolean, send: () => Promise<T>): Promise<T> {
+export async function insisting<T>(
+  call: Call,
+  undone: (error: unknown) => boolean,
+  send: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     if (call.expired) throw new TimeIsUp()
     try {

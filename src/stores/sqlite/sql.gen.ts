@@ -6,7 +6,52 @@ export interface Script {
 }
 
 export interface Scripts {
+  readonly create: Script
+  readonly free: Script
+  readonly keep: Script
+  readonly list: Script
+  readonly read: Script
+  readonly schemaVersion: Script
+  readonly schema: Script
+  readonly swap: Script
+  readonly take: Script
 }
 
 export const scripts: Scripts = {
+  create: {
+    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
+  },
+  free: {
+    sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now\nRETURNING 1',
+  },
+  keep: {
+    sha1: 'dd5748c78881b4554d12ef04ba610439158eec08',
+    sql: 'UPDATE holdfast_locks SET version = version + 1, expires_us = :now + :ttl\nWHERE name IN (SELECT value FROM json_each(:names)) AND claim IN (SELECT value FROM json_each(:ids))\nAND expires_us > :now\nRETURNING claim, waiting',
+  },
+  list: {
+    sha1: 'fe3282e78bde946d127c05585204154dfe81aec7',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now AS now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND substr(name, 1, length(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
+  },
+  read: {
+    sha1: '21e7ea088b827063450588018e7b6b390da88a57',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now AS now\nFROM holdfast_locks WHERE name IN (SELECT value FROM json_each(:names))',
+  },
+  schemaVersion: {
+    sha1: '7e0b6b75bcc0a1a5216a1322d7f1b8c82b9d71ad',
+    sql: 'SELECT sql FROM sqlite_master WHERE type = \'table\' AND name = :table',
+  },
+  schema: {
+    sha1: '73d9356c0ec60ae9b704dfc09db5ec80b33b8763',
+    sql: 'CREATE TABLE IF NOT EXISTS holdfast_locks ( /* holdfast schema 1 */\nname       TEXT NOT NULL PRIMARY KEY,\nversion    INTEGER NOT NULL,\ncapacity   INTEGER NOT NULL,\nfence      INTEGER NOT NULL,\nwaiting    INTEGER NOT NULL,\nclaim      TEXT,\nowner      TEXT,\nweight     INTEGER NOT NULL,\ntoken      INTEGER NOT NULL,\ntokens     INTEGER NOT NULL,\nexpires_us INTEGER NOT NULL,\nqueue      TEXT\n) WITHOUT ROWID',
+  },
+  swap: {
+    sha1: '6d00dfa7418ee5a8e6f97add964f4c5bf46beb76',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version\nRETURNING 1',
+  },
+  take: {
+    sha1: 'd4ab1abd6b0e7902fc1a0a3cc888d8352f9bb241',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO UPDATE SET\nversion = version + 1,\ncapacity = excluded.capacity,\nfence = MAX(fence + 1, excluded.token) + excluded.tokens - 1,\nclaim = excluded.claim,\nowner = excluded.owner,\nweight = excluded.weight,\ntoken = MAX(fence + 1, excluded.token),\ntokens = excluded.tokens,\nexpires_us = excluded.expires_us\nWHERE queue IS NULL AND expires_us <= :now\nRETURNING token',
+  },
 }

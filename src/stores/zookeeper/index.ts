@@ -1,4 +1,4 @@
-export { openZooKeeper, zookeeperStore } from './open.ts'
+export { openZooKeeperStore, zookeeperStore } from './open.ts'
 export type { ConnectOptions, ZooKeeperStoreOptions } from './open.ts'
 export { requestRevocation } from './revocation.ts'
 export { czxidOf } from './token.ts'

@@ -5,6 +5,8 @@ import { FORBIDDEN } from './client/paths.ts'
 
 /** A lock's name as one part of a path. Everything that ZooKeeper takes stays readable, so that Java can use the same names. */
 export function encodeName(name: string): string {
+  if (!name.startsWith('.') && !name.includes('/') && !name.includes('%') && !FORBIDDEN.test(name))
+    return name
   if (name === '.' || name === '..') return name.replaceAll('.', '%2E')
   // By characters, not by UTF-16 units: half of a pair has no UTF-8.
   return Array.from(name, (char) =>

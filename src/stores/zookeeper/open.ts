@@ -1,7 +1,14 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import type { Store } from '../../core/contract.ts'
-import { CREATOR_ACL, OPEN_ACL } from './client/index.ts'
-import type { Acl, AuthInfo, ServerAddress, ZooKeeper, ZooKeeperOptions } from './client/index.ts'
+import { CREATOR_ACL, OPEN_ACL, parseConnectString } from './client/index.ts'
+import type {
+  Acl,
+  AuthInfo,
+  ConnectString,
+  ServerAddress,
+  ZooKeeper,
+  ZooKeeperOptions,
+} from './client/index.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperStoreOptions {
@@ -33,10 +40,11 @@ export function zookeeperStore(
   }
   // Not by its class: another copy of the package may have made it.
   const own = typeof to === 'object' && 'getChildren' in to
+  const source = own ? { client: to } : { ...addressesOf(to), options: options.client ?? {} }
   // A user's client may have negotiated less than it asked for by now, and never gets more.
   const limit = own ? to.sessionTimeout : MAX_SESSION_TIMEOUT
   return new ZooKeeperStore({
-    source: own ? { client: to } : { connect: to, options: options.client ?? {} },
+    source,
     root,
     acl: acl === 'open' ? OPEN_ACL : acl === 'creator' ? CREATOR_ACL : acl,
     maxSessionTimeout: options.maxSessionTimeout ?? limit,
@@ -48,7 +56,7 @@ export function zookeeperStore(
  * `zookeeper://[user:password@]h1:2181,h2:2181/chroot?root=/locks&acl=creator&maxSessionTimeout=60000&auth=digest:user:password`;
  * `zookeepers://` for TLS.
  */
-export function openZooKeeper(url: string): Store {
+export async function openZooKeeperStore(url: string): Promise<Store> {
   const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url)
   if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
   const [, tls, userInfo, hosts, chroot = '', search] = match
@@ -65,6 +73,16 @@ export function openZooKeeper(url: string): Store {
     ...(max !== null && { maxSessionTimeout: wholeNumber(max) }),
     client: { auth: credentials(userInfo, query.getAll('auth')), ...(tls === 's' && { tls: {} }) },
   })
+}
+
+/** Read now, so that a mistake is told to whoever made it. */
+function addressesOf(to: string | readonly ServerAddress[]): ConnectString {
+  if (typeof to !== 'string') return { servers: to, chroot: '' }
+  try {
+    return parseConnectString(to)
+  } catch (cause) {
+    throw new InvalidArgumentError((cause as Error).message, { argument: 'servers', cause })
+  }
 }
 
 function credentials(userInfo: string | undefined, auth: readonly string[]): AuthInfo[] {

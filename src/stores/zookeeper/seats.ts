@@ -1,12 +1,10 @@
 import { ZooKeeper, ZooKeeperError } from './client/index.ts'
-import type { ServerAddress, SessionState, ZooKeeperOptions } from './client/index.ts'
+import type { ConnectString, SessionState, ZooKeeperOptions } from './client/index.ts'
 import { Seat } from './seat.ts'
 import type { Timeouts } from './timeouts.ts'
 
 /** Where sessions come from: a client of the user's, or servers to dial. */
-export type Source =
-  | { readonly client: ZooKeeper }
-  | { readonly connect: string | readonly ServerAddress[]; readonly options: ZooKeeperOptions }
+export type Source = { readonly client: ZooKeeper } | (ConnectString & { readonly options: ZooKeeperOptions })
 
 /**
  * How much longer than a claim's ttl its session lives. The leader decides when a session ends, and it may not know yet what a
@@ -17,6 +15,7 @@ export type Source =
 const SESSION_PER_TTL = 1.5
 /** Sessions of different length. A program that makes up ttls as it goes must not open one for each. */
 const MOST_LENGTHS = 8
+const TOO_MANY = 'The session of the client that was passed in carries as many locks as one session should'
 
 export function sessionTimeoutFor(ttl: number): number {
   return Math.ceil(ttl * SESSION_PER_TTL)
@@ -78,6 +77,7 @@ export class Seats {
     if (this.closed) throw new ZooKeeperError('CLOSED', 'The store was closed')
     if ('client' in this.source) {
       const [seat] = this.byTimeout.get(0) ?? []
+      if (seat?.full === true) throw new ZooKeeperError('QUOTA_EXCEEDED', TOO_MANY)
       if (seat !== undefined && !seat.over) return seat
       throw new ZooKeeperError(
         'CLOSED',
@@ -89,10 +89,9 @@ export class Seats {
     this.byTimeout.set(length, seats)
     const free = seats.find((seat) => !seat.full)
     if (free !== undefined) return free
-    const { connect, options } = this.source
-    const seat = this.watched(
-      new ZooKeeper(connect, { ...options, sessionTimeout: length, background: true }),
-    )
+    const { servers, chroot, options } = this.source
+    const settings = { chroot, ...options, sessionTimeout: length, background: true }
+    const seat = this.watched(new ZooKeeper(servers, settings))
     seats.push(seat)
     return seat
   }

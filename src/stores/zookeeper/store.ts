@@ -148,9 +148,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
     try {
       // Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order.
       let claim = this.claims.get(request.id)
-      if (claim === undefined) {
-        const seat = this.seats.take(request.ttl, deadline)
-        claim = this.newClaim(request, seat instanceof Promise ? await seat : seat)
+      while (claim === undefined) {
+        const taken = this.seats.take(request.ttl, deadline)
+        const seat = taken instanceof Promise ? await taken : taken
+        // Others may have waited for the same seat.
+        if (!seat.full) claim = this.newClaim(request, seat)
       }
       if (claim.state === 'leaving') return { kind: 'busy' }
       claim.whenBusy = request.whenBusy

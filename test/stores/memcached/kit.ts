@@ -45,11 +45,11 @@ export async function command(at: Place, text: string): Promise<string> {
 
 /** All keys, by a walk through the whole server. */
 export async function keys(at: Place): Promise<string[]> {
-  const dump = await talk(
-    at,
-    'lru_crawler metadump all\r\n',
-    (all) => /(^|\n)END\r\n$/.test(all) || /^(BUSY|ERROR)/.test(all),
+  const dump = await talk(at, 'lru_crawler metadump all\r\n', (all) =>
+    /(^|\n)END\r\n$|^(BUSY|ERROR)/.test(all),
   )
+  // One walk at a time, and the server makes some for itself.
+  if (dump.startsWith('BUSY')) return keys(at)
   return lines(dump).flatMap((line) => {
     const key = /^key=(\S+)/.exec(line)?.[1]
     return key === undefined ? [] : [decodeURIComponent(key)]

@@ -1,5 +1,5 @@
 import { Pool } from 'pg'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -38,6 +38,6 @@ describe.skipIf(!available('postgres'))('PostgreSQL beside the rule in core', ()
     ['semaphore', 3],
     ['read-write lock', 2 ** 31 - 1],
   ])('answers like it for a %s', async (_, capacity) => {
-    await behavesLikeTheRule(subject, capacity, 60)
+    await expect(behavesLikeTheRule(subject, capacity, 60)).resolves.toBeUndefined()
   })
 })

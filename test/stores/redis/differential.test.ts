@@ -229,7 +229,7 @@ function nameOf(command: QueueCommand): string {
 
 /** The model's `retryAfter` is a bound from below; the server knows the exact time. */
 function exact<A extends object>(answer: A, retryAfter: number): A {
-  const result: Record<string, unknown> = { ...answer }
+  const result: Record<string, unknown> = { ...(answer as object) }
   for (const [key, value] of Object.entries(answer) as [string, unknown][]) {
     if (key === 'retryAfter') {
       ok(Number(value) <= retryAfter)

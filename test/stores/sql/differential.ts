@@ -89,4 +89,3 @@ function comparable(answer: unknown): unknown {
     }),
   )
 }
-

@@ -25,7 +25,11 @@ describe('the words of a command line', () => {
   })
 
   it('may stand in any order', () => {
-    expect(parse(spec, ['-w5s', 'job'])).toMatchObject({ options: { wait: '5s' }, words: ['job'], command: [] })
+    expect(parse(spec, ['-w5s', 'job'])).toMatchObject({
+      options: { wait: '5s' },
+      words: ['job'],
+      command: [],
+    })
   })
 
   it('ask for help only before --', () => {
@@ -48,7 +52,12 @@ describe('a lock as it is wished for', () => {
   it('is a mutex for 15 seconds, waited for half a minute, unless told otherwise', () => {
     const defaults = { name: 'a', mode: 'mutex', permits: 1, capacity: 1, wait: 30_000, ttl: 15_000 }
     expect(lockWish('a', {})).toEqual(defaults)
-    expect(lockWish('a', { of: '4', wait: 'forever' })).toEqual({ ...defaults, mode: 'permits', capacity: 4, wait: Infinity })
+    expect(lockWish('a', { of: '4', wait: 'forever' })).toEqual({
+      ...defaults,
+      mode: 'permits',
+      capacity: 4,
+      wait: Infinity,
+    })
   })
 
   it.each([
@@ -66,7 +75,10 @@ describe('a lock as it is wished for', () => {
 describe('the environment of a command', () => {
   it('keeps a URL without a secret, and nothing that opens a store otherwise', () => {
     const environment = { PATH: '/bin', HOLDFAST_TOKEN_FILE: '/secret' }
-    expect(scrubbed({ ...environment, HOLDFAST_URL: 'redis://host' })).toEqual({ PATH: '/bin', HOLDFAST_URL: 'redis://host' })
+    expect(scrubbed({ ...environment, HOLDFAST_URL: 'redis://host' })).toEqual({
+      PATH: '/bin',
+      HOLDFAST_URL: 'redis://host',
+    })
     expect(scrubbed({ ...environment, HOLDFAST_URL: 'redis://:secret@host' })).toEqual({ PATH: '/bin' })
   })
 })

@@ -75,7 +75,7 @@ export class Connection {
   private handshakeSentAt = 0
   /** When bytes last left, and last came. */
   sentAt: number
-  heardAt: number
+  private heardAt: number
 
   constructor(
     server: ServerAddress,
@@ -157,8 +157,10 @@ export class Connection {
     this.socket.unref()
   }
 
-  get unanswered(): number {
-    return this.pending.length - this.answeredCount
+  /** Milliseconds for which the server has been asked something and nothing was heard of it. */
+  get silence(): number {
+    const oldest = Math.min(this.pending[this.answeredCount]?.sentAt ?? Infinity, this.pings[0] ?? Infinity)
+    return oldest === Infinity ? 0 : now() - Math.max(oldest, this.heardAt)
   }
 
   /** Ends it now; what is under way fails. */

@@ -39,7 +39,7 @@ export interface SessionEvents {
 }
 
 const NO_CREDENTIALS: Credentials = { id: 0n, password: Buffer.alloc(16) }
-/** Silence that ends a connection, as a part of the session timeout: a third is left for finding another server. */
+/** Since the last sign of life, as a part of the session timeout. A third is left for finding another server. */
 const READ_TIMEOUT = 2 / 3
 /**
  * A follower passes on to its leader which sessions it heard from, but only with the leader's next ping. Sessions are
@@ -195,8 +195,8 @@ export class Session {
 
   private listen(connection: Connection, again: boolean): void {
     if (this.connection !== connection) return
-    const silence = now() - connection.heardAt
-    if (silence < this.timeout * READ_TIMEOUT) return this.watch(connection)
+    const { silence } = connection
+    if (silence < this.timeout * (READ_TIMEOUT - PING_EVERY)) return this.watch(connection)
     // After a blocked event loop the timer comes before the data that waits in the socket: let those be read first.
     if (again) connection.end(silent(connection.server, silence))
     else setImmediate(() => setImmediate(() => this.listen(connection, true)))

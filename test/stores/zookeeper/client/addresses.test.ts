@@ -107,17 +107,17 @@ describe('the list of watches', () => {
         for (const path of children) watches.add('children', path, () => undefined)
         if (lasting) watches.add('persistent', '/p', () => undefined)
         const seen: Record<string, string[]> = { data: [], children: [], persistent: [] }
-        for (const { opcode, write } of watches.restore(7n)) {
+        for (const message of watches.restore(7n)) {
           const writer = new JuteWriter()
           writer.begin()
-          write(writer)
+          message.write(writer)
           expect(writer.end()).toBeLessThan(128 * 1024)
           const reader = new JuteReader(writer.take().subarray(4))
           expect(reader.long()).toBe(7n)
           seen['data']?.push(...reader.strings())
           expect(reader.strings()).toEqual([])
           seen['children']?.push(...reader.strings())
-          if (opcode === 105) seen['persistent']?.push(...reader.strings(), ...reader.strings())
+          if (message.opcode === 105) seen['persistent']?.push(...reader.strings(), ...reader.strings())
           expect(reader.remaining).toBe(0)
         }
         expect(seen).toEqual({ data, children, persistent: lasting ? ['/p'] : [] })

@@ -168,6 +168,7 @@ describe('a ZooKeeper client', () => {
     const zk = client(server.connect)
     await zk.connected()
     await Promise.all([zk.sync(), zk.sync()])
+    expect(server.handshakes).toHaveLength(1)
   })
 
   it('does not let half an answer spoil the next connection', async () => {

@@ -1,0 +1,86 @@
+import type { MaybePromise } from '../core/contract.ts'
+import { InvalidArgumentError } from '../core/errors.ts'
+import type { Env } from '../runtime/env.ts'
+
+/**
+ * A place for texts that forgets them after a while. Keyv and its adapters are one as they are; `redisCache` makes one of
+ * a Redis client, and a Map may be passed wherever a cache is asked for.
+ */
+export interface Cache {
+  get(key: string): MaybePromise<string | null | undefined>
+  /** `ttl`: milliseconds after which the cache has to forget the text by itself. */
+  set(key: string, text: string, ttl: number): unknown
+  delete(key: string): unknown
+}
+
+export interface FencedSet {
+  /** Milliseconds. */
+  readonly ttl: number
+  /** The writer's fencing token. */
+  readonly token: bigint
+}
+
+/** A cache that can compare: it refuses what comes from an earlier holder of the lock than its last writer. */
+export interface FencedCache extends Pick<Cache, 'get'> {
+  /** Resolves with false, and has changed nothing, if a larger token has written the key before. */
+  setFenced(key: string, text: string, set: FencedSet): MaybePromise<boolean>
+}
+
+export type AnyCache = Cache | FencedCache | Map<string, unknown>
+
+/** How values become texts and back. The default is JSON. */
+export interface Codec<V> {
+  encode(value: V): string
+  decode(text: string): V
+}
+
+export const JSON_CODEC: Codec<unknown> = {
+  encode: (value) => JSON.stringify(value),
+  decode: (text) => JSON.parse(text) as unknown,
+}
+
+export function isFenced(cache: Cache | FencedCache): cache is FencedCache {
+  return 'setFenced' in cache
+}
+
+export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
+  if (cache instanceof Map) return new MapCache(cache, env)
+  const given = cache as Partial<Record<string, unknown>> | null
+  const has = (method: string): boolean => typeof given?.[method] === 'function'
+  if (!has('get') || !(has('setFenced') || (has('set') && has('delete')))) {
+    const message = 'cache must be a Map, or have get, set and delete, or get and setFenced'
+    throw new InvalidArgumentError(message, { argument: 'cache' })
+  }
+  return cache
+}
+
+interface Kept {
+  readonly text: string
+  readonly until: number
+}
+
+/** A Map forgets nothing by itself. It belongs to one process, so that one's monotonic clock will do. */
+class MapCache implements Cache {
+  private readonly map: Map<string, unknown>
+  private readonly env: Env
+
+  constructor(map: Map<string, unknown>, env: Env) {
+    this.map = map
+    this.env = env
+  }
+
+  get(key: string): string | undefined {
+    const kept = this.map.get(key) as Kept | undefined
+    if (kept === undefined || this.env.mono() < kept.until) return kept?.text
+    this.map.delete(key)
+    return undefined
+  }
+
+  set(key: string, text: string, ttl: number): void {
+    this.map.set(key, { text, until: this.env.mono() + ttl } satisfies Kept)
+  }
+
+  delete(key: string): void {
+    this.map.delete(key)
+  }
+}

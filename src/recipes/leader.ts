@@ -1,0 +1,215 @@
+import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
+import type { Holdfast } from '../locks/holdfast.ts'
+import type { Lock } from '../locks/lock.ts'
+import { systemEnv } from '../runtime/env.ts'
+import type { Env } from '../runtime/env.ts'
+import type { Lease } from '../runtime/lease.ts'
+import { leaderOf } from './leader-info.ts'
+import type { LeaderInfo } from './leader-info.ts'
+import { backOff, pause } from './pause.ts'
+import { LeaseTerm } from './term.ts'
+import type { Term } from './term.ts'
+
+export interface LeaderOptions {
+  /**
+   * Called when this process has become the leader. The signal aborts when the term ends: lost, resigned or stopped. To
+   * return does not end the term; to throw or reject does. The next term here does not begin before what this returned
+   * has settled.
+   */
+  readonly onElected: (signal: AbortSignal, term: Term) => unknown
+  /** Hears what `onElected` threw, and what kept this process from standing for election. */
+  readonly onError?: (error: unknown) => void
+  /** Milliseconds after which a leader that died is replaced. Default: that of the Holdfast. */
+  readonly ttl?: number
+  /** Clocks, timers and randomness; for tests. */
+  readonly env?: Env
+}
+
+/** `stepping-down`: the term is over, and `onElected` has not come to its end. */
+export type CandidateState = 'campaigning' | 'leading' | 'stepping-down' | 'stopped'
+
+export interface CandidateHealth {
+  readonly ok: boolean
+  readonly state: CandidateState
+  /** Milliseconds for which the state, or the trouble, has lasted. */
+  readonly for: number
+  /** What is wrong, in words. */
+  readonly problem?: string
+}
+
+/** One process that stands for election until it is stopped. */
+export interface Candidate extends AsyncDisposable {
+  readonly name: string
+  readonly state: CandidateState
+  /** Whether this process leads now, by its own clocks. */
+  readonly leading: boolean
+  /** Ends the term, if there is one, when `onElected` has come to its end; then stands again, behind the others. */
+  resign(): Promise<void>
+  /** Resigns and does not stand again. */
+  stop(): Promise<void>
+  /** Who leads, as the store has it. */
+  observe(): Promise<LeaderInfo | null>
+  /** For a liveness probe. `grace`: milliseconds that a trouble may last. Default 30,000. */
+  health(options?: { readonly grace?: number }): CandidateHealth
+}
+
+/** Stands for election at once, and again after every term, until stopped. */
+export function leader(holdfast: Holdfast, name: string, options: LeaderOptions): Candidate {
+  if (typeof options.onElected !== 'function') {
+    throw new InvalidArgumentError('onElected must be a function', { argument: 'onElected' })
+  }
+  return new Campaign(holdfast, name, options)
+}
+
+/** Waiting is cut into pieces: after each it is known whether another one leads or the store is silent. */
+const ROUND_MS = 15_000
+const BACK_OFF_MS = { first: 100, longest: 10_000 }
+
+class Campaign implements Candidate {
+  readonly name: string
+  private readonly holdfast: Holdfast
+  private readonly options: LeaderOptions
+  private readonly env: Env
+  private readonly lock: Lock
+  private readonly stopping = new AbortController()
+  private readonly ended: Promise<void>
+  private term: LeaseTerm | null = null
+  private termOver: Promise<void> = Promise.resolve()
+  private current: CandidateState = 'campaigning'
+  private since: number
+  private troubleSince: number | null = null
+
+  constructor(holdfast: Holdfast, name: string, options: LeaderOptions) {
+    this.holdfast = holdfast
+    this.name = name
+    this.options = options
+    this.env = options.env ?? systemEnv
+    this.lock = holdfast.mutex(name, options.ttl === undefined ? {} : { ttl: options.ttl })
+    this.since = this.env.mono()
+    this.ended = this.campaign()
+  }
+
+  get state(): CandidateState {
+    // The clock may know what no timer has told yet.
+    return this.current === 'leading' && !this.leading ? 'stepping-down' : this.current
+  }
+
+  get leading(): boolean {
+    return this.term?.lasts ?? false
+  }
+
+  async resign(): Promise<void> {
+    this.term?.resign()
+    await this.termOver
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    this.term?.resign()
+    await this.ended
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  observe(): Promise<LeaderInfo | null> {
+    return leaderOf(this.holdfast, this.name)
+  }
+
+  health({ grace = 30_000 }: { readonly grace?: number } = {}): CandidateHealth {
+    checkMs('grace', grace, { min: 0, max: MAX_MS })
+    const { state } = this
+    const lasted = this.env.mono() - (this.troubleSince ?? this.since)
+    const problem = this.problem(state)
+    if (problem === null || (lasted <= grace && state !== 'stopped')) return { ok: true, state, for: lasted }
+    return { ok: false, state, for: lasted, problem }
+  }
+
+  private problem(state: CandidateState): string | null {
+    if (state === 'stepping-down') return 'onElected goes on although its term is over'
+    if (state === 'stopped' && !this.stopping.signal.aborted) return 'the Holdfast was closed'
+    return this.troubleSince === null ? null : 'the store does not let this process stand for election'
+  }
+
+  private async campaign(): Promise<void> {
+    const { signal } = this.stopping
+    let failures = 0
+    while (!signal.aborted) {
+      this.enter('campaigning')
+      const lease = await this.stand()
+      if (lease === 'closed') break
+      if (lease === 'not yet') continue
+      const well = lease !== null && (await this.serve(lease))
+      failures = well ? 0 : failures + 1
+      if (!well) await pause(this.env, backOff(this.env, failures - 1, BACK_OFF_MS), signal)
+    }
+    this.enter('stopped')
+  }
+
+  /** Null: the store refused, or did not answer. */
+  private async stand(): Promise<Lease | 'not yet' | 'closed' | null> {
+    const { signal } = this.stopping
+    try {
+      const lease = await this.lock.acquire({ wait: ROUND_MS, signal })
+      this.troubleSince = null
+      return lease
+    } catch (error) {
+      if (signal.aborted || error instanceof ClosedError) return 'closed'
+      if (error instanceof LockTimeoutError) {
+        this.troubleSince = null
+        return 'not yet'
+      }
+      this.troubleSince ??= this.env.mono()
+      this.report(error)
+      return null
+    }
+  }
+
+  /** A term from its first to its last moment. False: the callback failed. */
+  private async serve(lease: Lease): Promise<boolean> {
+    const term = new LeaseTerm(lease)
+    let finish = (): void => {}
+    this.termOver = new Promise((resolve) => (finish = resolve))
+    this.term = term
+    this.enter('leading')
+    if (this.stopping.signal.aborted) term.resign()
+    const well = await this.callBack(term)
+    if (well) await term.over
+    else term.resign()
+    // Only now: nobody else may begin while the callback of this term still runs.
+    await lease.release()
+    this.term = null
+    finish()
+    return well
+  }
+
+  /** Resolves when the callback has come to its end. */
+  private async callBack(term: LeaseTerm): Promise<boolean> {
+    term.over.then(() => this.current === 'leading' && this.enter('stepping-down')).catch(() => {})
+    try {
+      await this.options.onElected(term.signal, term)
+      return true
+    } catch (error) {
+      // Who stops because he was told to has not failed.
+      if (term.signal.aborted) return true
+      this.report(error)
+      return false
+    }
+  }
+
+  private enter(state: CandidateState): void {
+    if (state === this.current) return
+    this.current = state
+    this.since = this.env.mono()
+  }
+
+  private report(error: unknown): void {
+    try {
+      this.options.onError?.(error)
+    } catch {
+      // Nobody is there who could hear of it.
+    }
+  }
+}

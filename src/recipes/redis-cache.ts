@@ -1,0 +1,38 @@
+import { checkMs, MAX_MS } from '../core/arguments.ts'
+import type { RedisClient } from '../stores/redis/client.ts'
+import { fencedWrite } from '../stores/redis/fenced-write.ts'
+import type { FencedCache } from './cache.ts'
+
+/** A client of `ioredis` or `redis`, for one server, a Sentinel group or a Cluster. */
+export type RedisCacheClient = RedisClient & { get(key: string): Promise<unknown> }
+
+export interface RedisCacheOptions {
+  /** Before every key. Default `cache:`. */
+  readonly prefix?: string
+  /**
+   * Milliseconds for which the last writer's token is remembered after the value: a loader that was stopped for longer than
+   * that could overwrite newer data. Default an hour.
+   */
+  readonly fenceTtl?: number
+}
+
+/** A cache in Redis that refuses what a loader writes after a later one. */
+export function redisCache(
+  client: RedisCacheClient,
+  { prefix = 'cache:', fenceTtl = 3_600_000 }: RedisCacheOptions = {},
+): FencedCache {
+  checkMs('fenceTtl', fenceTtl, { min: 1, max: MAX_MS })
+  // In braces: in a Cluster the value and its token have to live on one node.
+  const at = (key: string): string => `${prefix}{${key}}`
+  return {
+    async get(key) {
+      const text = await client.get(at(key))
+      return typeof text === 'string' ? text : null
+    },
+    async setFenced(key, text, { ttl, token }) {
+      const kept = { ttl, fenceTtl: Math.min(ttl + fenceTtl, MAX_MS) }
+      const { accepted } = await fencedWrite(client, { key: at(key), value: text, token }, kept)
+      return accepted
+    },
+  }
+}

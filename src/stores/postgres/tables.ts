@@ -1,0 +1,40 @@
+import { codeOf } from '../sql/causes.ts'
+import { fencedTable } from '../sql/fenced.ts'
+import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
+import { optimisticTable } from '../sql/optimistic.ts'
+import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
+import type { UserTables } from '../sql/user-table.ts'
+
+/** A Pool or Client of pg, inside a transaction or not. */
+export interface PostgresTables {
+  query(query: {
+    readonly text: string
+    readonly values: unknown[]
+  }): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>
+}
+
+const UNDONE = new Set(['40001', '40P01', '55P03'])
+
+function userTables(client: PostgresTables): UserTables {
+  return {
+    quote: '"',
+    placeholder: (index) => `$${index}`,
+    select: async (text, values) =>
+      (await client.query({ text, values: [...values] })).rows as Record<string, unknown>[],
+    change: async (text, values) => (await client.query({ text, values: [...values] })).rowCount ?? 0,
+    undone: (error) => UNDONE.has(codeOf(error)),
+  }
+}
+
+/** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
+export function optimistic<R extends object = Row>(
+  client: PostgresTables,
+  options: OptimisticOptions,
+): OptimisticTable<R> {
+  return optimisticTable<R>(userTables(client), options)
+}
+
+/** Writes to rows of your own table that refuse the token of a former holder. */
+export function fenced(client: PostgresTables, options: FencedOptions): FencedTable {
+  return fencedTable(userTables(client), options)
+}

@@ -1,0 +1,77 @@
+import type { Unknown } from '../../core/contract.ts'
+import { DatabaseError, unknown } from './causes.ts'
+import { Call, TimeIsUp } from './client.ts'
+import type { Driver, Statements } from './client.ts'
+import { SCHEMA_VERSION } from './schema.ts'
+
+export interface CallParts<Link> {
+  readonly driver: Driver<Link>
+  readonly statements: Statements<Link>
+  /** Create the table if it is not there. */
+  readonly migrate: boolean
+  /** Whether asking again cannot help after this error. */
+  readonly isFinal: (code: string) => boolean
+}
+
+const TABLE_MISSING = new DatabaseError(
+  'The table of locks does not exist, and `migrate: false` forbids to create it',
+  'HOLDFAST_SCHEMA',
+)
+const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
+
+/** What all calls of a store have in common: a connection, a deadline, a table, and an answer whatever happens. */
+export class Calls<Link> {
+  private readonly parts: CallParts<Link>
+  private ready = false
+  private closed = false
+
+  constructor(parts: CallParts<Link>) {
+    this.parts = parts
+  }
+
+  withLink<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
+    return this.within(timeout, (call) =>
+      this.parts.driver.borrow(call, async (link) => {
+        if (!this.ready) await this.prepare(link)
+        return work(link)
+      }),
+    )
+  }
+
+  // A timer for each call: the cheapest statement takes a hundred times as long as one.
+  within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {
+    const { isFinal } = this.parts
+    if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
+    return new Promise((resolve) => {
+      const call = new Call()
+      const fail = (error: unknown): void => resolve(unknown(error, isFinal))
+      const timer = setTimeout(() => {
+        call.expire()
+        fail(new TimeIsUp())
+      }, timeout)
+      void work(call)
+        .then(resolve, fail)
+        .finally(() => clearTimeout(timer))
+    })
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    await this.parts.driver.close()
+  }
+
+  private async prepare(link: Link): Promise<void> {
+    const { statements, migrate } = this.parts
+    const version = await statements.schemaVersion(link)
+    if (version === undefined) {
+      if (!migrate) throw TABLE_MISSING
+      await statements.createSchema(link)
+    } else if (version > SCHEMA_VERSION) {
+      throw new DatabaseError(
+        `The table of locks has version ${version}; this version of holdfast knows ${SCHEMA_VERSION}`,
+        'HOLDFAST_SCHEMA',
+      )
+    }
+    this.ready = true
+  }
+}

@@ -1,0 +1,111 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { quoted, Wording } from './user-table.ts'
+import type { UserTables } from './user-table.ts'
+
+/** Says in an update that the row is to stay as it is. */
+export const skip: unique symbol = Symbol('holdfast.skip')
+
+export interface OptimisticOptions {
+  /** `table` or `schema.table`. */
+  readonly table: string
+  /** The column that says which row; it must be unique. */
+  readonly key: string
+  /** The column that counts the changes. Default `version`. */
+  readonly version?: string
+  /** How often to try before giving up with a ConflictError. Default 50. */
+  readonly attempts?: number
+}
+
+export type Row = Readonly<Record<string, unknown>>
+
+export type OptimisticResult<R> =
+  /** `row` is what it was changed from. */
+  | { readonly kind: 'updated'; readonly row: R; readonly attempts: number }
+  | { readonly kind: 'skipped'; readonly row: R }
+  | { readonly kind: 'missing' }
+
+export interface OptimisticTable<R extends object = Row> {
+  /**
+   * Reads the row, asks what to change, and writes that if nobody else has changed the row since; otherwise from the
+   * beginning. `change` may be called several times: it must do nothing but compute.
+   */
+  update(
+    key: string | number | bigint,
+    change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
+  ): Promise<OptimisticResult<R>>
+}
+
+/** Somebody else was faster, again and again. Nothing was changed. */
+export class ConflictError extends Error {
+  readonly code = 'CONFLICT'
+  readonly table: string
+  readonly attempts: number
+
+  constructor(table: string, attempts: number) {
+    super(
+      `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`,
+    )
+    this.name = 'ConflictError'
+    this.table = table
+    this.attempts = attempts
+  }
+}
+
+const PAUSE_MS = { first: 1, longest: 100 }
+
+export function optimisticTable<R extends object>(
+  tables: UserTables,
+  { table, key, version = 'version', attempts = 50 }: OptimisticOptions,
+): OptimisticTable<R> {
+  if (!Number.isInteger(attempts) || attempts < 1) {
+    throw new InvalidArgumentError('attempts must be a whole number of at least 1', { argument: 'attempts' })
+  }
+  const from = quoted(tables, 'table', table)
+  const id = quoted(tables, 'key', key)
+  const count = quoted(tables, 'version', version)
+
+  const read = (value: unknown): Promise<readonly Record<string, unknown>[]> =>
+    tables.select(`SELECT * FROM ${from} WHERE ${id} = ${tables.placeholder(1)}`, [value])
+
+  const write = (
+    value: unknown,
+    seen: unknown,
+    changes: Readonly<Record<string, unknown>>,
+  ): Promise<number> => {
+    if (version in changes || key in changes) {
+      throw new InvalidArgumentError(`An update must not set ${version} or ${key}`, { argument: 'change' })
+    }
+    const words = new Wording(tables)
+    const set = [...words.assignments(changes), `${count} = ${count} + 1`]
+    const where = `${id} = ${words.value(value)} AND ${count} = ${words.value(seen)}`
+    return tables.change(`UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`, words.values)
+  }
+
+  return {
+    async update(value, change) {
+      for (let attempt = 1; attempt <= attempts; attempt++) {
+        const [row] = await read(value)
+        if (row === undefined) return { kind: 'missing' }
+        if (row[version] === undefined || row[version] === null) {
+          throw new InvalidArgumentError(`${table} has no column ${version} that counts`, {
+            argument: 'version',
+          })
+        }
+        const changes = change(row as R)
+        if (changes === skip) return { kind: 'skipped', row: row as R }
+        const changed = await write(value, row[version], changes).catch((error: unknown) => {
+          if (tables.undone(error)) return 0
+          throw error
+        })
+        if (changed > 0) return { kind: 'updated', row: row as R, attempts: attempt }
+        if (attempt < attempts) await pause(attempt)
+      }
+      throw new ConflictError(table, attempts)
+    },
+  }
+}
+
+function pause(attempt: number): Promise<void> {
+  const most = Math.min(PAUSE_MS.first * 2 ** attempt, PAUSE_MS.longest)
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * most))
+}

@@ -1,0 +1,77 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { codeOf } from '../sql/causes.ts'
+import type { Call, Driver } from '../sql/client.ts'
+import type { Cells } from '../sql/row.ts'
+import { insisting } from '../sql/turns.ts'
+
+/** What holdfast needs of a database of node:sqlite or better-sqlite3. */
+export interface SqliteDatabase {
+  exec(sql: string): unknown
+  prepare(sql: string): SqliteStatement
+}
+
+export interface SqliteStatement {
+  all(...values: SqliteValue[]): unknown[]
+}
+
+export type SqliteValue = string | number | null
+
+/** A database that several processes write to. Every statement runs to its end before the next line of JavaScript. */
+export interface SqliteLink {
+  run(sql: string, values: readonly SqliteValue[]): Promise<readonly Cells[]>
+  /** What gives nothing back. */
+  exec(sql: string): Promise<void>
+}
+
+// SQLITE_BUSY, SQLITE_LOCKED and what they are extended to: another process writes just now.
+const BUSY = new Set([5, 6])
+
+export class SqliteDriver implements Driver<SqliteLink> {
+  readonly database: SqliteDatabase
+  private readonly statements = new Map<string, SqliteStatement>()
+  readonly close: () => Promise<void>
+
+  constructor(database: SqliteDatabase, close: () => Promise<void>) {
+    if (typeof database.prepare !== 'function' || typeof database.exec !== 'function') {
+      throw new InvalidArgumentError(
+        'sqliteStore needs a DatabaseSync of node:sqlite or a Database of better-sqlite3',
+        {
+          argument: 'database',
+        },
+      )
+    }
+    this.database = database
+    this.close = close
+  }
+
+  borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
+    const insist = <R>(send: () => R): Promise<R> =>
+      insisting(call, isBusy, () => Promise.resolve().then(send))
+    return work({
+      run: (sql, values) => insist(() => this.send(sql, values)),
+      exec: (sql) => insist(() => void this.database.exec(sql)),
+    })
+  }
+
+  send(sql: string, values: readonly SqliteValue[]): Cells[] {
+    let statement = this.statements.get(sql)
+    if (statement === undefined) {
+      statement = this.database.prepare(sql)
+      this.statements.set(sql, statement)
+    }
+    // Columns come in the order of the statement, and none of ours has a name twice.
+    return statement.all(...values).map((row) => Object.values(row as Record<string, unknown>))
+  }
+}
+
+/** node:sqlite tells a number, better-sqlite3 a name. */
+export function isBusy(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false
+  if ('errcode' in error && typeof error.errcode === 'number') return BUSY.has(error.errcode & 0xff)
+  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+}
+
+/** Not a database, cannot be opened, read-only, no such table. */
+const FINAL = /^SQLITE_(NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH)/
+
+export const isFinal = (code: string): boolean => FINAL.test(code)

@@ -1,0 +1,65 @@
+import { createRequire } from 'node:module'
+import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
+import { reached } from '../sql/open.ts'
+import type { SqliteDatabase } from './client.ts'
+import { SqliteSqlStore } from './store.ts'
+import type { SqliteStore, SqliteStoreOptions } from './store.ts'
+
+/** How long a statement may wait inside SQLite, with the event loop at a stand; longer waits are spent outside. */
+const BUSY_MS = 5
+
+interface Opened extends SqliteDatabase {
+  close(): void
+}
+
+type Constructor = new (path: string) => Opened
+
+/** Opens `sqlite:<path>`; a file, for several processes. Closing the store closes it. */
+export async function openSqliteStore(
+  url: string,
+  options: SqliteStoreOptions = {},
+): Promise<SqliteStore<SqliteDatabase>> {
+  const path = url.replace(/^sqlite:(\/\/(?=\/))?/i, '')
+  if (path === '')
+    throw new InvalidArgumentError('The URL names no file: sqlite:locks.db', { argument: 'url' })
+  const database = new (databaseClass())(path)
+  try {
+    // Readers and the writer do not wait for each other, and a commit does not wait for the disk: a lock need not
+    // outlive the machine, on which all who could hold it run.
+    database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
+    await persistently(() => database.exec('PRAGMA journal_mode = WAL'))
+    database.exec('PRAGMA synchronous = NORMAL')
+  } catch (error) {
+    database.close()
+    throw error
+  }
+  const store = new SqliteSqlStore(database, { ...options, close: () => Promise.resolve(database.close()) })
+  return (await reached(store, url)) as unknown as SqliteStore<SqliteDatabase>
+}
+
+/** The first use of a new file changes its mode, which nobody else may read or write meanwhile. */
+async function persistently(change: () => void): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return change()
+    } catch (error) {
+      if (attempt === 100) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
+  }
+}
+
+/** What Node brings along from 22.13 on, else better-sqlite3. */
+function databaseClass(): Constructor {
+  const require = createRequire(import.meta.url)
+  const builtin = process.getBuiltinModule?.('node:sqlite') as { DatabaseSync: Constructor } | undefined
+  if (builtin !== undefined) return builtin.DatabaseSync
+  try {
+    return require('better-sqlite3') as Constructor
+  } catch {
+    throw new DriverMissingError(
+      `The sqlite store needs Node 22.13 or later, or the package better-sqlite3: npm install better-sqlite3`,
+      { store: 'sqlite' },
+    )
+  }
+}

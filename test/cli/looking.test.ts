@@ -1,0 +1,208 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { available, redis } from '../../scripts/services.mjs'
+import { endAll, holdfast, lockServer, run, sh } from './cli.ts'
+
+let server: Awaited<ReturnType<typeof lockServer>>
+let url = ''
+beforeAll(async () => {
+  server = await lockServer()
+  ;({ url } = server)
+})
+afterAll(() => server.kill('SIGKILL'))
+afterEach(endAll)
+
+async function hold(name: string, ...options: readonly string[]): Promise<void> {
+  const holder = holdfast(['run', name, ...options, ...sh('echo in; sleep 60')], { url })
+  await holder.says('in')
+}
+
+describe('holdfast inspect', () => {
+  it('shows holders and waiters with owners, tokens and ages', async () => {
+    await hold('watched')
+    holdfast(['run', 'watched', '--', 'true'], { url })
+    const inspect = async (): Promise<string> => (await run(['inspect', 'watched'], { url })).stdout
+    await vi.waitUntil(async () => (await inspect()).includes('waits'), { timeout: 10_000 })
+    expect(await inspect()).toMatch(
+      /^watched \(mutex\)\n\nSTATE +OWNER +TAKES +TOKEN +FOR +EXPIRES IN\nholds +\S+:\d+ +\d{16} +[\d.]+m?s +[\d.]+m?s\nwaits 1\. +\S+:\d+ +[\d.]+m?s\n$/,
+    )
+    const seen = JSON.parse((await run(['inspect', 'watched', '--json'], { url })).stdout) as {
+      holders: { token: string; age: number; expiresIn: number }[]
+    }
+    expect(seen).toMatchObject({
+      name: 'watched',
+      kind: 'mutex',
+      holders: [{ weight: 1 }],
+      waiters: [{ weight: 1 }],
+    })
+    const [{ token, age, expiresIn } = { token: '', age: -1, expiresIn: -1 }] = seen.holders
+    expect(token).toMatch(/^\d{16}$/)
+    expect(age).toBeGreaterThanOrEqual(0)
+    expect(expiresIn).toBeGreaterThan(0)
+    // Whoever knows a claim's id can release it.
+    expect(JSON.stringify(seen)).not.toContain('"id"')
+  })
+
+  it('knows readers, writers and permits by name', async () => {
+    await hold('book', '--shared')
+    await hold('gpu', '--permits', '2', '--of', '5')
+    expect((await run(['inspect', 'book'], { url })).stdout).toMatch(/read-write[^]*read /)
+    expect((await run(['inspect', 'gpu'], { url })).stdout).toMatch(/semaphore of 5[^]*2 of 5/)
+  })
+
+  it('says so when there is nothing to see', async () => {
+    expect(await run(['inspect', 'nothing'], { url })).toEqual({
+      code: 0,
+      stdout: 'Nobody holds "nothing" or waits for it.\n',
+      stderr: '',
+    })
+  })
+})
+
+describe('holdfast ls', () => {
+  it('lists what is held, by prefix, in a table without colours when nobody looks', async () => {
+    await hold('ls:one')
+    await hold('ls:two')
+    const { stdout } = await run(['ls', 'ls:'], { url })
+    expect(stdout).toMatch(
+      /^NAME +KIND +HELD BY +TOKEN +FOR +WAITING\nls:one +mutex .* 0\nls:two +mutex .* 0\n$/,
+    )
+    // eslint-disable-next-line no-control-regex -- colours are what this looks for
+    expect(stdout).not.toMatch(/\u001b/)
+    const first = JSON.parse((await run(['ls', 'ls:', '--limit', '1', '--json'], { url })).stdout) as {
+      locks: object[]
+    }
+    expect(first).toMatchObject({ locks: [{ name: 'ls:one', holders: [{ weight: 1 }] }], more: true })
+    expect((await run(['ls', 'no-such-prefix'], { url })).stdout).toBe('No locks are held.\n')
+  })
+
+  it('with --watch goes on until it is interrupted', async () => {
+    const watching = holdfast(['ls', 'watch:', '--watch', '--every', '50ms', '--json'], { url })
+    await watching.says('{"locks":[],"more":false}\n')
+    await hold('watch:me')
+    await watching.says('"name":"watch:me"')
+    watching.kill('SIGINT')
+    expect(await watching.end()).toBe(0)
+  })
+})
+
+describe('holdfast doctor', () => {
+  it('measures a store and says what it can promise', async () => {
+    const { code, stdout } = await run(['doctor', url])
+    expect(code).toBe(0)
+    for (const word of [
+      'connection',
+      'latency',
+      'exclusion',
+      'tokens',
+      'wake-up',
+      'clock',
+      'a holder crashes',
+    ]) {
+      expect(stdout).toContain(word)
+    }
+    const report = JSON.parse((await run(['doctor', '--json'], { url })).stdout) as {
+      latency: { median: number }
+      clockOffset: number
+    }
+    expect(report).toMatchObject({ kind: 'holdfast', capabilities: { queue: true } })
+    expect(report.latency.median).toBeGreaterThan(0)
+    expect(Math.abs(report.clockOffset)).toBeLessThan(1000)
+    // It leaves nothing behind.
+    expect((await run(['ls', 'holdfast-doctor'], { url })).stdout).toBe('No locks are held.\n')
+  })
+
+  it.skipIf(!available('redis'))('looks at the settings of a Redis that break locks', async () => {
+    await using server = await redis({ args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] })
+    const { stdout } = await run(['doctor', server.url])
+    expect(stdout).toMatch(/^(note|FAIL) +eviction /m)
+  })
+
+  it('answers 69 for a store that is not there', async () => {
+    expect((await run(['doctor', 'holdfast://127.0.0.1:1'])).code).toBe(69)
+  })
+})
+
+describe('holdfast conformance', () => {
+  it('runs the cases that the store can be asked, and counts the rest', async () => {
+    const { code, stdout } = await run(['conformance', url, '--only', 'tokens'])
+    expect(stdout).toMatch(/^ok {4}tokens\//m)
+    expect(stdout).toMatch(/\d+ passed, 0 failed, \d+ not applicable\n$/)
+    expect(code).toBe(0)
+    expect((await run(['conformance', 'memory:', '--only', 'no-such-case'])).code).toBe(64)
+  })
+})
+
+describe('holdfast schema', () => {
+  it.each(['mysql', 'postgres', 'sqlite'])('prints the table for %s', async (dialect) => {
+    const { code, stdout } = await run(['schema', dialect, '--table', 'my_locks'])
+    expect(stdout).toMatch(/CREATE TABLE.*my_locks/)
+    expect(code).toBe(0)
+  })
+})
+
+describe('help', () => {
+  const commands = [
+    'run',
+    'acquire',
+    'release',
+    'ls',
+    'inspect',
+    'serve',
+    'doctor',
+    'conformance',
+    'schema',
+    'demo',
+    'completion',
+  ]
+
+  it('lists every command', async () => {
+    const { code, stdout } = await run(['--help'])
+    expect(code).toBe(0)
+    for (const name of commands) expect(stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'))
+    expect((await run([])).code).toBe(64)
+    expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+/)
+  })
+
+  it.each(commands)('of %s has options and examples, and is the same by both ways', async (name) => {
+    const { code, stdout } = await run([name, '--help'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`^Usage: holdfast ${name} [^]*\\nOptions:\\n[^]*\\nExamples:\\n  `))
+    expect((await run(['help', name])).stdout).toBe(stdout)
+  })
+})
+
+describe('completion', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-completion-'))
+
+  it.each([
+    [['holdfast', 'ins'], 'inspect'],
+    [['holdfast', 'run', 'name', '--on'], '--on-lost'],
+    [['holdfast', 'run', 'name', '--on-lost', 'ki'], 'kill'],
+    [['holdfast', 'run', 'name', '--', 'tru'], 'true'],
+  ])('for bash answers %j', async (words, answer) => {
+    const file = join(folder, 'bash')
+    writeFileSync(file, (await run(['completion', 'bash'])).stdout)
+    const script = `. ${file}; COMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}; _holdfast; echo "\${COMPREPLY[@]}"`
+    const { stdout, stderr } = spawnSync('bash', ['-c', script], { encoding: 'utf8' })
+    expect(stderr).toBe('')
+    expect(stdout.trim().split(' ')).toContain(answer)
+  })
+
+  it.each(['zsh', 'fish'])('for %s names every command', async (shell) => {
+    const { stdout } = await run(['completion', shell])
+    for (const name of ['run', 'acquire', 'doctor']) expect(stdout).toContain(name)
+    const { status } = spawnSync(shell, ['-n', '-c', stdout])
+    // Where the shell is installed, it also has to find the script well-formed; null: it is not.
+    expect([0, null]).toContain(status)
+  })
+
+  it('for another shell is refused', async () => {
+    expect((await run(['completion', 'tcsh'])).code).toBe(64)
+  })
+})

@@ -1,0 +1,78 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { afterEach, describe, expect, it } from 'vitest'
+
+import { available, redis } from '../../scripts/services.mjs'
+import { endAll, holdfast, lockServer, run } from './cli.ts'
+
+afterEach(endAll)
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-serve-'))
+
+describe('holdfast serve', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'says where it listens, and ends in an orderly way by %s',
+    async (signal) => {
+      const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none'])
+      const said = await server.says(/Listening at holdfast:\/\/127\.0\.0\.1:\d+ \(http:/)
+      const url = /holdfast:\/\/\S+/.exec(said)?.[0] ?? ''
+      expect((await run(['run', 'a', '--', 'true'], { url })).code).toBe(0)
+      server.kill(signal)
+      expect(await server.end()).toBe(0)
+      expect(server.stderr).toContain('leases stay')
+    },
+  )
+
+  it('listens at a socket file', async () => {
+    const path = join(folder, 'locks.sock')
+    const server = holdfast(['serve', '--listen', `unix:${path}`, '--state', 'none'])
+    await server.says('Listening')
+    const url = `holdfast+unix:${path}`
+    expect((await run(['run', 'a', '--', 'true'], { url })).code).toBe(0)
+    const force = await run(['release', '--force', 'a', '--reason', 'test'], { url })
+    expect(force.stdout).toContain('Nobody holds')
+  })
+
+  it.skipIf(!available('redis'))('passes on the locks of another store', async () => {
+    await using store = await redis()
+    const server = await lockServer('--store', store.url)
+    try {
+      const holder = holdfast(['run', 'front', '--', 'sh', '-c', 'echo in; sleep 60'], { url: server.url })
+      await holder.says('in')
+      expect((await run(['run', 'front', '-w0', '--', 'true'], { url: store.url })).code).toBe(75)
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+
+  it.each([
+    [['--listen', '0.0.0.0:0'], 'insecure'],
+    [['--tls-cert', 'cert.pem'], 'go together'],
+    [['--listen', 'somewhere'], 'listen'],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await run(['serve', '--state', 'none', ...args])
+    expect(stderr).toContain(message)
+    expect(code).toBe(64)
+  })
+
+  it('allows --force only to those who may', async () => {
+    const token = randomBytes(24).toString('base64url')
+    const write = (name: string, text: string): string => {
+      const path = join(folder, name)
+      writeFileSync(path, text)
+      chmodSync(path, 0o600)
+      return path
+    }
+    const hash = createHash('sha256').update(token).digest('hex')
+    const server = await lockServer('--tokens-file', write('tokens', `me sha256:${hash} acquire,read *\n`))
+    try {
+      const args = ['release', '--force', 'a', '--reason', 'test', '--token-file', write('token', token)]
+      expect((await run(args, { url: server.url })).code).toBe(77)
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+})

@@ -1,0 +1,69 @@
+import { expect, it } from 'vitest'
+
+import { Holdfast } from '../../src/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { holdfastStore } from '../../src/stores/holdfast/index.ts'
+import { afterwards, call, look, serve, take } from './helpers.ts'
+
+it('takes a lock from its holder for a reason, and the next token is larger', async () => {
+  const entries: { what: string; reason?: string; who: string }[] = []
+  const server = await serve({ audit: (entry) => void entries.push(entry) })
+  const first = await take(server, { name: 'a', owner: 'me' })
+  const { status, body } = await call(server, 'POST /v1/force-release', {
+    body: { name: 'a', reason: 'host is on fire' },
+  })
+  expect([status, body]).toEqual([200, { name: 'a', revoked: [{ owner: 'me', token: String(first.token) }] }])
+  expect((await take(server, { name: 'a' })).token).toBeGreaterThan(first.token)
+  const renewed = await call(server, 'POST /v1/renew', { body: { name: 'a', lease: first.lease } })
+  expect(renewed.body.error.code).toBe('LOCK_LOST')
+  expect(entries).toContainEqual(
+    expect.objectContaining({ what: 'force-release', who: 'anybody', reason: 'host is on fire' }),
+  )
+})
+
+it('needs a reason', async () => {
+  const server = await serve()
+  await take(server, { name: 'a' })
+  for (const reason of [undefined, '', 7, 'a\nb', 'x'.repeat(2000)]) {
+    const { status } = await call(server, 'POST /v1/force-release', { body: { name: 'a', reason } })
+    expect(status).toBe(400)
+  }
+  expect((await look(server, 'a')).holders).toHaveLength(1)
+})
+
+it('takes only the lease with the token it is given, and says when nobody has it', async () => {
+  const server = await serve()
+  const one = await take(server, { name: 'rw', mode: 'shared', owner: 'one' })
+  await take(server, { name: 'rw', mode: 'shared', owner: 'two' })
+  const stale = await call(server, 'POST /v1/force-release', {
+    body: { name: 'rw', reason: 'r', token: '1' },
+  })
+  expect([stale.status, stale.body.error.code]).toEqual([404, 'NOT_HELD'])
+  await call(server, 'POST /v1/force-release', {
+    body: { name: 'rw', reason: 'r', token: String(one.token) },
+  })
+  expect(await look(server, 'rw')).toMatchObject({ holders: [{ owner: 'two' }] })
+})
+
+it('tells the victim at once if it is connected here, and lets the next waiter in', async () => {
+  const server = await serve({ store: memoryStore() })
+  const store = holdfastStore(server.url)
+  const victim = new Holdfast(store)
+  const other = new Holdfast(store)
+  afterwards(async () => {
+    await victim.close()
+    await other.close()
+    await store.close()
+  })
+  // Whoever has waited once listens from then on.
+  const blocker = await other.mutex('a').acquire()
+  const waiting = victim.mutex('a').acquire()
+  await blocker.release()
+  const lease = await waiting
+  const next = other.mutex('a').acquire({ wait: 10_000 })
+  const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve))
+  await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'r' } })
+  await lost
+  expect(lease.held).toBe(false)
+  expect((await next).token).toBeGreaterThan(lease.token)
+})

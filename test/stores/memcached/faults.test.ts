@@ -1,0 +1,336 @@
+import { connect, createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+
+import { afterEach, describe, expect, it } from 'vitest'
+
+import { available, clockShim } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { memcached } from '../../../scripts/services/memcached.mjs'
+import type { Store } from '../../../src/core/contract.ts'
+import { validUntil } from '../../../src/core/validity.ts'
+import { Holdfast } from '../../../src/index.ts'
+import { memcachedStore } from '../../../src/stores/memcached/index.ts'
+import { FaultProxy } from '../../../src/testkit/fault-proxy.ts'
+import { builds, command, request, take, talk, TIMEOUT_MS } from './kit.ts'
+import type { Place } from './kit.ts'
+
+const undo: (() => unknown)[] = []
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one()
+})
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
+
+function open({ host, port }: Place): Store {
+  const store = memcachedStore(`memcached://${host}:${port}`)
+  undo.push(() => store.close())
+  return store
+}
+
+async function until<T>(what: string, check: () => Promise<T | undefined>, within = 10_000): Promise<T> {
+  for (const end = performance.now() + within; performance.now() < end; await sleep(20)) {
+    const seen = await check()
+    if (seen !== undefined) return seen
+  }
+  throw new Error(`not within ${within} ms: ${what}`)
+}
+
+/** Small values until the server is full or has evicted what was there. */
+async function fill(at: Place, count: number): Promise<void> {
+  for (let from = 0; from < count; from += 10_000) {
+    let bytes = ''
+    for (let i = from; i < from + 10_000; i += 1) bytes += `ms filler${i} 20 T0 q\r\n12345678901234567890\r\n`
+    await talk(at, `${bytes}mn\r\n`, (text) => text.includes('MN\r\n'))
+  }
+}
+
+describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ command: path }) => {
+  async function start(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Server> {
+    const server = await memcached({ args, env, ...(path === undefined ? {} : { command: path }) })
+    undo.push(() => server.stop())
+    return server
+  }
+
+  async function proxied(): Promise<{ server: Server; proxy: FaultProxy; store: Store; other: Store }> {
+    const server = await start()
+    const proxy = await FaultProxy.open(server)
+    undo.push(() => proxy.close())
+    return { server, proxy, store: open(proxy), other: open(server) }
+  }
+
+  it('a restart ends every lock: the holder is told, the next one has a larger token, and nobody releases another’s', async () => {
+    const server = await start()
+    const [a, b] = [open(server), open(server)]
+    // The first claim on an empty server, before and after: both items get the same CAS value from it.
+    const before = request('restart')
+    const first = await take(a, before)
+    await server.restart()
+    const after = request('restart')
+    const second = await until('granted', async () => {
+      const answer = await b.claim(after, TIMEOUT_MS)
+      return answer.kind === 'held' ? answer : undefined
+    })
+    expect(second.token).toBeGreaterThan(first.token)
+    const released = await until('answered', async () => {
+      const answer = (await a.release(before, undefined, TIMEOUT_MS)).released
+      return answer.kind === 'unknown' ? undefined : answer
+    })
+    expect(released.kind).toBe('not-held')
+    expect(await a.renew([before], TIMEOUT_MS)).toEqual([{ kind: 'lost' }])
+    expect(await b.renew([{ ...after, tokens: 0 }], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
+  })
+
+  it('a lease learns of a restart with its next renewal', async () => {
+    const server = await start()
+    const holdfast = new Holdfast(open(server), { ttl: 3000 })
+    undo.push(() => holdfast.close())
+    const lease = await holdfast.mutex('told').acquire()
+    await server.restart()
+    await until('the signal aborts', async () => lease.signal.aborted || undefined, 3000)
+    expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST' })
+  })
+
+  it('a lock that was evicted is lost, and the next holder has a larger token although its counter was evicted too', async () => {
+    const server = await start(['-m', '4'])
+    const [a, b] = [open(server), open(server)]
+    const held = request('evicted', { ttl: 60_000 })
+    const { token } = await take(a, held)
+    await fill(server, 200_000)
+    expect(await command(server, 'mg holdfast:l:evicted')).toBe('EN')
+    const next = await until('granted', async () => {
+      const answer = await b.claim(request('evicted'), TIMEOUT_MS)
+      return answer.kind === 'held' ? answer : undefined
+    })
+    expect(next.token).toBeGreaterThan(token)
+    const answer = await until('answered', async () => {
+      const [renewed] = await a.renew([held], TIMEOUT_MS)
+      return renewed?.kind === 'unknown' ? undefined : renewed
+    })
+    expect(answer).toEqual({ kind: 'lost' })
+  })
+
+  it('a full server that does not evict refuses new locks and keeps the old ones', async () => {
+    const server = await start(['-M', '-m', '4'])
+    const [a, b] = [open(server), open(server)]
+    const held = request('kept', { ttl: 60_000 })
+    await take(a, held)
+    await fill(server, 100_000)
+    const refused = await b.claim(request('new'), TIMEOUT_MS)
+    expect(refused.kind === 'unknown' && String(refused.cause)).toContain('out of memory')
+    for (let poll = 0; poll < 20; poll += 1) {
+      expect((await b.claim(request('kept'), TIMEOUT_MS)).kind).toBe('busy')
+    }
+    expect(await a.renew([{ ...held, tokens: 0 }], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
+    expect((await a.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
+  })
+
+  it('a server that was stopped grants nothing that ends before its holder believes', async () => {
+    const server = await start()
+    const [a, b] = [open(server), open(server)]
+    await take(a, request('warm'))
+    for (let round = 0; round < 3; round += 1) {
+      await server.pause()
+      await sleep(6000)
+      const name = `stopped-${round}`
+      const sentAt = performance.now()
+      const answer = a.claim(request(name, { ttl: 2000 }), TIMEOUT_MS)
+      await sleep(50)
+      await server.resume()
+      if ((await answer).kind !== 'held') continue
+      const end = validUntil(sentAt, 2000, a.capabilities.earlyExpiry)
+      while (performance.now() < end) {
+        expect((await b.claim(request(name), TIMEOUT_MS)).kind).toBe('busy')
+        await sleep(5)
+      }
+    }
+    // And it is usable again.
+    await until('granted', async () =>
+      (await a.claim(request('again'), TIMEOUT_MS)).kind === 'held' ? true : undefined,
+    )
+  }, 60_000)
+
+  it('a claim that a stopped server executes after its withdrawal leaves no ghost', async () => {
+    const server = await start()
+    const [a, b] = [open(server), open(server)]
+    await take(a, request('warm'))
+    await take(b, request('warmer'))
+    const late = request('ghost')
+    await server.pause()
+    const answer = await a.claim(late, 300)
+    expect(answer.kind).toBe('unknown')
+    const withdrawn = a.withdraw(late, 5000)
+    await sleep(50)
+    await server.resume()
+    expect((await withdrawn).kind).not.toBe('unknown')
+    await sleep(100)
+    expect((await b.claim(request('ghost'), TIMEOUT_MS)).kind).toBe('held')
+  })
+
+  it('a renewal that another reader keeps the server from making is not reported as made', async () => {
+    const server = await start()
+    const store = open(server)
+    const held = request('read', { ttl: 10_000 })
+    await take(store, held)
+    // A reader that asks for the value and does not take it keeps the item in use.
+    const reader: Socket = connect(server.port, server.host).pause()
+    undo.push(() => reader.destroy())
+    reader.on('error', () => undefined)
+    reader.write('mg holdfast:l:read v k\r\n'.repeat(400_000))
+    await until('the reader is stuck', async () => {
+      const [, current] = /STAT curr_items \d+/.exec(
+        await talk(server, 'stats\r\n', (text) => text.endsWith('END\r\n')),
+      ) ?? ['', '']
+      const before = reader.bytesWritten
+      await sleep(100)
+      return current !== undefined && reader.bytesWritten === before ? true : undefined
+    })
+    const [answer] = await store.renew([{ ...held, ttl: 60_000, tokens: 0 }], TIMEOUT_MS)
+    const left = Number((await command(server, 'mg holdfast:l:read t')).slice(4))
+    expect([answer?.kind, left > 20]).toEqual(['unknown', false])
+    reader.destroy()
+    const again = await until('renewed', async () => {
+      const [renewed] = await store.renew([{ ...held, ttl: 60_000, tokens: 0 }], TIMEOUT_MS)
+      return renewed?.kind === 'unknown' ? undefined : renewed
+    })
+    expect(again.kind).toBe('renewed')
+    expect(Number((await command(server, 'mg holdfast:l:read t')).slice(4))).toBeGreaterThan(60)
+    expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
+  })
+
+  it('a reply that is cut off is unknown for every request, and asking again finds the state that it made', async () => {
+    const { proxy, store, other } = await proxied()
+    const held = request('cut')
+    const cutting = async <T>(match: string, ask: () => Promise<T> | T): Promise<T> => {
+      const cut = proxy.cutReply({ match: (chunk) => chunk.includes(match) })
+      const answer = await ask()
+      await cut
+      return answer
+    }
+    await take(store, request('warm'))
+    expect(await cutting('l:cut', () => store.claim(held, TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
+    expect((await other.claim(request('cut'), TIMEOUT_MS)).kind).toBe('busy')
+    const first = await take(store, held)
+    expect((await take(store, held)).token).toBe(first.token)
+
+    const renewal = { ...held, ttl: 60_000, tokens: 0 }
+    expect(await cutting('l:cut', () => store.renew([renewal], TIMEOUT_MS))).toMatchObject([
+      { kind: 'unknown' },
+    ])
+    expect(await store.renew([renewal], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
+
+    expect(await cutting('l:cut', () => store.inspect('cut', TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
+    expect(await store.inspect('cut', TIMEOUT_MS)).toMatchObject({
+      holders: [{ id: held.id, token: first.token }],
+    })
+
+    await take(store, request('warm-again'))
+    const released = await cutting('l:cut', () => store.release(held, undefined, TIMEOUT_MS))
+    expect(released.released.kind).toBe('unknown')
+    expect((await store.withdraw(held, TIMEOUT_MS)).kind).not.toBe('unknown')
+
+    const next = request('cut')
+    await take(store, next)
+    expect(await cutting('l:cut', () => store.withdraw(next, TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
+    expect((await store.withdraw(next, TIMEOUT_MS)).kind).toBe('released')
+    expect((await other.claim(request('cut'), TIMEOUT_MS)).kind).toBe('held')
+  })
+
+  it('a slow server is unknown when the time is up, and its late replies are not taken for others', async () => {
+    const { proxy, store } = await proxied()
+    await take(store, request('warm'))
+    proxy.set('replies', { latency: 300 })
+    const slow = request('slow')
+    const began = performance.now()
+    // Asked together, so that the first answer is a sign of life for the second.
+    const [first, second] = await Promise.all([store.claim(request('soon'), 1000), store.claim(slow, 150)])
+    expect([first.kind, second.kind]).toEqual(['held', 'unknown'])
+    expect(performance.now() - began).toBeLessThan(1000)
+    const answers = await Promise.all([store.claim(request('b'), 2000), store.claim(slow, 2000)])
+    expect(answers.map(({ kind }) => kind)).toEqual(['held', 'held'])
+  })
+
+  it('replies in the smallest pieces are read all the same', async () => {
+    const { proxy, store } = await proxied()
+    proxy.set('replies', { slice: 1 })
+    const held = request('pieces')
+    await take(store, held)
+    expect(await store.renew([held], TIMEOUT_MS)).toMatchObject([{ kind: 'held' }])
+    expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
+  })
+
+  it('a connection that swallows everything is given up, and the next request has a new one', async () => {
+    const { proxy, store } = await proxied()
+    await take(store, request('warm'))
+    proxy.set('requests', { blackhole: true })
+    const began = performance.now()
+    expect((await store.claim(request('lost'), 200)).kind).toBe('unknown')
+    expect(performance.now() - began).toBeLessThan(600)
+    proxy.heal()
+    await take(store, request('found'))
+  })
+
+  it.each([
+    ['noise', '\0\x01garbage\r\n'],
+    ['another protocol', 'HTTP/1.1 200 OK\r\n\r\n'],
+    ['a reply too many', 'HD\r\n'],
+    ['an endless line', 'x'.repeat(10_000)],
+    ['a value too large', 'VA 99999999 c1\r\n'],
+  ])(
+    '%s among the replies ends the connection, and nothing that came with it is believed',
+    async (_what, noise) => {
+      const server = await start()
+      let corrupt = ''
+      const middle = createServer((client) => {
+        const upstream = connect(server.port, server.host)
+        for (const socket of [client, upstream]) socket.on('error', () => undefined)
+        client.on('close', () => upstream.destroy())
+        client.pipe(upstream)
+        upstream.on('data', (chunk) => {
+          client.write(corrupt, 'latin1')
+          corrupt = ''
+          client.write(chunk)
+        })
+      })
+      await new Promise<void>((resolve) => void middle.listen(0, '127.0.0.1', resolve))
+      undo.push(() => middle.close())
+      const store = open({ host: '127.0.0.1', port: (middle.address() as AddressInfo).port })
+      await take(store, request('warm'))
+      const held = request('noise')
+      corrupt = noise
+      expect((await store.claim(held, TIMEOUT_MS)).kind).toBe('unknown')
+      // The next connection is as good as any.
+      await take(store, held)
+      expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
+    },
+  )
+
+  it.skipIf(!available('cc'))('a jump of the server’s wall clock does not end a lock', async () => {
+    const shim = await clockShim()
+    undo.push(() => shim.dispose())
+    const server = await start([], { ...shim.env })
+    const [a, b] = [open(server), open(server)]
+    await take(a, request('jump', { ttl: 10_000 }))
+    shim.jump(3_600_000)
+    await sleep(1500)
+    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
+    shim.jump(-7_200_000)
+    await sleep(1500)
+    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
+    expect((await b.claim(request('free'), TIMEOUT_MS)).kind).toBe('held')
+  })
+
+  it('flush_all ends every lock, and the store goes on', async () => {
+    const server = await start()
+    const store = open(server)
+    const held = request('flushed')
+    const { token } = await take(store, held)
+    await command(server, 'flush_all')
+    await sleep(1100)
+    const answer = await until('answered', async () => {
+      const [renewed] = await store.renew([held], TIMEOUT_MS)
+      return renewed?.kind === 'unknown' ? undefined : renewed
+    })
+    expect(answer).toEqual({ kind: 'lost' })
+    expect((await take(store, request('flushed'))).token).toBeGreaterThan(token)
+  })
+})

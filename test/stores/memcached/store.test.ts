@@ -1,0 +1,279 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { createServer } from 'node:tls'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+
+import { available } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { memcached } from '../../../scripts/services/memcached.mjs'
+import { Holdfast } from '../../../src/index.ts'
+import { checkMemcached, memcachedStore, openMemcachedStore } from '../../../src/stores/memcached/index.ts'
+import { builds, command, keys, request, take, TIMEOUT_MS } from './kit.ts'
+
+const undo: (() => unknown)[] = []
+afterEach(async () => {
+  for (const one of undo.splice(0).reverse()) await one()
+})
+
+function open(url: string, options = {}): ReturnType<typeof memcachedStore> {
+  const store = memcachedStore(url, options)
+  undo.push(() => store.close())
+  return store
+}
+
+async function start(args: readonly string[], build: { command?: string } = {}): Promise<Server> {
+  const server = await memcached({ args, ...build })
+  undo.push(() => server.stop())
+  return server
+}
+
+describe.skipIf(!available('memcached')).each(builds)('a memcached store on $label', ({ command: path }) => {
+  const build = path === undefined ? {} : { command: path }
+  let server: Server
+  beforeAll(async () => void (server = await memcached(build)))
+  afterAll(() => server.stop())
+
+  it('asks for whole seconds, rounded up, and three more', async () => {
+    const store = open(server.url)
+    for (const [ttl, seconds] of [
+      [2000, 5],
+      [2001, 6],
+      [15_000, 18],
+      [2 ** 31 - 1, 2_147_487],
+    ] as const) {
+      const wanted = request(`ttl-${ttl}`, { ttl })
+      await take(store, wanted)
+      const left = Number((await command(server, `mg holdfast:l:ttl-${ttl} t`)).slice(4))
+      expect(left === seconds || left === seconds - 1).toBe(true)
+    }
+  })
+
+  it('refuses a ttl below two seconds, and everything that needs more than a mutex, by name', async () => {
+    const store = open(server.url)
+    const holdfast = new Holdfast(store)
+    expect(() => holdfast.mutex('a', { ttl: 1999 })).toThrow('ttl must be between 2000')
+    expect(() => holdfast.readWriteLock('a')).toThrow(/memcached store has no read-write locks.*redis/)
+    expect(() => holdfast.semaphore('a', 2)).toThrow(/memcached store has no semaphores.*redis/)
+    expect(await store.claim(request('a', { capacity: 2 }), TIMEOUT_MS)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+    })
+    const listed = await store.list({}, TIMEOUT_MS)
+    expect(listed).toMatchObject({ kind: 'unknown', retryable: false })
+    expect('kind' in listed && String(listed.cause)).toContain('cannot say which keys it has')
+    await holdfast.close()
+  })
+
+  it('lets an operator release a lock whose holder nobody can describe', async () => {
+    const store = open(server.url)
+    const wanted = request('nameless')
+    await take(store, wanted)
+    await store.inspect('nameless', TIMEOUT_MS)
+    for (const key of await keys(server))
+      if (key.startsWith('holdfast:d:')) await command(server, `delete ${key}`)
+    const info = await store.inspect('nameless', TIMEOUT_MS)
+    const [holder] = 'kind' in info ? [] : info.holders
+    expect(holder).toMatchObject({ owner: 'unknown', weight: 1 })
+    const { released } = await store.release(
+      { name: 'nameless', id: holder?.id ?? '' },
+      undefined,
+      TIMEOUT_MS,
+    )
+    expect(released.kind).toBe('released')
+    expect(await store.renew([wanted], TIMEOUT_MS)).toEqual([{ kind: 'lost' }])
+  })
+
+  it('tells a holder that others ask for its lock', async () => {
+    const [a, b] = [open(server.url), open(server.url)]
+    const wanted = request('wanted')
+    await take(a, wanted)
+    expect(await a.renew([{ ...wanted, tokens: 0 }], TIMEOUT_MS)).toEqual([
+      { kind: 'renewed', contended: false },
+    ])
+    await b.claim(request('wanted'), TIMEOUT_MS)
+    expect(await a.renew([{ ...wanted, tokens: 0 }], TIMEOUT_MS)).toEqual([
+      { kind: 'renewed', contended: true },
+    ])
+    expect(await a.renew([{ ...wanted, tokens: 5 }], TIMEOUT_MS)).toMatchObject([
+      { kind: 'held', contended: true },
+    ])
+    expect(await a.renew([{ ...wanted, tokens: 5 }], TIMEOUT_MS)).toMatchObject([
+      { kind: 'held', contended: false },
+    ])
+  })
+
+  it('describes its holders a moment after the grant, and leaves no description behind', async () => {
+    const [a, b] = [open(server.url), open(server.url)]
+    const wanted = request('described', { owner: 'host-7, "worker" №2\r\n' })
+    const { token } = await take(a, wanted)
+    const info = await b.inspect('described', TIMEOUT_MS)
+    expect('kind' in info || info.holders).toMatchObject([
+      { id: wanted.id, owner: wanted.owner, token, weight: 1 },
+    ])
+    await a.release(wanted, undefined, TIMEOUT_MS)
+    expect((await keys(server)).filter((key) => key.startsWith('holdfast:d:'))).toEqual([])
+  })
+
+  it('remembers a withdrawal through the next holder, and only for its time', async () => {
+    const [a, b] = [open(server.url), open(server.url)]
+    const late = request('tomb')
+    await take(a, late)
+    expect((await a.withdraw(late, TIMEOUT_MS)).kind).toBe('released')
+    expect((await b.claim(late, TIMEOUT_MS)).kind).toBe('busy')
+    const next = request('tomb')
+    await take(b, next)
+    await b.release(next, undefined, TIMEOUT_MS)
+    // The copy of the claim as it was on the wire, from nowhere.
+    expect((await b.claim(late, TIMEOUT_MS)).kind).toBe('busy')
+    const left = Number((await command(server, 'mg holdfast:l:tomb t')).slice(4))
+    expect(left).toBeGreaterThan(50)
+    expect(left).toBeLessThanOrEqual(60)
+  })
+
+  it('is refused by a server without CAS, with a message that says what to do', async () => {
+    const { url } = await start(['-C'], build)
+    const answer = await open(url).claim(request('a'), TIMEOUT_MS)
+    expect(answer).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(answer.kind === 'unknown' && String(answer.cause)).toContain('Start it without -C')
+    await expect(openMemcachedStore(url)).rejects.toThrow('Start it without -C')
+    expect(await checkMemcached(url)).toMatchObject([{ check: 'cas', level: 'error' }])
+  })
+
+  it('proves who it is to a server that asks, and tells nobody else the password', async () => {
+    const users = join(server.dir, 'users')
+    writeFileSync(users, 'me:s3cret\n', { mode: 0o644 })
+    const guarded = await start(['-Y', users], build)
+    const at = guarded.url.slice('memcached://'.length)
+    await take(open(`memcached://me:s3cret@${at}`), request('a'))
+    await take(open(guarded.url, { user: 'me', password: 's3cret' }), request('b'))
+    for (const url of [guarded.url, `memcached://me:wrong@${at}`]) {
+      const answer = await open(url).claim(request('c'), TIMEOUT_MS)
+      expect(answer).toMatchObject({ kind: 'unknown', retryable: false })
+      expect(answer.kind === 'unknown' && String(answer.cause)).toMatch(/wants a user|refused the user/)
+    }
+    // A server that asks for none must not get the password to store it.
+    await take(open(`memcached://me:s3cret@${server.host}:${server.port}`), request('d'))
+    expect((await keys(server)).filter((key) => !key.startsWith('holdfast:'))).toEqual([])
+  })
+
+  it('works over a unix socket', async () => {
+    const path = join(server.dir, 'cache.sock')
+    const local = await launchOnSocket(path, build.command ?? 'memcached')
+    undo.push(() => local())
+    expect((await take(open(`memcached://${path}`), request('a'))).count).toBe(1)
+  })
+
+  it('reports what an operator should know', async () => {
+    const findings = await checkMemcached(server.url)
+    expect(findings.map(({ check, level }) => [check, level])).toEqual([
+      ['version', 'ok'],
+      ['cas', 'ok'],
+      ['evictions', 'ok'],
+      ['eviction-policy', 'warning'],
+      ['memory', 'ok'],
+      ['flushes', 'ok'],
+      ['connections', 'ok'],
+    ])
+    const other = await start(['-M', '-m', '2'], build)
+    await command(other, 'flush_all')
+    const warned = await checkMemcached(other.url)
+    expect(warned.find(({ check }) => check === 'eviction-policy')?.level).toBe('ok')
+    expect(warned.find(({ check }) => check === 'flushes')?.level).toBe('warning')
+  })
+
+  it('lets the process end when nobody waits for an answer', async () => {
+    const script = `
+      import { memcachedStore } from ${JSON.stringify(new URL('../../../dist/stores/memcached/index.js', import.meta.url).href)}
+      const store = memcachedStore(${JSON.stringify(server.url)})
+      const answer = await store.claim(${JSON.stringify(request('exit'))}, 2000)
+      console.log(answer.kind)`
+    const said = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      timeout: 10_000,
+    })
+    expect(said.trim()).toBe('held')
+  })
+})
+
+describe('addresses', () => {
+  it.each(['memcached://', 'redis://x', 'memcached://h/path', 'nonsense', 'http://me:s3cret@h'])(
+    '%s is refused',
+    (url) => {
+      expect(() => memcachedStore(url)).toThrow(/url must/)
+      expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
+    },
+  )
+
+  it('several servers are refused, and the message names what to use', () => {
+    expect(() => memcachedStore('memcached://h1:1,h2:2')).toThrow('quorum')
+  })
+
+  it('tls options need a tls address', () => {
+    expect(() => memcachedStore('memcached://h', { tls: {} })).toThrow('memcacheds://')
+  })
+
+  it('an unreachable server is told apart, at once', async () => {
+    await expect(openMemcachedStore('memcached://127.0.0.1:1')).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
+  })
+})
+
+describe.skipIf(!available('memcached'))('TLS', () => {
+  it('is used with memcacheds://, and certificates are checked', async () => {
+    const server = await start([])
+    const [key, cert] = [join(server.dir, 'key.pem'), join(server.dir, 'cert.pem')]
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:prime256v1',
+        '-nodes',
+        '-days',
+        '2',
+        '-keyout',
+        key,
+        '-out',
+        cert,
+        ...subject,
+      ],
+      { stdio: 'ignore' },
+    )
+    const front = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
+      const behind = connect(server.port, server.host)
+      socket.on('error', () => behind.destroy())
+      behind.on('error', () => socket.destroy())
+      socket.pipe(behind).pipe(socket)
+    })
+    await new Promise<void>((resolve) => void front.listen(0, '127.0.0.1', resolve))
+    undo.push(() => front.close())
+    const url = `memcacheds://127.0.0.1:${(front.address() as AddressInfo).port}`
+    await take(open(url, { tls: { ca: readFileSync(cert) } }), request('a'))
+    const answer = await open(url).claim(request('b'), TIMEOUT_MS)
+    expect(answer).toMatchObject({ kind: 'unknown' })
+    expect(answer.kind === 'unknown' && (answer.cause as { code?: string }).code).toBe(
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+    )
+  })
+})
+
+/** memcached listens on a socket or on a port, never both, so the services cannot start this one. */
+async function launchOnSocket(path: string, program: string): Promise<() => Promise<void>> {
+  const child = spawn(program, ['-s', path, '-u', userInfo().username], { stdio: 'ignore' })
+  while (!existsSync(path)) await new Promise((resolve) => void setTimeout(resolve, 10))
+  return async () => {
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  }
+}

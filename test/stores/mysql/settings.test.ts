@@ -1,0 +1,183 @@
+import { createConnection as createCallbackConnection, createPool as createCallbackPool } from 'mysql2'
+import { createConnection, createPool } from 'mysql2/promise'
+import type { Connection, Pool, PoolOptions } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { available, mariadb } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
+import { expectShortRun, request } from '../sql/short-run.ts'
+
+const ODD = `odd \\' " \` ; -- ? 日本 🔒`
+
+describe.skipIf(!available('mariadb'))('the MySQL store', () => {
+  let server: Server
+  let admin: Connection
+  let names = 0
+
+  beforeAll(async () => {
+    server = await mariadb()
+    admin = await createConnection(server.url)
+  })
+  afterAll(async () => {
+    await admin.end()
+    await server.stop()
+  })
+
+  const withPool = async (options: PoolOptions, work: (pool: Pool) => Promise<void>): Promise<void> => {
+    const pool = createPool({ uri: server.url, connectionLimit: 1, ...options })
+    try {
+      await work(pool)
+    } finally {
+      await pool.end()
+    }
+  }
+
+  it.each([
+    `sql_mode = 'NO_BACKSLASH_ESCAPES'`,
+    `sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'`,
+    `sql_mode = 'TRADITIONAL,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'`,
+    `sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`,
+    `sql_mode = 'ORACLE'`,
+    `sql_mode = ''`,
+    `time_zone = '+05:30'`,
+    `time_zone = '-11:00'`,
+    `NAMES latin1`,
+    `SESSION tx_isolation = 'SERIALIZABLE'`,
+  ])('does the same after SET %s', async (setting) => {
+    await withPool({}, async (pool) => {
+      await pool.query(`SET ${setting}`)
+      await expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`)
+    })
+  })
+
+  it.each<PoolOptions>([
+    { rowsAsArray: true },
+    { namedPlaceholders: true },
+    { nestTables: true },
+    { supportBigNumbers: true, bigNumberStrings: true },
+    { typeCast: () => 'nonsense' },
+    { typeCast: false },
+    { flags: ['-FOUND_ROWS'] },
+    { charset: 'latin1' },
+    { multipleStatements: true },
+  ])('does the same with a pool that has %j', async (options) => {
+    await withPool(options, (pool) => expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`))
+  })
+
+  it('takes a pool or connection with callbacks, and one connection alone', async () => {
+    const pool = createCallbackPool(server.url)
+    await expectShortRun(mysqlStore(pool), 'callback pool')
+    pool.end()
+    const callback = createCallbackConnection(server.url)
+    await expectShortRun(mysqlStore(callback), 'callback connection')
+    callback.end()
+    const connection = await createConnection(server.url)
+    const store = mysqlStore(connection)
+    await Promise.all(['a', 'b', 'c', 'd'].map((name) => expectShortRun(store, `connection ${name}`)))
+    await connection.end()
+  })
+
+  it('refuses a connection without autocommit rather than to grant what is not committed', async () => {
+    await withPool({}, async (pool) => {
+      await mysqlStore(pool).inspect('x', 5000)
+      await pool.query('SET autocommit = 0')
+      const answer = await mysqlStore(pool).claim(request('no autocommit'), 5000)
+      expect(answer).toMatchObject({
+        kind: 'unknown',
+        retryable: false,
+        cause: { code: 'HOLDFAST_AUTOCOMMIT' },
+      })
+      const [rows] = await admin.query(`SELECT claim FROM holdfast_locks WHERE name = 'no autocommit'`)
+      expect(rows).toEqual([])
+    })
+  })
+
+  it('keeps names apart that a collation would not', async () => {
+    await withPool({}, async (pool) => {
+      const store = mysqlStore(pool)
+      for (const name of ['case', 'CASE', 'case ', 'cäse', 'case\u0301', 'ſ', 's']) {
+        expect(await store.claim(request(name, { whenBusy: 'try' }), 5000)).toMatchObject({ kind: 'held' })
+      }
+    })
+  })
+
+  it('shows a person who holds what with one SELECT', async () => {
+    await withPool({}, async (pool) => {
+      await mysqlStore(pool).claim(request('readable', { owner: 'host-1:4711' }), 5000)
+      const [rows] = await admin.query(
+        `SELECT CONVERT(name USING utf8mb4) AS name, owner, token, FROM_UNIXTIME(expires_us / 1000000) > NOW() AS held
+         FROM holdfast_locks WHERE name = 'readable'`,
+      )
+      expect(rows).toMatchObject([{ name: 'readable', owner: 'host-1:4711', held: 1 }])
+    })
+  })
+
+  it('does without the right to create tables, in a schema and table of one’s choice', async () => {
+    await admin.query('CREATE DATABASE elsewhere')
+    await admin.query(`CREATE USER locker@'%' IDENTIFIED BY 'hush-hush'`)
+    await admin.query(mysqlSchema({ schema: 'elsewhere', table: 'our_locks' }))
+    await admin.query(`GRANT SELECT, INSERT, UPDATE ON elsewhere.our_locks TO locker@'%'`)
+    const url = server.url.replace('root@', 'locker:hush-hush@').replace('/test', '')
+    const options = { schema: 'elsewhere', table: 'our_locks', migrate: false }
+    const store = await openMysqlStore(url, options)
+    await expectShortRun(store, 'elsewhere')
+    await store.close()
+    const refused = await openMysqlStore(url, { ...options, table: 'no_such_locks' }).catch(
+      (error: unknown) => error,
+    )
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { code: 'HOLDFAST_SCHEMA' } })
+    expect(JSON.stringify(refused) + String(refused)).not.toContain('hush-hush')
+  })
+
+  it('tells a wrong password at once, and does not repeat it', async () => {
+    const url = server.url.replace('root@', 'root:wrong-secret@')
+    const refused: unknown = await openMysqlStore(url).catch((error: unknown) => error)
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { code: 'ER_ACCESS_DENIED_ERROR' } })
+    expect(JSON.stringify(refused) + String((refused as Error).stack)).not.toContain('wrong-secret')
+    await expect(openMysqlStore('mysql://root:wrong-secret@:bad:port/')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.not.stringContaining('wrong-secret') as unknown,
+    })
+  })
+
+  it('refuses names of tables that are none, and a table of a later version', async () => {
+    await withPool({}, async (pool) => {
+      expect(() => mysqlStore(pool, { table: 'a`; DROP TABLE x' })).toThrow(/table must be a name/)
+      await admin.query(mysqlSchema({ table: 'later' }).replace('holdfast schema 1', 'holdfast schema 2'))
+      expect(await mysqlStore(pool, { table: 'later' }).inspect('x', 5000)).toMatchObject({
+        kind: 'unknown',
+        retryable: false,
+      })
+    })
+  })
+
+  it('answers by its deadline, and sends nothing later, when the pool is used up', async () => {
+    await withPool({}, async (pool) => {
+      const taken = await pool.getConnection()
+      const began = performance.now()
+      const answer = await mysqlStore(pool).claim(request('late'), 200)
+      expect(answer).toMatchObject({ kind: 'unknown' })
+      expect(performance.now() - began).toBeLessThan(1000)
+      taken.release()
+      await pool.query('SELECT 1')
+      const [rows] = await admin.query(`SELECT claim FROM holdfast_locks WHERE name = 'late'`)
+      expect(rows).toEqual([])
+    })
+  })
+
+  it('gives no connection back that still owes an answer', async () => {
+    await withPool({}, async (pool) => {
+      const store = mysqlStore(pool)
+      const claim = request('owed')
+      await store.claim(claim, 5000)
+      await admin.query('START TRANSACTION')
+      await admin.query(`SELECT 1 FROM holdfast_locks WHERE name = 'owed' FOR UPDATE`)
+      expect(await store.release(claim, undefined, 200)).toMatchObject({ released: { kind: 'unknown' } })
+      // The only connection of the pool was in the middle of that; its place is free for another.
+      const [rows] = await pool.query('SELECT 42 AS answer')
+      expect(rows).toMatchObject([{ answer: 42 }])
+      await admin.query('ROLLBACK')
+    })
+  })
+})

@@ -1,0 +1,50 @@
+import { createPool } from 'mysql2/promise'
+import type { Pool, PoolConnection } from 'mysql2/promise'
+import { afterAll, beforeAll, describe } from 'vitest'
+
+import { available, mariadb } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
+import { guardedCases } from '../sql/guarded-cases.ts'
+import { userTableCases } from '../sql/user-table-cases.ts'
+
+describe.skipIf(!available('mariadb')).each([
+  ['with FOUND_ROWS, as mysql2 has it', []],
+  ['without FOUND_ROWS', ['-FOUND_ROWS']],
+])('MariaDB %s', (_, flags) => {
+  let server: Server
+  let pool: Pool
+
+  beforeAll(async () => {
+    server = await mariadb()
+    pool = createPool({ uri: server.url, connectionLimit: 10, flags })
+    await pool.query('CREATE TABLE entries (line varchar(100) NOT NULL)')
+    await pool.query(
+      'CREATE TABLE bonus (id int PRIMARY KEY, left_count int NOT NULL, version bigint NOT NULL)',
+    )
+    await pool.query('CREATE TABLE seat (id int PRIMARY KEY, owner varchar(100), fence bigint)')
+  })
+  afterAll(async () => {
+    await pool.end()
+    await server.stop()
+  })
+
+  describe('a transaction that is guarded by a lease', () => {
+    guardedCases<PoolConnection>(() => ({
+      open: () => mysqlStore(pool),
+      write: (tx, line) => tx.query('INSERT INTO entries VALUES (?)', [line]),
+      lines: async () => {
+        const [rows] = await pool.query('SELECT line FROM entries')
+        return (rows as { line: string }[]).map(({ line }) => line)
+      },
+    }))
+  })
+
+  describe('a table of the user', () => {
+    userTableCases(() => ({
+      optimistic: (options) => optimistic(pool, options),
+      fenced: (options) => fenced(pool, options),
+      sql: async (text) => (await pool.query(text))[0] as Record<string, unknown>[],
+    }))
+  })
+})

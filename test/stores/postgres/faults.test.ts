@@ -1,0 +1,87 @@
+import { Client, Pool } from 'pg'
+import type { PoolClient } from 'pg'
+import { afterAll, beforeAll, describe, vi } from 'vitest'
+
+import { available, clockShim, postgres } from '../../../scripts/services.mjs'
+import type { ClockShim, Server } from '../../../scripts/services.mjs'
+import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { faultCases } from '../sql/fault-cases.ts'
+
+describe.skipIf(!available('postgres') || !available('cc'))('PostgreSQL that is hurt', () => {
+  let server: Server
+  let clock: ClockShim
+  const pools: Pool[] = []
+
+  /** A connection of its own, for nothing of it may be killed along with the others. */
+  const admin = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
+    const client = new Client({ connectionString: server.url })
+    await client.connect()
+    try {
+      return await work(client)
+    } finally {
+      await client.end()
+    }
+  }
+
+  beforeAll(async () => {
+    clock = await clockShim()
+    server = await postgres({ env: clock.env })
+    await admin((client) => client.query('CREATE TABLE entries (line text NOT NULL)'))
+  })
+  afterAll(async () => {
+    await Promise.all(pools.map((pool) => pool.end()))
+    await server.stop()
+    clock.dispose()
+  })
+
+  faultCases<PoolClient>(() => ({
+    server,
+    clock,
+    module: {
+      url: new URL('../../../dist/stores/postgres/open.js', import.meta.url).href,
+      export: 'openPostgresStore',
+      args: server.url,
+    },
+    open: ({ connections = 5, port = server.port } = {}) => {
+      const pool = new Pool({
+        host: server.host,
+        port,
+        user: 'postgres',
+        database: 'postgres',
+        max: connections,
+      })
+      pool.on('error', () => {})
+      pools.push(pool)
+      return { store: postgresStore(pool), ping: () => pool.query('SELECT 1') }
+    },
+    killConnections: async () => {
+      await admin((client) =>
+        client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`),
+      )
+    },
+    deadlock: (first, second, locked) =>
+      admin(async (client) => {
+        await client.query('BEGIN')
+        await client.query('SELECT 1 FROM holdfast_locks WHERE name = $1 FOR UPDATE', [first])
+        await locked()
+        // The other one has waited for longer, so it is the first to look for a deadlock, and gives way.
+        await client.query('SELECT 1 FROM holdfast_locks WHERE name = $1 FOR UPDATE', [second])
+        await client.query('COMMIT')
+        await vi.waitFor(async () => {
+          const { rows } = await client.query<{ deadlocks: string }>(
+            'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+          )
+          if (!(Number(rows[0]?.deadlocks) > 0)) throw new Error('there was no deadlock')
+        }, 10_000)
+      }),
+    dropTable: async () =>
+      void (await admin((client) => client.query('DROP TABLE IF EXISTS holdfast_locks'))),
+    write: (tx, line) => tx.query('INSERT INTO entries VALUES ($1)', [line]),
+    lines: () =>
+      admin(async (client) => {
+        const { rows } = await client.query<{ line: string }>('SELECT line FROM entries')
+        return rows.map(({ line }) => line)
+      }),
+  }))
+})

@@ -1,0 +1,236 @@
+import { Client, Pool } from 'pg'
+import type { PoolConfig } from 'pg'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { available, pgbouncer, postgres } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import type { StoreEvent } from '../../../src/core/contract.ts'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import { openPostgresStore, postgresSchema, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { expectShortRun, request } from '../sql/short-run.ts'
+
+const ODD = `odd \\' " \` ; -- $1 日本 🔒`
+
+describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
+  let server: Server
+  let admin: Client
+  let names = 0
+
+  beforeAll(async () => {
+    server = await postgres()
+    admin = new Client({ connectionString: server.url })
+    await admin.connect()
+  })
+  afterAll(async () => {
+    await admin.end()
+    await server.stop()
+  })
+
+  const withPool = async (work: (pool: Pool) => Promise<void>, config: PoolConfig = {}): Promise<void> => {
+    const pool = new Pool({ connectionString: server.url, max: 4, ...config })
+    pool.on('error', () => {})
+    try {
+      await work(pool)
+    } finally {
+      await pool.end()
+    }
+  }
+
+  it.each([
+    `-c default_transaction_isolation=serializable`,
+    `-c default_transaction_isolation=repeatable\\ read`,
+    `-c timezone=America/New_York`,
+    `-c standard_conforming_strings=off`,
+    `-c statement_timeout=5000`,
+  ])('does the same with %s', async (options) => {
+    await withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), { options })
+  })
+
+  it('counts right when every transaction is serializable', async () => {
+    const options = '-c default_transaction_isolation=serializable'
+    await withPool(
+      async (pool) => {
+        const holdfasts = [1, 2, 3].map(() => new Holdfast(postgresStore(pool)))
+        let count = 0
+        const add = async (holdfast: Holdfast): Promise<void> => {
+          for (let round = 0; round < 10; round++) {
+            await holdfast.mutex('serializable').run(async () => {
+              const seen = count
+              await new Promise((resolve) => setTimeout(resolve, 1))
+              count = seen + 1
+            })
+          }
+        }
+        await Promise.all(holdfasts.flatMap((holdfast) => [add(holdfast), add(holdfast)]))
+        expect(count).toBe(60)
+        await Promise.all(holdfasts.map((holdfast) => holdfast.close()))
+      },
+      { options, max: 8 },
+    )
+  })
+
+  it('does the same when a program has its own idea of big integers', async () => {
+    pg.types.setTypeParser(20, () => 'nonsense')
+    pg.types.setTypeParser(25, () => 'nonsense')
+    try {
+      await withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`))
+    } finally {
+      pg.types.setTypeParser(20, (text) => text)
+      pg.types.setTypeParser(25, (text) => text)
+    }
+  })
+
+  it('takes one client alone, and listens on it', async () => {
+    const client = new Client({ connectionString: server.url })
+    await client.connect()
+    const store = postgresStore(client)
+    await Promise.all(['a', 'b', 'c'].map((name) => expectShortRun(store, `client ${name}`)))
+    const [first, second] = [request('client', { id: 'one.1' }), request('client', { id: 'two.1' })]
+    const heard: StoreEvent[] = []
+    const watch = await store.watch('two', (event) => heard.push(event), 5000)
+    await store.claim(first, 5000)
+    await store.claim(second, 5000)
+    await store.release(first, undefined, 5000)
+    await vi.waitFor(() => expect(heard).toMatchObject([{ kind: 'granted', id: 'two.1' }]))
+    if (watch.kind === 'watching') watch.stop()
+    await client.end()
+  })
+
+  it('uses one connection to listen for any number of waiters, and gives it back', async () => {
+    await withPool(async (pool) => {
+      const [waiter, holder] = [
+        new Holdfast(postgresStore(pool)),
+        new Holdfast(postgresStore(pool, { listen: false })),
+      ]
+      const held = await Promise.all(['l1', 'l2', 'l3', 'l4'].map((name) => holder.mutex(name).acquire()))
+      const waiting = Promise.all(held.map(({ name }) => waiter.mutex(name).acquire()))
+      await vi.waitFor(async () => expect((await holder.inspect('l4')).waiters).toHaveLength(1))
+      await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(1))
+      for (const lease of held) await lease.release()
+      await waiting
+      await waiter.close()
+      await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0))
+      await holder.close()
+    })
+  })
+
+  it('listens again when the connection breaks, and says that something may have been missed', async () => {
+    await withPool(async (pool) => {
+      const store = postgresStore(pool)
+      const heard: StoreEvent[] = []
+      const watch = await store.watch('broken', (event) => heard.push(event), 5000)
+      await admin.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`,
+      )
+      await vi.waitFor(() => expect(heard).toEqual([{ kind: 'gap' }]), 10_000)
+      await admin.query('NOTIFY "holdfast_broken", \'{"kind":"contended","name":"n","id":"broken.1"}\'')
+      await vi.waitFor(() => expect(heard[1]).toEqual({ kind: 'contended', name: 'n', id: 'broken.1' }))
+      if (watch.kind === 'watching') watch.stop()
+    })
+  })
+
+  it('sends no message when nobody waits', async () => {
+    await withPool(async (pool) => {
+      const store = postgresStore(pool)
+      const heard: StoreEvent[] = []
+      const watch = await store.watch('quiet', (event) => heard.push(event), 5000)
+      const claim = request('quiet', { id: 'quiet.1' })
+      for (let round = 0; round < 5; round++) {
+        await store.claim(claim, 5000)
+        await store.renew([{ ...claim, tokens: 0 }], 5000)
+        await store.release(claim, undefined, 5000)
+      }
+      // What was sent before this has arrived before it.
+      await admin.query('NOTIFY "holdfast_quiet", \'{"kind":"gap"}\'')
+      await vi.waitFor(() => expect(heard).toEqual([{ kind: 'gap' }]))
+      if (watch.kind === 'watching') watch.stop()
+    })
+  })
+
+  it('does without the right to create tables, in a schema and table of one’s choice', async () => {
+    await admin.query('CREATE SCHEMA elsewhere')
+    await admin.query(`CREATE ROLE locker LOGIN PASSWORD 'hush-hush'`)
+    await admin.query(postgresSchema({ schema: 'elsewhere', table: 'our_locks' }))
+    await admin.query('GRANT USAGE ON SCHEMA elsewhere TO locker')
+    await admin.query('GRANT SELECT, INSERT, UPDATE ON elsewhere.our_locks TO locker')
+    const url = server.url.replace('postgres@', 'locker:hush-hush@')
+    const options = { schema: 'elsewhere', table: 'our_locks', migrate: false }
+    const store = await openPostgresStore(url, options)
+    await expectShortRun(store, 'elsewhere')
+    await store.close()
+    const refused: unknown = await openPostgresStore(url, { ...options, table: 'none' }).catch(
+      (error: unknown) => error,
+    )
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { code: 'HOLDFAST_SCHEMA' } })
+    expect(JSON.stringify(refused) + String(refused)).not.toContain('hush-hush')
+  })
+
+  it('tells a database that is not there at once, without the password', async () => {
+    const url = server.url
+      .replace('postgres@', 'postgres:wrong-secret@')
+      .replace(/postgres$/, 'no_such_database')
+    const refused: unknown = await openPostgresStore(url).catch((error: unknown) => error)
+    expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { code: '3D000' } })
+    expect(JSON.stringify(refused) + String((refused as Error).stack)).not.toContain('wrong-secret')
+  })
+
+  it('answers by its deadline, and sends nothing later, when the pool is used up', async () => {
+    await withPool(
+      async (pool) => {
+        const taken = await pool.connect()
+        expect(await postgresStore(pool).claim(request('late'), 200)).toMatchObject({ kind: 'unknown' })
+        taken.release()
+        await pool.query('SELECT 1')
+        const { rows } = await admin.query(`SELECT claim FROM holdfast_locks WHERE name = 'late'`)
+        expect(rows).toEqual([])
+      },
+      { max: 1 },
+    )
+  })
+
+  it('gives no connection back that still owes an answer', async () => {
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        const claim = request('owed')
+        await store.claim(claim, 5000)
+        await admin.query('BEGIN')
+        await admin.query(`SELECT 1 FROM holdfast_locks WHERE name = 'owed' FOR UPDATE`)
+        expect(await store.release(claim, undefined, 200)).toMatchObject({ released: { kind: 'unknown' } })
+        // The only connection of the pool was in the middle of that; its place is free for another.
+        expect((await pool.query('SELECT 42 AS answer')).rows).toEqual([{ answer: 42 }])
+        await admin.query('ROLLBACK')
+      },
+      { max: 1 },
+    )
+  })
+
+  describe.skipIf(!available('pgbouncer'))('behind a PgBouncer in transaction mode', () => {
+    let bouncer: Server
+    beforeAll(async () => void (bouncer = await pgbouncer({ upstream: server })))
+    afterAll(() => bouncer.stop())
+
+    it('does the same', async () => {
+      await withPool(
+        async (pool) => {
+          await expectShortRun(postgresStore(pool, { listen: false }), `${ODD} bouncer`)
+          const holdfasts = [1, 2, 3].map(() => new Holdfast(postgresStore(pool, { listen: false })))
+          let inside = 0
+          const enter = (holdfast: Holdfast): Promise<void> =>
+            holdfast.mutex('bouncer').run(async () => {
+              inside += 1
+              expect(inside).toBe(1)
+              await new Promise((resolve) => setTimeout(resolve, 1))
+              inside -= 1
+            })
+          await Promise.all(
+            holdfasts.flatMap((holdfast) => Array.from({ length: 10 }, () => enter(holdfast))),
+          )
+          await Promise.all(holdfasts.map((holdfast) => holdfast.close()))
+        },
+        { connectionString: bouncer.url, max: 8 },
+      )
+    })
+  })
+})

@@ -1,0 +1,45 @@
+import { Pool } from 'pg'
+import type { PoolClient } from 'pg'
+import { afterAll, beforeAll, describe } from 'vitest'
+
+import { available, postgres } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { guardedCases } from '../sql/guarded-cases.ts'
+import { userTableCases } from '../sql/user-table-cases.ts'
+
+describe.skipIf(!available('postgres'))('PostgreSQL', () => {
+  let server: Server
+  let pool: Pool
+
+  beforeAll(async () => {
+    server = await postgres()
+    pool = new Pool({ connectionString: server.url, max: 10 })
+    await pool.query('CREATE TABLE entries (line text NOT NULL)')
+    await pool.query(
+      'CREATE TABLE bonus (id int PRIMARY KEY, left_count int NOT NULL, version bigint NOT NULL)',
+    )
+    await pool.query('CREATE TABLE seat (id int PRIMARY KEY, owner text, fence bigint)')
+  })
+  afterAll(async () => {
+    await pool.end()
+    await server.stop()
+  })
+
+  describe('a transaction that is guarded by a lease', () => {
+    guardedCases<PoolClient>(() => ({
+      open: () => postgresStore(pool),
+      write: (tx, line) => tx.query('INSERT INTO entries VALUES ($1)', [line]),
+      lines: async () =>
+        (await pool.query<{ line: string }>('SELECT line FROM entries')).rows.map(({ line }) => line),
+    }))
+  })
+
+  describe('a table of the user', () => {
+    userTableCases(() => ({
+      optimistic: (options) => optimistic(pool, options),
+      fenced: (options) => fenced(pool, options),
+      sql: async (text) => (await pool.query<Record<string, unknown>>(text)).rows,
+    }))
+  })
+})

@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { expect, it } from 'vitest'
+
+import type { Store } from '../../../src/core/contract.ts'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import type { GuardedLease } from '../../../src/stores/sql/guarded.ts'
+
+/** A store whose database has the table `entries (line text)`. */
+export interface GuardedDatabase<Tx> {
+  readonly open: () => Store & { guarded<T>(lease: GuardedLease, work: (tx: Tx) => Promise<T>): Promise<T> }
+  readonly write: (tx: Tx, line: string) => Promise<unknown>
+  readonly lines: () => Promise<readonly string[]>
+}
+
+/** What a transaction that is guarded by a lease must do. */
+export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
+  it('commits what was written while the lease stands, and gives back the result', async () => {
+    const { open, write, lines } = database()
+    const store = open()
+    const holdfast = new Holdfast(store)
+    const result = await holdfast.mutex('guard:commit').run((lease) =>
+      store.guarded(lease, async (tx) => {
+        await write(tx, 'guard:commit')
+        return 42
+      }),
+    )
+    expect(result).toBe(42)
+    expect(await lines()).toContain('guard:commit')
+    await holdfast.close()
+  })
+
+  it('commits for every task that a grant is handed to', async () => {
+    const { open, write, lines } = database()
+    const store = open()
+    const holdfast = new Holdfast(store)
+    const names = Array.from({ length: 20 }, (_, index) => `guard:turn:${index}`)
+    await Promise.all(
+      names.map((line) =>
+        holdfast.mutex('guard:turn').run((lease) => store.guarded(lease, (tx) => write(tx, line))),
+      ),
+    )
+    expect((await lines()).filter((line) => line.startsWith('guard:turn')).toSorted()).toEqual(
+      names.toSorted(),
+    )
+    await holdfast.close()
+  })
+
+  it('guards readers and permits, each by its own grant', async () => {
+    const { open, write, lines } = database()
+    const store = open()
+    const [a, b] = [new Holdfast(store), new Holdfast(store)]
+    const leases = await Promise.all([
+      a.semaphore('guard:permits', 3).acquire(),
+      b.semaphore('guard:permits', 3).acquire(),
+    ])
+    for (const lease of leases) await store.guarded(lease, (tx) => write(tx, 'guard:permits'))
+    const [first] = leases
+    await first.release()
+    await expect(store.guarded(first, (tx) => write(tx, 'guard:permits'))).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+    })
+    expect((await lines()).filter((line) => line === 'guard:permits')).toHaveLength(2)
+    await Promise.all([a.close(), b.close()])
+  })
+
+  it('rolls back when the work fails', async () => {
+    const { open, write, lines } = database()
+    const store = open()
+    const holdfast = new Holdfast(store)
+    const failed = holdfast.mutex('guard:throw').run((lease) =>
+      store.guarded(lease, async (tx) => {
+        await write(tx, 'guard:throw')
+        throw new Error('no')
+      }),
+    )
+    await expect(failed).rejects.toThrow('no')
+    expect(await lines()).not.toContain('guard:throw')
+    await holdfast.close()
+  })
+
+  it('commits nothing for a lease that is over', async () => {
+    const { open, write, lines } = database()
+    const store = open()
+    const [a, b] = [new Holdfast(store), new Holdfast(store)]
+    const old = await a.mutex('guard:late').acquire()
+    await old.release()
+    const late = store.guarded(old, (tx) => write(tx, 'guard:late'))
+    await expect(late).rejects.toMatchObject({ code: 'LOCK_LOST', lock: 'guard:late' })
+    const next = await b.mutex('guard:late').acquire()
+    await expect(store.guarded(old, (tx) => write(tx, 'guard:late'))).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+    })
+    await next.release()
+    expect(await lines()).not.toContain('guard:late')
+    await Promise.all([a.close(), b.close()])
+  })
+
+  it('keeps everybody else out until the commit, even when the lease runs out before', async () => {
+    const { open, write } = database()
+    const store = open()
+    const [slow, thief] = [new Holdfast(store), new Holdfast(open())]
+    const lease = await slow.mutex('guard:thief', { ttl: 300, renew: false }).acquire()
+    const order: string[] = []
+    const guarded = store.guarded(lease, async (tx) => {
+      await sleep(900)
+      expect(lease.held).toBe(false)
+      await write(tx, 'guard:thief')
+      order.push('written')
+    })
+    await sleep(100)
+    const stolen = await thief.mutex('guard:thief').acquire({ wait: 20_000 })
+    order.push('stolen')
+    await guarded
+    expect(order).toEqual(['written', 'stolen'])
+    expect(stolen.token).toBeGreaterThan(lease.token)
+    await stolen.release()
+    await Promise.all([slow.close(), thief.close()])
+  })
+
+  it('does not keep the other leases of the process from being renewed', async () => {
+    const { open } = database()
+    const store = open()
+    const holdfast = new Holdfast(store, { ttl: 900 })
+    const names = ['guard:a', 'guard:b', 'guard:z']
+    const leases = await Promise.all(names.map((name) => holdfast.mutex(name).acquire()))
+    const [, guarded] = leases
+    if (guarded === undefined) throw new Error('no lease')
+    await store.guarded(guarded, () => sleep(2500))
+    expect(leases.filter((lease) => lease !== guarded).map(({ held }) => held)).toEqual([true, true])
+    await holdfast.close()
+  })
+}

@@ -1,0 +1,94 @@
+import { expect, it } from 'vitest'
+
+import type { FencedOptions, FencedTable } from '../../../src/stores/sql/fenced.ts'
+import { ConflictError, skip } from '../../../src/stores/sql/optimistic.ts'
+import type { OptimisticOptions, OptimisticTable } from '../../../src/stores/sql/optimistic.ts'
+
+/** A database with the tables `bonus (id, left_count, version)` and `seat (id, owner, fence)`, as one driver sees it. */
+export interface UserDatabase {
+  optimistic(options: OptimisticOptions): OptimisticTable<Bonus>
+  fenced(options: FencedOptions): FencedTable
+  readonly sql: (text: string) => Promise<readonly Record<string, unknown>[]>
+}
+
+interface Bonus {
+  readonly id: number
+  readonly left_count: number
+}
+
+const BONUS = { table: 'bonus', key: 'id' }
+
+/** What optimistic and fenced writes must do on every database. */
+export function userTableCases(open: () => UserDatabase): void {
+  const fresh = async (left: number): Promise<UserDatabase> => {
+    const database = open()
+    await database.sql('DELETE FROM bonus')
+    await database.sql(`INSERT INTO bonus (id, left_count, version) VALUES (1, ${left}, 0)`)
+    await database.sql('DELETE FROM seat')
+    await database.sql(`INSERT INTO seat (id, owner, fence) VALUES (1, 'nobody', NULL)`)
+    return database
+  }
+  const takeOne = ({ left_count }: Bonus): { left_count: number } | typeof skip =>
+    left_count > 0 ? { left_count: left_count - 1 } : skip
+
+  it('gives out a bonus exactly as often as there is one, to 50 takers at once', async () => {
+    const database = await fresh(20)
+    const bonus = database.optimistic({ ...BONUS, attempts: 200 })
+    const results = await Promise.all(Array.from({ length: 50 }, () => bonus.update(1, takeOne)))
+    expect(results.filter(({ kind }) => kind === 'updated')).toHaveLength(20)
+    expect(results.filter(({ kind }) => kind === 'skipped')).toHaveLength(30)
+    const [row] = await database.sql('SELECT left_count, version FROM bonus')
+    expect([Number(row?.['left_count']), Number(row?.['version'])]).toEqual([0, 20])
+  })
+
+  it('gives up with a ConflictError when others are faster, and has changed nothing then', async () => {
+    const database = await fresh(50)
+    const bonus = database.optimistic({ ...BONUS, attempts: 1 })
+    const results = await Promise.allSettled(Array.from({ length: 50 }, () => bonus.update(1, takeOne)))
+    const failed = results.filter((result) => result.status === 'rejected')
+    expect(failed.length).toBeGreaterThan(0)
+    for (const { reason } of failed) {
+      expect(reason).toBeInstanceOf(ConflictError)
+      expect(reason).toMatchObject({ code: 'CONFLICT', attempts: 1 })
+    }
+    const [row] = await database.sql('SELECT left_count FROM bonus')
+    expect(Number(row?.['left_count'])).toBe(failed.length)
+  })
+
+  it('tells an update of a row that is not there, and leaves a row alone that is skipped', async () => {
+    const database = await fresh(1)
+    const bonus = database.optimistic(BONUS)
+    expect(await bonus.update(2, takeOne)).toEqual({ kind: 'missing' })
+    expect(await bonus.update(1, () => skip)).toMatchObject({ kind: 'skipped', row: { left_count: 1 } })
+  })
+
+  it('takes odd values as they are, and refuses odd names', async () => {
+    const database = await fresh(1)
+    const odd = `'; DROP TABLE seat; -- \\' "`
+    const seat = database.fenced({ table: 'seat', key: 'id' })
+    expect(await seat.update(1, 5n, { owner: odd })).toBe('written')
+    const [row] = await database.sql('SELECT owner FROM seat')
+    expect(row?.['owner']).toBe(odd)
+    await expect(seat.update(1, 6n, { 'owner = 1 --': odd })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+    expect(() => database.fenced({ table: 'seat"', key: 'id' })).toThrow(/table must be a name/)
+    expect(() => database.optimistic({ table: 'bonus', key: '`id' })).toThrow(/key must be a name/)
+    await expect(
+      database.optimistic(BONUS).update(1, () => ({ left_count: 0, version: 9 })),
+    ).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
+  it('writes with a token, again with the same and with a larger one, and tells stale from missing', async () => {
+    const database = await fresh(1)
+    const seat = database.fenced({ table: 'seat', key: 'id' })
+    const token = 1_794_780_646_347_432n
+    expect(await seat.update(1, { token }, { owner: 'a' })).toBe('written')
+    expect(await seat.update(1, token, { owner: 'a' })).toBe('written')
+    expect(await seat.update(1, token + 1n, { owner: 'b' })).toBe('written')
+    expect(await seat.update(1, token, { owner: 'a' })).toBe('stale')
+    expect(await seat.update(2, token, { owner: 'a' })).toBe('missing')
+    const [row] = await database.sql('SELECT owner, fence FROM seat')
+    expect([row?.['owner'], String(row?.['fence'])]).toEqual(['b', String(token + 1n)])
+  })
+}

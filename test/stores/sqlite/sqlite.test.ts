@@ -1,0 +1,194 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import {
+  fenced,
+  openSqliteStore,
+  optimistic,
+  sqliteSchema,
+  sqliteStore,
+} from '../../../src/stores/sqlite/index.ts'
+import { userTableCases } from '../sql/user-table-cases.ts'
+import { folder, hasSqlite, openDatabase } from './databases.ts'
+import type { Folder } from './databases.ts'
+
+const dist = (path: string): string => JSON.stringify(new URL(`../../../dist/${path}`, import.meta.url).href)
+
+const PRELUDE = `
+  import { readFileSync, writeFileSync } from 'node:fs'
+  import { Holdfast } from ${dist('locks/holdfast.js')}
+  import { openSqliteStore } from ${dist('stores/sqlite/open.js')}
+  const [url, counter] = process.argv.slice(1)
+  const store = await openSqliteStore(url)
+  const holdfast = new Holdfast(store, { ttl: 1000, patience: 500 })
+`
+
+/** Counts in a file, 50 times, with nothing but the lock to keep others from doing so at the same time. */
+const COUNT = `${PRELUDE}
+  for (let round = 0; round < 50; round++) {
+    await holdfast.mutex('count').run(async () => {
+      const seen = Number(readFileSync(counter, 'utf8'))
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 2))
+      writeFileSync(counter, String(seen + 1))
+    })
+  }
+  await holdfast.close()
+  await store.close()
+`
+
+/** Writes without end. */
+const CHURN = `${PRELUDE}
+  console.log('started')
+  for (;;) await holdfast.mutex('churn').run(() => {})
+`
+
+describe.skipIf(!hasSqlite())('the SQLite store', () => {
+  let place: Folder
+  beforeEach(() => void (place = folder()))
+  afterEach(() => place.remove())
+
+  const child = (program: string, ...args: string[]): ReturnType<typeof spawn> =>
+    spawn(
+      process.execPath,
+      ['--no-warnings', '--input-type=module', '-e', program, '--', place.url, ...args],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+
+  it('keeps four processes apart', async () => {
+    const counter = `${place.url.slice('sqlite:'.length)}.count`
+    writeFileSync(counter, '0')
+    const children = [1, 2, 3, 4].map(() => child(COUNT, counter))
+    const codes = await Promise.all(children.map(async (one) => (await once(one, 'exit'))[0] as number))
+    expect(codes).toEqual([0, 0, 0, 0])
+    expect(readFileSync(counter, 'utf8')).toBe('200')
+  })
+
+  it('survives holders that are killed in the middle of a write', async () => {
+    const store = await openSqliteStore(place.url)
+    const holdfast = new Holdfast(store)
+    let last = 0n
+    for (let round = 0; round < 8; round++) {
+      const churning = child(CHURN)
+      await once(churning.stdout ?? churning, 'data')
+      await sleep(20 + round * 7)
+      churning.kill('SIGKILL')
+      await once(churning, 'exit')
+      const lease = await holdfast.mutex('churn').acquire({ wait: 10_000 })
+      expect(lease.token).toBeGreaterThan(last)
+      last = lease.token
+      await lease.release()
+    }
+    await holdfast.close()
+    await store.close()
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    expect(database.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
+    database.close()
+  })
+
+  it('answers that it does not know when the disk is full, and goes on when there is room again', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    const store = sqliteStore(database)
+    const claim = (name: string): Parameters<typeof store.claim>[0] => ({
+      ...{ name, id: `disk.${name}`, weight: 1, capacity: 1, ttl: 10_000, patience: 1000, tokens: 1 },
+      ...{ owner: 'x'.repeat(150), whenBusy: 'try' },
+    })
+    expect(await store.claim(claim('first'), 1000)).toMatchObject({ kind: 'held' })
+    database.exec('PRAGMA max_page_count = 4')
+    const answers = []
+    for (let index = 0; index < 60; index++) answers.push(await store.claim(claim(`name ${index}`), 1000))
+    expect(answers.at(-1)).toMatchObject({
+      kind: 'unknown',
+      cause: { message: expect.stringContaining('full') as unknown },
+    })
+    expect(await store.release(claim('first'), undefined, 1000)).toEqual({ released: { kind: 'released' } })
+    database.exec('PRAGMA max_page_count = 10000')
+    expect(await store.claim(claim('name 59'), 1000)).toMatchObject({ kind: 'held' })
+    await store.close()
+    database.close()
+  })
+
+  it('waits outside SQLite while another process writes, and tells when that takes too long', async () => {
+    const store = await openSqliteStore(place.url)
+    const other = openDatabase(place.url.slice('sqlite:'.length))
+    other.exec('BEGIN IMMEDIATE')
+    const claim = {
+      name: 'busy',
+      id: 'busy.1',
+      weight: 1,
+      capacity: 1,
+      ttl: 5000,
+      patience: 1000,
+      tokens: 1,
+      owner: 'x',
+    }
+    let ticks = 0
+    const ticking = setInterval(() => ticks++, 5)
+    expect(await store.claim({ ...claim, whenBusy: 'try' }, 300)).toMatchObject({ kind: 'unknown' })
+    expect(ticks).toBeGreaterThan(5)
+    clearInterval(ticking)
+    const waiting = store.claim({ ...claim, whenBusy: 'try' }, 5000)
+    await sleep(50)
+    other.exec('COMMIT')
+    expect(await waiting).toMatchObject({ kind: 'held' })
+    other.close()
+    await store.close()
+  })
+
+  it('commits what a lease guards, and nothing for a lease that is over', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    database.exec('CREATE TABLE entries (line TEXT)')
+    const lines = (): unknown[] => database.prepare('SELECT line FROM entries').all()
+    const store = sqliteStore(database)
+    const holdfast = new Holdfast(store)
+    const lease = await holdfast.mutex('guard').acquire()
+    store.guarded(lease, (db) => db.exec(`INSERT INTO entries VALUES ('kept')`))
+    expect(() =>
+      store.guarded(lease, (db) => {
+        db.exec(`INSERT INTO entries VALUES ('thrown')`)
+        throw new Error('no')
+      }),
+    ).toThrow('no')
+    expect(() => store.guarded(lease, async (db) => Promise.resolve(db))).toThrow(/must not wait/)
+    await lease.release()
+    expect(() => store.guarded(lease, (db) => db.exec(`INSERT INTO entries VALUES ('late')`))).toThrow(
+      expect.objectContaining({ code: 'LOCK_LOST' }),
+    )
+    expect(lines()).toMatchObject([{ line: 'kept' }])
+    await holdfast.close()
+    database.close()
+  })
+
+  it('makes no table when it is not to, and takes one that was made by hand', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    const store = sqliteStore(database, { migrate: false, table: 'my_locks' })
+    expect(await store.inspect('x', 1000)).toMatchObject({ kind: 'unknown', retryable: false })
+    database.exec(sqliteSchema({ table: 'my_locks' }))
+    expect(await store.inspect('x', 1000)).toMatchObject({ name: 'x', holders: [] })
+    database.close()
+  })
+
+  describe('and a table of the user', () => {
+    userTableCases(() => {
+      const database = openDatabase(place.url.slice('sqlite:'.length))
+      database.exec(
+        'CREATE TABLE IF NOT EXISTS bonus (id INTEGER PRIMARY KEY, left_count INTEGER, version INTEGER)',
+      )
+      database.exec('CREATE TABLE IF NOT EXISTS seat (id INTEGER PRIMARY KEY, owner TEXT, fence INTEGER)')
+      return {
+        optimistic: (options) => optimistic(database, options),
+        fenced: (options) => fenced(database, options),
+        sql: (text) => {
+          if (!text.startsWith('SELECT')) return Promise.resolve(database.exec(text)).then(() => [])
+          return Promise.resolve(database.prepare(text).all() as Record<string, unknown>[])
+        },
+      }
+    })
+  })
+})

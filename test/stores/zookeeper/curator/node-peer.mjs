@@ -1,0 +1,63 @@
+// The Node side of the tests with Curator: the same sections as CuratorPeer.java, in a process of its own.
+//   node node-peer.mjs <connect> <mutex|read-write|semaphore> <root> <name> <folder> <loops> <rounds> <fair>
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+
+import { Holdfast } from '../../../../dist/index.js'
+import { zookeeperStore } from '../../../../dist/stores/zookeeper/index.js'
+
+const [connect, what, root, name, folder, loops, rounds, fair] = process.argv.slice(2)
+const store = zookeeperStore(connect, { root })
+const holdfast = new Holdfast(store, { ttl: 6_000, wait: 60_000, fair })
+
+const marker = join(folder, 'marker')
+const counter = join(folder, 'counter')
+const present = (prefix) => readdirSync(folder).filter((file) => file.startsWith(prefix)).length
+let made = 0
+
+/** With a marker that can exist once only, and with a turn of the event loop in the middle. */
+async function alone(section) {
+  writeFileSync(marker, '', { flag: 'wx' })
+  await section()
+  rmSync(marker)
+}
+
+async function beside(prefix, section) {
+  const own = join(folder, `${prefix}node-${process.pid}-${made++}`)
+  writeFileSync(own, '', { flag: 'wx' })
+  await section()
+  rmSync(own)
+}
+
+function refuse(met, problem) {
+  if (met) throw new Error(problem)
+}
+
+async function count() {
+  const value = Number(readFileSync(counter, 'utf8'))
+  await turn()
+  writeFileSync(counter, String(value + 1))
+}
+
+const lock = holdfast.readWriteLock(name)
+const sections = {
+  mutex: () => holdfast.mutex(name).run(() => alone(count)),
+  'read-write': () =>
+    Math.random() < 1 / 3
+      ? lock.write.run(() => alone(() => refuse(present('reader-') > 0, 'a writer met a reader')))
+      : lock.read.run(() => beside('reader-', () => refuse(existsSync(marker), 'a reader met a writer'))),
+  semaphore: () =>
+    holdfast
+      .semaphore(name, 3)
+      .run(() => beside('permit-', () => refuse(present('permit-') > 3, 'too many have a permit'))),
+}
+
+await Promise.all(
+  Array.from({ length: Number(loops) }, async () => {
+    for (let round = 0; round < Number(rounds); round++) await sections[what]()
+  }),
+)
+await holdfast.close()
+await store.close()
+console.log('DONE')

@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+
+import { czxidOf } from '../../../src/stores/zookeeper/index.ts'
+import { decodeName, encodeName, protection } from '../../../src/stores/zookeeper/names.ts'
+import { readNote, writeNote } from '../../../src/stores/zookeeper/node-data.ts'
+import { compareNodes, lineUp, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
+import type { QueueNode } from '../../../src/stores/zookeeper/place.ts'
+import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
+import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
+import { checkPath } from '../../../src/stores/zookeeper/client/paths.ts'
+
+/** As the server writes it: ten digits, and a minus after 2,147,483,647. */
+const digits = (sequence: number): string =>
+  sequence < 0 ? String(sequence) : String(sequence).padStart(10, '0')
+const nodeName = (kind: string, sequence: number): string =>
+  `_c_123e4567-e89b-42d3-a456-426614174000-${kind}${digits(sequence)}`
+const node = (kind: string, sequence: number): QueueNode => parseNode(nodeName(kind, sequence)) as QueueNode
+
+const shuffled = <T>(values: readonly T[]): fc.Arbitrary<T[]> =>
+  fc.shuffledSubarray([...values], { minLength: values.length })
+
+describe('the queue of a directory', () => {
+  it('reads the nodes of Curator and of those who do as it does, and no others', () => {
+    expect(node('lock-', 7)).toMatchObject({ kind: 'lock', sequence: 7 })
+    expect(node('__READ__', 7)).toMatchObject({ kind: 'read', sequence: 7 })
+    expect(node('__WRIT__', 7)).toMatchObject({ kind: 'write', sequence: 7 })
+    expect(parseNode('_c_0123456789abcdef0123456789abcdef-lock-0000000003')).toMatchObject({ sequence: 3 })
+    expect(
+      ['leases', 'locks', 'lock-', 'lock-12', 'a__lock__0000000001', 'lease-0000000001'].map(parseNode),
+    ).toEqual(Array<null>(6).fill(null))
+  })
+
+  it('goes on in order when the counter begins again below zero', () => {
+    const last = 2 ** 31 - 1
+    const line = [
+      node('lock-', last - 1),
+      node('lock-', last),
+      node('lock-', -(2 ** 31)),
+      node('lock-', -(2 ** 31) + 1),
+    ]
+    expect([...line].reverse().sort(compareNodes)).toEqual(line)
+  })
+
+  it('lets a lock in when nobody is before it, and otherwise has it wait for whoever is directly before it', () => {
+    fc.assert(
+      fc.property(
+        fc
+          .integer({ min: 1, max: 30 })
+          .chain((size) =>
+            fc.tuple(shuffled(Array.from({ length: size }, (_, i) => i)), fc.nat({ max: size - 1 })),
+          ),
+        ([order, own]) => {
+          const children = order.map((sequence) => nodeName('lock-', sequence))
+          const place = placeOf(children, node('lock-', own))
+          expect(place).toMatchObject({
+            behind: own === 0 ? null : node('lock-', own - 1),
+            ahead: own,
+            contended: own < order.length - 1,
+            mismatch: null,
+          })
+        },
+      ),
+    )
+  })
+
+  it('lets readers in together up to the first writer, and has a reader wait for the last writer before it', () => {
+    const kinds = fc.array(fc.constantFrom('__READ__', '__WRIT__'), { minLength: 1, maxLength: 20 })
+    fc.assert(
+      fc.property(
+        kinds.chain((line) => fc.tuple(fc.constant(line), shuffled(line.map((_, i) => i)))),
+        ([line, order]) => {
+          const children = order.map((sequence) => nodeName(line[sequence] as string, sequence))
+          const { held } = lineUp(children)
+          line.forEach((kind, own) => {
+            const before = line.slice(0, own)
+            const writer = before.lastIndexOf('__WRIT__')
+            const expected = kind === '__READ__' ? writer : own - 1
+            const place = placeOf(children, node(kind, own))
+            expect(place?.behind?.sequence ?? -1).toBe(expected)
+            // Whoever needs not wait is a holder, and nobody else is.
+            expect(place?.behind === null).toBe(own < held)
+          })
+        },
+      ),
+    )
+  })
+
+  it('keeps a writer waiting behind a reader that took the number of the writer before', () => {
+    const children = [
+      nodeName('__WRIT__', 3),
+      nodeName('__READ__', 3),
+      nodeName('__WRIT__', 4),
+      nodeName('__READ__', 5),
+    ]
+    expect(placeOf(children, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
+    const gone = children.slice(1)
+    expect(placeOf(gone, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
+    expect(lineUp(gone).held).toBe(1)
+  })
+
+  it('says that a node is gone, that another kind of lock came first, and that a semaphore lives there', () => {
+    expect(placeOf([nodeName('lock-', 1)], node('lock-', 2))).toBeNull()
+    expect(placeOf([nodeName('__READ__', 1), nodeName('lock-', 2)], node('lock-', 2))?.mismatch).toBe(
+      2 ** 31 - 1,
+    )
+    expect(placeOf([nodeName('lock-', 1), nodeName('__READ__', 2)], node('__READ__', 2))?.mismatch).toBe(1)
+    expect(placeOf([nodeName('lock-', 2), nodeName('__READ__', 3)], node('lock-', 2))?.mismatch).toBeNull()
+    expect(placeOf([nodeName('lock-', 2), 'leases'], node('lock-', 2))?.semaphore).toBe(true)
+  })
+})
+
+describe('the name of a lock', () => {
+  it('is one part of a path that ZooKeeper takes, and no other name has the same', () => {
+    const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        const part = encodeName(a)
+        expect(part).not.toContain('/')
+        expect(() => checkPath(`/${part}`)).not.toThrow()
+        expect(decodeName(part)).toBe(a)
+        expect(encodeName(b) === part).toBe(a === b)
+      }),
+    )
+    for (const odd of ['.', '..', '/', '%', '🔑', 'a/b', '%2F']) expect(decodeName(encodeName(odd))).toBe(odd)
+  })
+
+  it('stays readable where it can, so that Java can use the same', () => {
+    expect(encodeName('orders:train G101 – Zürich')).toBe('orders:train G101 – Zürich')
+  })
+})
+
+describe('a node', () => {
+  it('is protected in Curator’s way, by an id that the claim determines', () => {
+    expect(protection('session.1')).toMatch(
+      /^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}-$/,
+    )
+    expect(protection('session.1')).toBe(protection('session.1'))
+    expect(protection('session.1')).not.toBe(protection('session.2'))
+  })
+
+  it('carries a note about its claim; whatever else is in a node is somebody else’s', () => {
+    const note = { id: 's.1', owner: 'host "a"', weight: 2, capacity: 3, ttl: 4 }
+    expect(readNote(Buffer.from(writeNote(note)))).toEqual(note)
+    for (const foreign of ['127.0.0.1', '', 'null', '[]', '{"id":1}', '__REVOKE__', '{']) {
+      expect(readNote(Buffer.from(foreign))).toBeNull()
+    }
+  })
+
+  it('gives tokens that lead back to its transaction, and do not reach into the next one’s', () => {
+    const czxid = 0x0000_0012_0000_34a7n
+    expect(czxidOf(tokenOf(czxid))).toBe(czxid)
+    expect(czxidOf(tokenOf(czxid) + BigInt(TOKENS_PER_NODE - 1))).toBe(czxid)
+    expect(tokenOf(czxid) + BigInt(TOKENS_PER_NODE)).toBe(tokenOf(czxid + 1n))
+    expect(tokenOf(0x7fff_ffff_ffffn)).toBeLessThan(2n ** 63n)
+  })
+})
+
+describe('a URL', () => {
+  it.each([
+    'zookeeper://',
+    'zookeeper:///x',
+    'redis://h',
+    'zookeeper://h:1?x=1',
+    'zookeeper://h?acl=all',
+    'zookeeper://h?root=x',
+    'zookeeper://h?maxSessionTimeout=1s',
+    'zookeeper://user:secret@h:99999',
+    'zookeeper://h?auth=secret',
+  ])('that is wrong is refused without showing it: %s', async (url) => {
+    const failure = await openZooKeeperStore(url).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(String(failure)).not.toContain('secret')
+  })
+})

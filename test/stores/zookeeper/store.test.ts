@@ -1,0 +1,347 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import { available, fourLetters, zookeeper } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
+import { ALL } from '../../../src/core/contract.ts'
+import { ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
+import { czxidOf, requestRevocation, zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
+import type { ConnectOptions } from '../../../src/stores/zookeeper/index.ts'
+import { TOKENS_PER_NODE } from '../../../src/stores/zookeeper/token.ts'
+import { Holdfast } from '../../../src/index.ts'
+import { FaultProxy } from 'holdfast/testkit'
+import { leftovers, MAX_SESSION_TIMEOUT } from './kit.ts'
+
+const TIMEOUT = 5000
+
+describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
+  let server: Server
+  let names = 0
+  const open: { close(): unknown }[] = []
+  const kept = <T extends { close(): unknown }>(one: T): T => {
+    open.push(one)
+    return one
+  }
+  const name = (): string => `store-${names++}`
+  const at = (): string => `127.0.0.1:${server.port}`
+  const store = (options: ConnectOptions = {}, connect = at()): Store =>
+    kept(zookeeperStore(connect, { maxSessionTimeout: MAX_SESSION_TIMEOUT, ...options }))
+  const client = async (connect = at()): Promise<ZooKeeper> => {
+    const zk = kept(new ZooKeeper(connect))
+    await zk.connected()
+    return zk
+  }
+  let claims = 0
+  const request = (lock: string, more: Partial<ClaimRequest> = {}): ClaimRequest => ({
+    name: lock,
+    id: `s.${claims++}`,
+    weight: 1,
+    capacity: 1,
+    ttl: 5000,
+    patience: 60_000,
+    tokens: 1,
+    whenBusy: 'queue',
+    owner: 'test',
+    ...more,
+  })
+  const listen = async (to: Store): Promise<StoreEvent[]> => {
+    const events: StoreEvent[] = []
+    await to.watch('s', (event) => events.push(event), TIMEOUT)
+    return events
+  }
+  const mntr = async (key: string): Promise<number> =>
+    Number(new RegExp(`${key}\\t(\\d+)`).exec(await fourLetters(server, 'mntr'))?.[1])
+
+  beforeAll(async () => void (server = await zookeeper({ java: ['-Dznode.container.checkIntervalMs=300'] })))
+  afterAll(() => server.stop())
+  afterEach(async () => {
+    for (const one of open.splice(0).reverse()) await one.close()
+  })
+
+  it('writes the nodes that Curator would write', async () => {
+    const [own, zk] = [store(), await client()]
+    const [mutex, rw, semaphore] = [name(), name(), name()]
+    const held = await own.claim(request(mutex), TIMEOUT)
+    await own.claim(request(rw, { capacity: ALL, weight: ALL }), TIMEOUT)
+    await own.claim(request(rw, { capacity: ALL }), TIMEOUT)
+    await own.claim(request(semaphore, { capacity: 3, weight: 2 }), TIMEOUT)
+    const uuid = '_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+    const children = async (path: string): Promise<string[]> =>
+      (await zk.getChildren(`/holdfast/${path}`)).children.sort()
+    const [node] = await children(mutex)
+    expect(node).toMatch(new RegExp(`^${uuid}-lock-0000000000$`))
+    const both = (await children(rw)).map((child) => child.slice(-18)).sort()
+    expect(both).toEqual(['__READ__0000000001', '__WRIT__0000000000'])
+    await own.claim(request(semaphore, { capacity: 3, weight: 3 }), TIMEOUT)
+    expect((await children(semaphore)).sort()).toEqual(['leases', 'locks'])
+    const leases = await children(`${semaphore}/leases`)
+    // Two that are held, and three of the one who stands at the gate until there is room.
+    expect(leases).toHaveLength(5)
+    expect(leases[0]).toMatch(new RegExp(`^${uuid}-lease-\\d{10}$`))
+    const [gate, ...others] = await children(`${semaphore}/locks`)
+    expect(others).toEqual([])
+    expect(gate).toMatch(new RegExp(`^${uuid}-lock-\\d{10}$`))
+    const { stat } = await zk.getData(`/holdfast/${mutex}/${node}`)
+    expect(held.kind === 'held' && czxidOf(held.token)).toBe(stat.czxid)
+  })
+
+  it('takes a free lock with one round trip, and gives it up with one', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const lock = name()
+    await own.release(request(lock), undefined, TIMEOUT)
+    const warm = request(lock)
+    await own.claim(warm, TIMEOUT)
+    await own.release(warm, undefined, TIMEOUT)
+    const LATENCY = 60
+    link.set('replies', { latency: LATENCY })
+    const timed = async (work: () => unknown): Promise<number> => {
+      const began = performance.now()
+      await work()
+      return performance.now() - began
+    }
+    const again = request(lock)
+    expect(await timed(() => own.claim(again, TIMEOUT))).toBeLessThan(2 * LATENCY)
+    expect(await timed(() => own.release(again, undefined, TIMEOUT))).toBeLessThan(2 * LATENCY)
+    // A name that nobody has used: its directory is made in the same flight.
+    expect(await timed(() => own.claim(request(name()), TIMEOUT))).toBeLessThan(2 * LATENCY)
+  })
+
+  it('wakes one of 200 waiters with a release, and only that one', async () => {
+    const lock = name()
+    const sessions = Array.from({ length: 20 }, () => store())
+    const events = await Promise.all(sessions.map(listen))
+    const holder = request(lock)
+    await (sessions[0] as Store).claim(holder, TIMEOUT)
+    const waiters: [Store, ClaimRequest][] = []
+    for (let index = 0; index < 200; index++) {
+      const waiter: [Store, ClaimRequest] = [sessions[1 + (index % 19)] as Store, request(lock)]
+      expect(await waiter[0].claim(waiter[1], TIMEOUT)).toEqual({ kind: 'queued' })
+      waiters.push(waiter)
+    }
+    // All watches are set, and the holder has heard of the queue behind it.
+    await vi.waitFor(async () => expect(await mntr('zk_watch_count')).toBe(201))
+    const packets = await mntr('zk_packets_sent')
+    const watches = await mntr('zk_watch_count')
+    const told = (): number => events.flat().filter(({ kind }) => kind === 'granted').length
+    await (sessions[0] as Store).release(holder, undefined, TIMEOUT)
+    await vi.waitFor(() => expect(told()).toBe(1))
+    const [first] = waiters[0] as [Store, ClaimRequest]
+    await first.inspect(lock, TIMEOUT)
+    expect(told()).toBe(1)
+    // Two watches fired: the next waiter's on the holder, and the holder's own on its node.
+    expect(await mntr('zk_watch_count')).toBeLessThanOrEqual(watches)
+    expect(await mntr('zk_watch_count')).toBeGreaterThanOrEqual(watches - 2)
+    // `inspect` reads every node; besides those, a handful of replies, pings and the questions of this test.
+    expect((await mntr('zk_packets_sent')) - packets).toBeLessThan(200 + 60)
+  })
+
+  it('lets a waiter in the middle go without waking anybody wrongly', async () => {
+    const lock = name()
+    const [a, b, c] = [store(), store(), store()]
+    const [, , told] = [await listen(a), await listen(b), await listen(c)]
+    const [first, second, third] = [request(lock), request(lock), request(lock)]
+    await a.claim(first, TIMEOUT)
+    await b.claim(second, TIMEOUT)
+    await c.claim(third, TIMEOUT)
+    await b.close()
+    await vi.waitFor(async () => {
+      const info = await a.inspect(lock, TIMEOUT)
+      expect('waiters' in info && info.waiters.length).toBe(1)
+    })
+    expect(await c.renew([{ ...third, tokens: 1 }], TIMEOUT)).toEqual([{ kind: 'queued' }])
+    expect(told.filter(({ kind }) => kind === 'granted')).toEqual([])
+    await a.release(first, undefined, TIMEOUT)
+    await vi.waitFor(() => expect(told.some(({ kind }) => kind === 'granted')).toBe(true))
+  })
+
+  it('leaves no watch at the server when a waiter gives up', async () => {
+    const lock = name()
+    const [a, b] = [store(), store()]
+    await a.claim(request(lock), TIMEOUT)
+    const [node] = (await leftovers(at())).filter((path) => path.includes(`/${lock}/`))
+    /** Sessions that watch the holder's node: the holder's own, and the one directly behind it. */
+    const watching = async (): Promise<number> => {
+      const [, after = ''] = (await fourLetters(server, 'wchp')).split(`${node}\n`)
+      return /^(\t0x[0-9a-f]+\n)*/.exec(after)?.[0].split('\n').length ?? 0
+    }
+    await vi.waitFor(async () => expect(await watching()).toBe(2))
+    const waiter = request(lock)
+    await b.claim(waiter, TIMEOUT)
+    await vi.waitFor(async () => expect(await watching()).toBe(3))
+    await b.release(waiter, undefined, TIMEOUT)
+    await b.inspect(lock, TIMEOUT)
+    expect(await watching()).toBe(2)
+  })
+
+  it('has a holder and a waiter start over when their session is ended at the server', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const lock = name()
+    const [a, b] = [new Holdfast(store({}, `127.0.0.1:${link.port}`), { ttl: 400 }), new Holdfast(store())]
+    const direct = await b.mutex(lock).acquire()
+    const waiting = a.mutex(lock).acquire({ wait: 20_000 })
+    const held = await a.mutex(name()).acquire()
+    const { signal } = held
+    await vi.waitFor(async () => expect((await b.inspect(lock)).waiters).toHaveLength(1))
+    link.set('requests', { blackhole: true })
+    link.set('replies', { blackhole: true })
+    await vi.waitFor(async () => expect((await b.inspect(lock)).waiters).toHaveLength(0), { timeout: 5000 })
+    // The session is gone at the server, so the lease must have been gone here for longer.
+    expect([held.held, signal.aborted]).toEqual([false, true])
+    link.heal()
+    link.reset()
+    await vi.waitFor(async () => expect((await b.inspect(lock)).waiters).toHaveLength(1), { timeout: 10_000 })
+    await direct.release()
+    await (await waiting).release()
+    await a.close()
+    await b.close()
+  })
+
+  it('gives the lock up although the connection broke in the middle of it, and adopts a node whose answer got lost', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const lock = name()
+    await own.claim(request(name()), TIMEOUT)
+    const [cut, wanted] = [link.cutReply({ match: (chunk) => chunk.includes(lock) }), request(lock)]
+    expect((await own.claim(wanted, TIMEOUT)).kind).toBe('unknown')
+    await cut
+    expect((await own.claim(wanted, TIMEOUT)).kind).toBe('held')
+    expect((await leftovers(at())).filter((path) => path.includes(`/${lock}/`))).toHaveLength(1)
+    const again = link.cutReply({ match: (chunk) => chunk.includes(lock) })
+    expect((await own.release(wanted, undefined, TIMEOUT)).released.kind).toBe('unknown')
+    await again
+    await vi.waitFor(async () =>
+      expect((await leftovers(at())).filter((path) => path.includes(`/${lock}/`))).toEqual([]),
+    )
+  })
+
+  it('works again after the directory of a lock was removed between two uses', async () => {
+    const [own, zk, lock] = [store(), await client(), name()]
+    for (let round = 0; round < 2; round++) {
+      const claim = request(lock)
+      expect((await own.claim(claim, TIMEOUT)).kind).toBe('held')
+      await own.release(claim, undefined, TIMEOUT)
+      await vi.waitFor(async () => expect(await zk.exists(`/holdfast/${lock}`)).toBeNull(), { timeout: 5000 })
+    }
+  })
+
+  it('opens another session rather than hang too many nodes on one', async () => {
+    const own = store()
+    const connections = await mntr('zk_num_alive_connections')
+    const long = 'x'.repeat(400)
+    const requests = Array.from({ length: 700 }, (_, index) => request(`${long}${index}`))
+    const answers = await Promise.all(requests.map(async (one) => own.claim(one, 20_000)))
+    expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['held']))
+    expect((await mntr('zk_num_alive_connections')) - connections).toBe(2)
+  })
+
+  it('says why when the servers allow no session that is long enough', async () => {
+    const own = store({ maxSessionTimeout: 1_000_000 })
+    expect(own.capabilities.maxTtl).toBe(666_666)
+    const answer = await own.claim(request(name(), { ttl: 100_000 }), TIMEOUT)
+    expect(answer).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(answer.kind === 'unknown' && String(answer.cause)).toContain('maxSessionTimeout')
+  })
+
+  it('uses a client of the user’s, and leaves it open', async () => {
+    const zk = kept(new ZooKeeper(at(), { sessionTimeout: 9000 }))
+    const own = zookeeperStore(zk)
+    expect(own.capabilities.maxTtl).toBe(6000)
+    const claim = request(name())
+    expect((await own.claim(claim, TIMEOUT)).kind).toBe('held')
+    await own.close()
+    expect(zk.state).toBe('connected')
+    expect((await leftovers(at())).filter((path) => path.includes(`/${claim.name}/`))).toEqual([])
+    await zk.sync()
+  })
+
+  it('tells holders before it closes its sessions', async () => {
+    const own = store()
+    const events = await listen(own)
+    const claim = request(name())
+    await own.claim(claim, TIMEOUT)
+    await own.close()
+    expect(events).toEqual([{ kind: 'revoked', name: claim.name, id: claim.id }])
+  })
+
+  it('tells a holder at once when its node was removed by force', async () => {
+    const [own, zk] = [store(), await client()]
+    const events = await listen(own)
+    const claim = request(name())
+    await own.claim(claim, TIMEOUT)
+    const dir = `/holdfast/${claim.name}`
+    const [node] = (await zk.getChildren(dir)).children
+    // The store looks after its node only if the section lasts a moment.
+    await vi.waitFor(async () => expect(await fourLetters(server, 'wchp')).toContain(`${dir}/${node}`))
+    await zk.delete(`${dir}/${node}`)
+    await vi.waitFor(() => expect(events).toContainEqual({ kind: 'revoked', name: claim.name, id: claim.id }))
+  })
+
+  it('passes on Curator’s request to give a lock up', async () => {
+    const asked: string[] = []
+    const [own, zk] = [store({ onRevocation: (lock) => void asked.push(lock) }), await client()]
+    const claim = request(name())
+    await own.claim(claim, TIMEOUT)
+    expect(await requestRevocation(zk, claim.name)).toBe(1)
+    await vi.waitFor(() => expect(asked).toEqual([claim.name]))
+    expect((await own.renew([{ ...claim, tokens: 0 }], TIMEOUT))[0]?.kind).toBe('renewed')
+  })
+
+  it('shows foreign nodes, and removes them by what it shows', async () => {
+    const [own, zk, lock] = [store(), await client(), name()]
+    await zk.createPath(`/holdfast/${lock}`)
+    const { path } = await zk.create(`/holdfast/${lock}/_c_123e4567-e89b-42d3-a456-426614174000-lock-`, {
+      mode: 'ephemeral-sequential',
+      data: '10.1.2.3',
+    })
+    const info = await own.inspect(lock, TIMEOUT)
+    const [holder] = 'holders' in info ? info.holders : []
+    expect(holder).toMatchObject({ owner: '10.1.2.3', weight: 1 })
+    expect((await own.claim(request(lock, { whenBusy: 'try' }), TIMEOUT)).kind).toBe('busy')
+    expect((await own.release({ name: lock, id: holder?.id ?? '' }, undefined, TIMEOUT)).released.kind).toBe(
+      'released',
+    )
+    expect(await zk.exists(path)).toBeNull()
+  })
+
+  it.each([
+    ['a lock', { capacity: 1 }],
+    ['a reader', { capacity: ALL }],
+    ['permits', { capacity: 4, weight: 2 }],
+  ])('gives %s tokens beyond those of its node, from a new node in its place', async (_, kind) => {
+    const own = store()
+    const claim = request(name(), { ...kind, tokens: TOKENS_PER_NODE })
+    const held = await own.claim(claim, TIMEOUT)
+    expect(held).toMatchObject({ kind: 'held', count: TOKENS_PER_NODE })
+    const [more] = await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)
+    expect(more).toMatchObject({ kind: 'held', count: 5 })
+    const first = held.kind === 'held' ? held.token : 0n
+    expect(more?.kind === 'held' && more.token).toBeGreaterThanOrEqual(first + BigInt(TOKENS_PER_NODE))
+    expect((await own.renew([{ ...claim, tokens: 0 }], TIMEOUT))[0]?.kind).toBe('renewed')
+    await own.release(claim, undefined, TIMEOUT)
+    await vi.waitFor(async () =>
+      expect((await leftovers(at())).filter((path) => path.includes(claim.name))).toEqual([]),
+    )
+  })
+
+  it('gives no new tokens past somebody who waits', async () => {
+    const own = store()
+    const claim = request(name(), { tokens: TOKENS_PER_NODE })
+    await own.claim(claim, TIMEOUT)
+    await own.claim(request(claim.name), TIMEOUT)
+    expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).toEqual([
+      { kind: 'renewed', contended: true },
+    ])
+  })
+
+  it('lets the process end when nothing is held or asked any more', async () => {
+    const own = store()
+    const claim = request(name())
+    await own.claim(claim, TIMEOUT)
+    const sockets = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+    const busy = sockets()
+    await own.release(claim, undefined, TIMEOUT)
+    expect(sockets()).toBe(busy - 1)
+  })
+})
