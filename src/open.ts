@@ -4,8 +4,6 @@ import { redact } from './core/redact.ts'
 import { Holdfast } from './locks/holdfast.ts'
 import type { HoldfastOptions } from './locks/options.ts'
 
-export { redact }
-
 export interface StoreOptions {
   /** The bearer token for a lock server. Better here, read from a file, than in the URL. */
   readonly token?: string

@@ -37,10 +37,13 @@ export function makePlan(options) {
       .map(({ id, title, notRun }) => ({ id, title, reason: notRun })),
     bouts: workloads
       .filter(({ notRun }) => notRun === undefined)
-      .flatMap((workload) => workload.stores.map((store) => bout(workload, store, here, options)))
+      .flatMap((workload) => storesOf(workload, options).map((store) => bout(workload, store, here, options)))
       .filter(({ contestants }) => contestants.length > 0),
   }
 }
+
+/** In a hurry a workload may leave out a store where it cannot be short. */
+const storesOf = ({ stores, plans }, { quick }) => (quick ? (plans.quick.stores ?? stores) : stores)
 
 /**
  * One workload on one store.

@@ -34,6 +34,7 @@ export function environmentLine({ environment, versions, options }) {
     `Node ${environment.node.slice(1)}`,
     ...servers,
     ...drivers,
+    `load ${environment.loadBefore[0]} … ${Number(environment.loadAfter).toFixed(1)}`,
     `seed ${options.seed}${options.quick ? ', quick' : ''}`,
   ].join(' · ')
 }

@@ -15,8 +15,9 @@ export const workload = {
   about: 'Nobody else wants the lock. Times are of one acquire with its release.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 7, ms: 500, warmUp: 300 },
-    quick: { rounds: 2, ms: 200, warmUp: 200 },
+    // Many and short: what disturbs the machine for a second then spoils few of them.
+    full: { rounds: 25, ms: 150, warmUp: 400 },
+    quick: { rounds: 3, ms: 100, warmUp: 250 },
   },
   variants: () => [{ id: 'alone', label: '' }],
   takes: ({ waitingOnly }) => !waitingOnly,

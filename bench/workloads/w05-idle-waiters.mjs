@@ -14,11 +14,14 @@ export const workload = {
     'their turn. The raw limit is a process that does nothing.',
   stores: ['redis'],
   plans: {
-    full: { rounds: 2, ms: 2500, settle: 400, drain: 4000, warmUp: 0 },
+    // Longer than the time between two signs of life of a waiting process.
+    full: { rounds: 2, ms: 2000, settle: 300, drain: 2000, warmUp: 0 },
     quick: { rounds: 1, ms: 500, settle: 200, drain: 500, warmUp: 0 },
   },
   variants: () => [{ id: 'idle', label: '' }],
   takes: ({ secondary, family }) => !secondary && family !== 'proper-lockfile',
+  quickTakes: ({ role, family }) =>
+    role !== 'peer' || family === 'redlock' || family === 'simple-redis-mutex',
   headline: 'idleRequests',
   columns: ['idleRequests', 'idleCpu', 'idleServerCpu', 'drainMs', 'through', 'requests', 'errors'],
   async round(stage, contestant, plan) {

@@ -14,7 +14,7 @@ export const workload = {
     'bare PUBLISH from one process to the other, from the call to the arrival of the message.',
   stores: ['redis'],
   plans: {
-    full: { rounds: 3, ms: 1200, warmUp: 200 },
+    full: { rounds: 2, ms: 1200, warmUp: 200 },
     quick: { rounds: 1, ms: 500, warmUp: 100 },
   },
   variants: () => [{ id: 'pair', label: '' }],

@@ -26,6 +26,7 @@ export const workload = {
   variants: () => [{ id: 'mixed', label: '' }],
   takes: ({ secondary, growth, family, waitingOnly }) =>
     !secondary && (growth === true || (family === 'live-mutex' && waitingOnly === true)),
+  quickTakes: ({ role, family }) => role === 'ours' || family === 'redlock' || family === 'async-mutex',
   headline: 'rate',
   columns: [
     'rate',

@@ -22,6 +22,7 @@ export const workload = {
   ],
   takes: ({ waitingOnly, secondary, family, role }) =>
     !waitingOnly && !secondary && family !== 'proper-lockfile' && role !== 'limit',
+  quickTakes: ({ role, family }) => role === 'ours' || family === 'redlock' || family === 'async-mutex',
   headline: 'bytesEach',
   columns: ['bytesEach', 'heapTotalMb', 'rss', 'errors'],
   async round(stage, contestant) {

@@ -62,18 +62,15 @@ export function ids() {
   return [Number(uid), Number(gid)]
 }
 
+const SETTINGS = { fsync: 'off', max_connections: 200, shared_buffers: '32MB' }
+
 const baseArgs = ({ port, dir }) => [
-  ...['-D', join(dir, 'data'), '-p', String(port), '-h', '127.0.0.1', '-k', ''],
-  ...[
-    '-c',
-    'fsync=off',
-    '-c',
-    'max_connections=200',
-    '-c',
-    'shared_buffers=32MB',
-    '-c',
-    'autovacuum_naptime=10s',
-  ],
+  '-D',
+  join(dir, 'data'),
+  `--port=${port}`,
+  '--listen_addresses=127.0.0.1',
+  '--unix_socket_directories=',
+  ...Object.entries(SETTINGS).map(([name, value]) => `--${name}=${value}`),
 ]
 
 async function prepare({ dir }, initdb, env = {}) {

@@ -35,7 +35,7 @@ export function kindOf({ capacity }: Pick<LockInfo, 'capacity'>): string {
 }
 
 /** What a claim takes of it. */
-export function shareOf({ weight }: PublicClaim, { capacity }: Pick<LockInfo, 'capacity'>): string {
+function shareOf({ weight }: PublicClaim, { capacity }: Pick<LockInfo, 'capacity'>): string {
   if (capacity === ALL) return weight === ALL ? 'write' : 'read'
   return capacity === 1 ? '' : `${weight} of ${capacity}`
 }
@@ -57,7 +57,7 @@ export function claimRows(info: LockInfo): readonly (readonly Cell[])[] {
 }
 
 /** As JSON: the same facts, times in milliseconds. */
-export function claimJson(claim: PublicClaim): object {
+function claimJson(claim: PublicClaim): object {
   const { owner, weight, token, expiresIn } = claim
   const age = ageOf(token)
   return {

@@ -45,6 +45,7 @@ export class CommandError extends Error {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return EXIT.usage
   if (error instanceof CommandError) return error.exitCode
+  if (isSystemError(error)) return EXIT.system
   if (!(error instanceof HoldfastError)) return EXIT.software
   switch (error.code) {
     case 'INVALID_ARGUMENT':
@@ -65,11 +66,20 @@ export function exitCodeOf(error: unknown): number {
   }
 }
 
+/** The system said no: a port in use, a file that may not be read. No fault of holdfast's, so no stack either. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error
+}
+
 /** What an error says to people: its message and, where it has one, the cause's. Stacks are for `DEBUG=holdfast`. */
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
-  const known = error instanceof HoldfastError || error instanceof UsageError || error instanceof CommandError
+  const known =
+    error instanceof HoldfastError ||
+    error instanceof UsageError ||
+    error instanceof CommandError ||
+    isSystemError(error)
   const lines = [known ? error.message : `${error.name}: ${error.message}`]
   if (cause instanceof Error && cause.message !== '') lines.push(`  because: ${cause.message}`)
   if (!known || process.env['DEBUG'] === 'holdfast') lines.push(error.stack ?? '')

@@ -2,8 +2,8 @@ import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { HoldfastError, StoreUnavailableError } from '../core/errors.ts'
 import type { Store } from '../core/contract.ts'
-import { openStore } from '../open.ts'
 import { parseAddress } from '../stores/holdfast/address.ts'
+import { storeAt } from './connect.ts'
 import { CommandError, EXIT } from './exit.ts'
 import type { StoreAddress } from './store-option.ts'
 
@@ -22,7 +22,7 @@ export async function forceRelease(
   reason: string,
 ): Promise<readonly Taken[]> {
   if (/^holdfasts?(\+unix)?:/i.test(address.url)) return askServer(address, name, reason)
-  const store = await openStore(address.url)
+  const store = await storeAt(address)
   try {
     return await takeAway(store, name)
   } finally {

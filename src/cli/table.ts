@@ -43,10 +43,12 @@ function textOf(cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.text
 }
 
-const segmenter = new Intl.Segmenter()
+let segmenter: Intl.Segmenter | undefined
 
 /** Characters as people count them. Wide scripts still come out a little crooked; measuring them would need a table. */
 function width(text: string): number {
+  // Made here and not above: it costs more than the rest of a start, and few commands print tables.
+  segmenter ??= new Intl.Segmenter()
   return [...segmenter.segment(text)].length
 }
 

@@ -45,7 +45,7 @@ export function isFenced(cache: Cache | FencedCache): cache is FencedCache {
 
 export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
   if (cache instanceof Map) return new MapCache(cache, env)
-  const given = cache as Partial<Record<string, unknown>> | null
+  const given = cache as unknown as Readonly<Record<string, unknown>> | null | undefined
   const has = (method: string): boolean => typeof given?.[method] === 'function'
   if (!has('get') || !(has('setFenced') || (has('set') && has('delete')))) {
     const message = 'cache must be a Map, or have get, set and delete, or get and setFenced'

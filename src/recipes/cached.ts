@@ -102,7 +102,8 @@ class LockedCache<V, A> implements Cached<V, A> {
     const key = this.keyOf(input)
     if (signal?.aborted === true) throw abortedError(key, signal)
     const found = await this.read(key)
-    if (found === null) return this.rounds.join(key, signal, (left, over) => this.round(input, key, left, over))
+    if (found === null)
+      return this.rounds.join(key, signal, (left, over) => this.round(input, key, left, over))
     if (this.isDue(found)) this.refreshInBackground(input, key)
     return found.value
   }
@@ -143,7 +144,12 @@ class LockedCache<V, A> implements Cached<V, A> {
     const { refreshAfter = Infinity } = this.options
     const text = encodeEntry({ value, refreshAt: this.env.wall() + refreshAfter }, this.codec)
     const empty = value === null || value === undefined
-    const written = await this.write(key, text, this.jittered(empty ? this.emptyTtl : this.options.ttl), lease)
+    const written = await this.write(
+      key,
+      text,
+      this.jittered(empty ? this.emptyTtl : this.options.ttl),
+      lease,
+    )
     // Who came too late looks at what the later one wrote.
     const newer = written ? null : await this.read(key)
     // What others will get from the cache, this caller gets too: a Date that JSON makes a string shows at once.

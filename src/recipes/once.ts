@@ -1,14 +1,16 @@
 import { checkMs, MAX_MS } from '../core/arguments.ts'
-import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
-import { Holdfast } from '../locks/holdfast.ts'
+import { InvalidArgumentError } from '../core/errors.ts'
+import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockOptions } from '../locks/options.ts'
+import { runAndRelease } from '../locks/run.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
+import type { Lease } from '../runtime/lease.ts'
 import { asCache } from './cache.ts'
 import type { AnyCache } from './cache.ts'
-import { CacheMark, ClaimMark } from './mark.ts'
-import type { Mark, RunRecord } from './mark.ts'
+import { cacheMemory, claimMemory } from './run-memory.ts'
+import type { RunMemory, RunRecord } from './run-memory.ts'
 
 export interface JobContext {
   /** Aborts when another instance may run the job. */
@@ -22,9 +24,9 @@ export interface OnceOptions<T> {
   readonly run: (context: JobContext) => T | PromiseLike<T>
   /** The period in which all instances call `tick`: nine tenths of it must have passed since the last run began. */
   readonly every?: number
-  /** This much must have passed since the last run began. More than instances' clocks differ, less than the period. */
+  /** This much must have passed since the last run began: more than the instances' clocks differ, less than the period. */
   readonly atLeast?: number
-  /** What becomes of a run that threw. `keep`: it was the run of this period. `retry`: the next tick runs again. */
+  /** What a run that threw was. `keep`: the run of this period, the default. `retry`: none, the next tick runs again. */
   readonly afterFailure?: 'keep' | 'retry'
   /** A cache that all instances share, for the last run and its result. Default: a claim at the lock's store. */
   readonly memory?: AnyCache
@@ -36,96 +38,102 @@ export interface OnceOptions<T> {
 
 export type TickOutcome<T> =
   | { readonly kind: 'ran'; readonly result: T; readonly token: bigint }
-  /** Another tick of this period was first. `last`: its run, if there is a memory and it is done. */
-  | { readonly kind: 'skipped'; readonly last?: RunRecord<T> }
+  /** Another instance runs it. */
+  | { readonly kind: 'running' }
+  /** There was a run less than the hold ago. `last`: what is known of it here. */
+  | { readonly kind: 'skipped'; readonly last: RunRecord<T> | null }
 
 export interface Once<T> {
   readonly name: string
-  /** Runs the job unless another instance does, or did in this period. Rejects with what the job threw. */
+  /**
+   * Runs the job unless another instance does, or did in this period. Rejects with what the job threw; with a LockLostError
+   * if the lock was lost while it ran, so that another instance may have run it too.
+   */
   tick(): Promise<TickOutcome<T>>
+  /** The last run: of all instances with a `memory`, else of this one. Null if it is forgotten. */
+  last(): Promise<RunRecord<T> | null>
 }
 
-/** Part of a period that has to pass: what a tick may come early, or the last run may have begun late, has to fit beside it. */
+/** Part of a period that must have passed. A tick may come early, and the last run may have begun late: that is the rest. */
 const HOLD = 0.9
 
-/** A job that all instances start at the same time, and one runs. */
+/** A job that all instances start at the same time, and one of them runs. */
 export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T>): Once<T> {
   const { env = systemEnv, memory } = options
   const hold = holdOf(options)
-  const lock = holdfast.mutex(name, options.lock)
-  if (memory !== undefined) return new Job(lock, options, () => new CacheMark(asCache(memory, env), name, hold, env))
-  const { maxTtl } = holdfast.store.capabilities
-  if (hold > maxTtl) {
-    const message = `The ${holdfast.store.kind} store keeps claims for ${maxTtl} ms at most, and the job is to be held for ${hold} ms: pass a memory.`
+  const { store } = holdfast
+  const kept = { name, hold, env }
+  if (memory !== undefined) return new Job(holdfast, name, options, cacheMemory(asCache(memory, env), kept))
+  const { minTtl, maxTtl } = store.capabilities
+  if (hold < minTtl || hold > maxTtl) {
+    const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
     throw new InvalidArgumentError(message, { argument: options.every === undefined ? 'atLeast' : 'every' })
   }
-  return new Job(lock, options, () => new ClaimMark(holdfast.store, name, hold, env))
+  return new Job(holdfast, name, options, claimMemory(store, kept))
 }
 
-function holdOf({ every, atLeast, afterFailure = 'keep' }: OnceOptions<unknown>): number {
+function holdOf({ every, atLeast, afterFailure = 'keep' }: Omit<OnceOptions<unknown>, 'run'>): number {
   if ((every === undefined) === (atLeast === undefined)) {
     throw new InvalidArgumentError('one of every and atLeast must be given', { argument: 'every' })
   }
   if (afterFailure !== 'keep' && afterFailure !== 'retry') {
     throw new InvalidArgumentError(`afterFailure must be 'keep' or 'retry'`, { argument: 'afterFailure' })
   }
-  if (every !== undefined) checkMs('every', every, { min: 1, max: MAX_MS })
-  if (atLeast !== undefined) checkMs('atLeast', atLeast, { min: 1, max: MAX_MS })
-  return atLeast ?? Math.ceil((every ?? 0) * HOLD)
+  const range = { min: 1, max: MAX_MS }
+  if (atLeast !== undefined) {
+    checkMs('atLeast', atLeast, range)
+    return atLeast
+  }
+  checkMs('every', every, range)
+  return Math.ceil(every * HOLD)
 }
 
 class Job<T> implements Once<T> {
+  readonly name: string
+  private readonly store: string
   private readonly lock: Lock
   private readonly options: OnceOptions<T>
-  private readonly newMark: () => Mark<T>
+  private readonly memory: RunMemory<T>
+  private readonly env: Env
 
-  constructor(lock: Lock, options: OnceOptions<T>, newMark: () => Mark<T>) {
-    this.lock = lock
+  constructor(holdfast: Holdfast, name: string, options: OnceOptions<T>, memory: RunMemory<T>) {
+    this.name = name
+    this.store = holdfast.store.kind
+    this.lock = holdfast.mutex(name, options.lock)
     this.options = options
-    this.newMark = newMark
-  }
-
-  get name(): string {
-    return this.lock.name
+    this.memory = memory
+    this.env = options.env ?? systemEnv
   }
 
   async tick(): Promise<TickOutcome<T>> {
-    const mark = this.newMark()
-    // The mark first: most ticks of a fleet end here, after one request.
-    const before = await mark.set()
-    if (before !== null) return { kind: 'skipped', ...before }
-    const lease = await this.lock.tryAcquire().catch(async (error: unknown) => {
-      await mark.leave('retry')
-      throw error
-    })
-    // A run of the period before may still be at it.
-    if (lease === null) {
-      await mark.leave('retry')
-      return { kind: 'skipped' }
-    }
-    try {
-      // What is remembered without a claim may have changed before the lock was ours.
-      const meanwhile = await mark.recheck()
-      if (meanwhile !== null) return { kind: 'skipped', ...meanwhile }
-      const { signal, token } = lease
-      const result = await this.run(mark, { signal, token })
-      await mark.done(result, lease)
-      lease.assertHeld()
-      return { kind: 'ran', result, token }
-    } catch (error) {
-      if (error instanceof LockLostError) throw error
-      throw error
-    } finally {
-      await lease.release()
-    }
+    const lease = await this.lock.tryAcquire()
+    if (lease === null) return { kind: 'running' }
+    return runAndRelease(lease, this.store, () => this.runUnlessDone(lease))
   }
 
-  private async run(mark: Mark<T>, context: JobContext): Promise<T> {
+  last(): Promise<RunRecord<T> | null> {
+    return this.memory.last()
+  }
+
+  private async runUnlessDone({ signal, token }: Lease): Promise<TickOutcome<T>> {
+    const mark = await this.memory.begin()
+    if (mark === null) return { kind: 'skipped', last: await this.memory.last() }
+    const began = this.env.wall()
+    const record = (outcome: RunRecord<T>['outcome']): RunRecord<T> => ({
+      began,
+      ended: this.env.wall(),
+      token: String(token),
+      outcome,
+    })
+    let value: T
     try {
-      return await this.options.run(context)
+      value = await this.options.run({ signal, token })
     } catch (error) {
-      await mark.leave(this.options.afterFailure ?? 'keep')
+      if (this.options.afterFailure === 'retry') await mark.drop()
+      else await mark.keep(record({ kind: 'failed' }))
       throw error
     }
+    await mark.keep(record({ kind: 'result', value }))
+    return { kind: 'ran', result: value, token }
   }
 }

@@ -44,14 +44,14 @@ export class Rounds<V> {
         round.controller.abort(signal.reason)
       }
       const forget = onAbort(signal, leave)
-      round.outcome.then(resolve, reject).finally(forget).catch(() => {})
+      round.outcome
+        .then(resolve, reject)
+        .finally(forget)
+        .catch(() => {})
     })
   }
 
-  private begin(
-    key: string,
-    start: (signal: AbortSignal, over: () => void) => Promise<V>,
-  ): Round<V> {
+  private begin(key: string, start: (signal: AbortSignal, over: () => void) => Promise<V>): Round<V> {
     const controller = new AbortController()
     const round: Round<V> = { controller, outer: inside.getStore(), callers: 0, outcome: UNSTARTED }
     const over = (): void => this.end(key, round)

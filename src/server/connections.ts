@@ -8,11 +8,15 @@ type Key = string | Socket
 interface Open {
   readonly socket: Socket
   readonly address: string
+  idleSince: number
 }
+
+/** Time to send a request before the crowd counts: a thousand clients may well come at once. */
+const FRESH_MS = 1000
 
 /**
  * Who is connected. Connections without a request in service are many and cheap for an attacker; when there are too
- * many, the one that has been silent for longest goes. A limit that refuses newcomers instead would let ten thousand
+ * many, those that have been silent for longest go. A limit that refuses newcomers instead would let ten thousand
  * silent ones lock everybody else out.
  */
 export class Connections {
@@ -20,12 +24,15 @@ export class Connections {
   private readonly open = new Map<Key, Open>()
   /** Without a request in service, the one silent for longest first. By address, too. */
   private readonly idle = new Map<Key, Open>()
-  private readonly idleAt = new Map<string, Set<Key>>()
+  private readonly idleAt = new Map<string, Map<Key, Open>>()
+  private readonly trimmer: NodeJS.Timeout
 
   constructor(server: Server, limits: Limits) {
     this.limits = limits
-    server.maxConnections = limits.connections
     server.on('connection', (socket: Socket) => this.add(socket))
+    this.trimmer = setInterval(() => this.trim(), FRESH_MS)
+    this.trimmer.unref()
+    server.on('close', () => clearInterval(this.trimmer))
   }
 
   get size(): number {
@@ -49,34 +56,55 @@ export class Connections {
   }
 
   private add(socket: Socket): void {
+    // Full: the oldest without a request goes, fresh or not; if all have one, the newcomer.
+    if (this.open.size >= this.limits.connections && !this.evictOldest(this.idle, Infinity)) {
+      socket.destroy()
+      return
+    }
     const key = keyOf(socket)
-    const entry: Open = { socket, address: socket.remoteAddress ?? 'unix' }
+    const entry: Open = { socket, address: socket.remoteAddress ?? 'unix', idleSince: 0 }
     this.open.set(key, entry)
     socket.once('close', () => {
       this.unlist(key)
       this.open.delete(key)
     })
     this.list(key, entry)
+    this.trimOne(entry.address, performance.now() - FRESH_MS)
   }
 
   private list(key: Key, entry: Open): void {
+    entry.idleSince = performance.now()
     this.idle.set(key, entry)
     let peers = this.idleAt.get(entry.address)
-    if (peers === undefined) this.idleAt.set(entry.address, (peers = new Set()))
-    peers.add(key)
-    // On a unix socket all callers have the same address: only the limit for all can tell them apart.
-    const crowded = entry.address !== 'unix' && peers.size > this.limits.idlePerAddress
-    if (crowded) this.evict(peers)
-    else if (this.idle.size > this.limits.idleConnections) this.evict(this.idle.keys())
+    if (peers === undefined) this.idleAt.set(entry.address, (peers = new Map<Key, Open>()))
+    peers.set(key, entry)
   }
 
-  private evict(keys: Iterable<Key>): void {
-    for (const key of keys) {
-      const entry = this.idle.get(key)
-      this.unlist(key)
-      entry?.socket.destroy()
-      return
+  private trim(): void {
+    const before = performance.now() - FRESH_MS
+    for (const address of this.idleAt.keys()) while (this.trimOne(address, before)) continue
+  }
+
+  /** Closes one connection, if there are too many. */
+  private trimOne(address: string, before: number): boolean {
+    const peers = this.idleAt.get(address)
+    // On a unix socket all callers have the same address: only the limit for all can tell them apart.
+    if (peers !== undefined && address !== 'unix' && peers.size > this.limits.idlePerAddress) {
+      return this.evictOldest(peers, before)
     }
+    return this.idle.size > this.limits.idleConnections && this.evictOldest(this.idle, before)
+  }
+
+  private evictOldest(among: ReadonlyMap<Key, Open>, before: number): boolean {
+    const oldest = among.entries().next()
+    if (oldest.done === true) return false
+    const [key, { socket, idleSince }] = oldest.value
+    if (idleSince > before) return false
+    this.unlist(key)
+    // Forgotten now, not when it has closed: the next newcomer is counted at once.
+    this.open.delete(key)
+    socket.destroy()
+    return true
   }
 
   private unlist(key: Key): void {

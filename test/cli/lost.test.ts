@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
+import { available, redis } from '../../scripts/services.mjs'
 import { alive, dies, endAll, holdfast, lockServer, run, sh } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
@@ -112,6 +113,20 @@ describe('a lock that is taken away by force', () => {
     expect(await next.end()).toBe(0)
     expect(BigInt(/token (\d+)/.exec(next.stdout)?.[1] ?? 0)).toBeGreaterThan(BigInt(token))
   })
+
+  it.skipIf(!available('redis'))(
+    'without a server is taken at the store, and the holder hears of it at its next renewal',
+    async () => {
+      await using store = await redis()
+      const args = ['run', 'forced', '--ttl', '3s', ...sh('echo pid $$; exec sleep 60')]
+      const running = holdfast(args, { url: store.url })
+      const pid = pidIn(await running.says(/pid \d+/))
+      const force = await run(['release', '--force', 'forced', '--reason', 'it hangs'], { url: store.url })
+      expect(force.stdout).toMatch(/^Took "forced" away from \S+:\d+, token \d+\.\n$/)
+      await dies(pid, 3000)
+      expect(await running.end()).toBe(79)
+    },
+  )
 
   it('needs a reason, and says so when nobody holds it', async () => {
     expect((await run(['release', '--force', 'nobody'], { url })).code).toBe(64)

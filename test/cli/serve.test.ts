@@ -58,6 +58,17 @@ describe('holdfast serve', () => {
     expect(code).toBe(64)
   })
 
+  it('answers 71, and says why, when the port is taken', async () => {
+    const server = await lockServer()
+    try {
+      const { code, stderr } = await run(['serve', '--state', 'none', '--listen', new URL(server.url).host])
+      expect(stderr).toMatch(/^holdfast: .*EADDRINUSE.*\n$/)
+      expect(code).toBe(71)
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+
   it('allows --force only to those who may', async () => {
     const token = randomBytes(24).toString('base64url')
     const write = (name: string, text: string): string => {

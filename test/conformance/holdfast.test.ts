@@ -53,5 +53,8 @@ vitestConformance(
 
 vitestConformance(
   { describe, it },
-  { name: 'lock server on a unix socket, with a state file', createStore: () => holdfastStore(`holdfast+unix:${socket}`) },
+  {
+    name: 'lock server on a unix socket, with a state file',
+    createStore: () => holdfastStore(`holdfast+unix:${socket}`),
+  },
 )

@@ -37,9 +37,12 @@ it('serves others while ten thousand connections are idle or send a byte a secon
   expect(times.length).toBeGreaterThan(10)
   // New connections, an old session and an old request: none of them was pushed out or starved.
   expect(times.at(Math.floor(times.length / 2))).toBeLessThan(1000)
-  const { text } = await call(server, 'GET /v1/metrics')
-  const connections = Number(/^holdfast_connections\{.*\} (\d+)$/m.exec(text)?.[1])
-  expect(connections).toBeLessThan(1100)
+  // Nobody new comes, and nobody goes by itself: it is the server that makes room.
+  crowd.kill('SIGSTOP')
+  await eventually('the silent ones are gone', async () => {
+    const { text } = await call(server, 'GET /v1/metrics')
+    return Number(/^holdfast_connections\{.*\} (\d+)$/m.exec(text)?.[1]) < 600
+  })
   expect((await look(server, 'a')).waiters).toHaveLength(1)
   await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'test' } })
   expect((await waiting).status).toBe(200)

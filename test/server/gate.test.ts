@@ -134,7 +134,7 @@ describe('every request', () => {
       }
     }
     for (const host of ['localhost', 'LOCALHOST:7420', '127.0.0.1:1', '[::1]', 'locks.internal']) {
-      expect((await call(server, 'GET /v1/health', { headers: { host } })).status, host).toBe(200)
+      expect((await call(server, 'GET /v1/health', { headers: { host } })).status, `${host}`).toBe(200)
     }
     expect((await look(server, 'a')).holders).toEqual([])
   })
@@ -178,7 +178,7 @@ describe('every request', () => {
           headers: { 'content-type': type },
           body: { name: 'a' },
         })
-        expect([other.status, other.body.error.code], type).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
+        expect([other.status, other.body.error.code], `${type}`).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
       }
     }
     expect((await look(server, 'a')).holders).toEqual([])
@@ -195,7 +195,7 @@ describe('every request', () => {
       `content-length: +${body.length}\r\n`,
       `x: a\r\n b\r\ncontent-length : ${body.length}\r\n`,
     ]) {
-      expect(await raw(server, `${head}${more}\r\n${body}`), more).toMatch(/^HTTP\/1\.1 400 /)
+      expect(await raw(server, `${head}${more}\r\n${body}`), `${more}`).toMatch(/^HTTP\/1\.1 400 /)
     }
     expect((await look(server, 'a')).holders).toEqual([])
   })
@@ -214,7 +214,7 @@ describe('every request', () => {
       ['GET /v1/locks?surprise=1', 'INVALID_ARGUMENT'],
     ] as const) {
       const { text, body, headers } = await call(server, line)
-      expect(body.error.code, line).toBe(code)
+      expect(body.error.code, `${line}`).toBe(code)
       expect(text).not.toMatch(/\bat .*:\d+|node:|src\//)
       expect(headers['access-control-allow-origin']).toBeUndefined()
     }
@@ -338,11 +338,8 @@ describe('rights', () => {
             (rights.includes(right) || rights.includes('admin')) &&
             prefixes.some((prefix) => within(name, prefix))
           expect(status === 403, `${who} ${path} ${name}: ${status}`).toBe(!may)
-          if (!may)
-            expect(answer.error).toEqual({
-              code: 'FORBIDDEN',
-              message: `This token may not ${right} that name.`,
-            })
+          const refusal = { code: 'FORBIDDEN', message: `This token may not ${right} that name.` }
+          expect(may ? refusal : answer.error).toEqual(refusal)
         }
       }
     }
@@ -361,8 +358,7 @@ describe('rights', () => {
       const page = body as unknown as { names: string[]; cursor?: string }
       seen.push(...page.names)
       cursor = page.cursor === undefined ? '' : `&cursor=${page.cursor}`
-      if (page.cursor !== undefined)
-        expect(Buffer.from(page.cursor, 'base64url').toString('latin1')).not.toContain('secret')
+      expect(Buffer.from(page.cursor ?? '', 'base64url').toString('latin1')).not.toContain('secret')
     } while (cursor !== '')
     expect(seen).toEqual(['public/1', 'public/2'])
     expect((await call(server, 'GET /v1/metrics', { headers: bearer('some') })).status).toBe(403)

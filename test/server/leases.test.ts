@@ -9,13 +9,11 @@ it('grants a free lock with a secret, a token and the time it lasts', async () =
     body: { name: 'a', ttl: 5000, owner: 'me' },
   })
   expect(status).toBe(200)
-  expect(body).toEqual({
-    name: 'a',
-    lease: expect.stringMatching(/^[\w-]{22}\.[\w-]{22}$/),
-    token: expect.stringMatching(/^\d+$/),
-    ttl: 5000,
-    waited: expect.any(Number),
-  })
+  const { lease, token, ...rest } = body as unknown as Record<string, string>
+  expect(lease).toMatch(/^[\w-]{22}\.[\w-]{22}$/)
+  expect(token).toMatch(/^\d+$/)
+  expect(rest).toMatchObject({ name: 'a', ttl: 5000 })
+  expect(Number(rest['waited'])).toBeLessThan(1000)
   expect(await look(server, 'a')).toMatchObject({
     capacity: 1,
     holders: [{ owner: 'me', weight: 1 }],
@@ -79,10 +77,10 @@ it('takes a client that goes away while it waits out of the queue at once', asyn
     body: { name: 'a', wait: 30_000 },
     signal: client.signal,
   })
-  const failed = expect(waiting).rejects.toThrow()
+  const failed = waiting.catch((error: Error) => error.name)
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
   client.abort()
-  await failed
+  expect(await failed).toBe('AbortError')
   await eventually('it left', async () => (await look(server, 'a')).waiters.length === 0, 500)
 })
 
@@ -94,12 +92,12 @@ it('gives a lock back that was granted to a client that is gone', async () => {
     body: { name: 'a', wait: 30_000 },
     signal: client.signal,
   })
-  const failed = expect(waiting).rejects.toThrow()
+  const failed = waiting.catch((error: Error) => error.name)
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
   // Both at once: whichever the server sees first, nothing may stay behind.
   const released = call(server, 'POST /v1/release', { body: { name: 'a', lease } })
   client.abort()
-  await failed
+  expect(await failed).toBe('AbortError')
   await released
   await eventually('nobody has it', async () => (await look(server, 'a')).holders.length === 0, 1000)
 })

@@ -7,7 +7,7 @@ import type { ClaimAnswer, ClaimRequest } from '../../src/core/contract.ts'
 import { startServer } from '../../src/server/index.ts'
 import { RateLimit } from '../../src/server/rate.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
-import { afterwards, call, eventually, look, portOf, raw, serve, take } from './helpers.ts'
+import { afterwards, call, eventually, listen, look, portOf, raw, serve, take } from './helpers.ts'
 
 const claim = (name: string, id: string): ClaimRequest => ({
   name,
@@ -49,7 +49,7 @@ it('refuses a ttl or a wait beyond its limits, in requests and in sessions', asy
     { wait: 1e300 },
   ]) {
     const { status, body: answer } = await call(server, 'POST /v1/acquire', { body: { name: 'a', ...body } })
-    expect([status, answer.error.code], JSON.stringify(body)).toEqual([400, 'INVALID_ARGUMENT'])
+    expect([status, answer.error.code], `${JSON.stringify(body)}`).toEqual([400, 'INVALID_ARGUMENT'])
   }
   const store = holdfastStore(server.url)
   afterwards(() => store.close())
@@ -119,7 +119,9 @@ it('makes a session that asks too fast wait, and loses nothing of what it asked'
   const store = holdfastStore(server.url)
   afterwards(() => store.close())
   const began = performance.now()
-  const answers = await Promise.all(Array.from({ length: 250 }, (_, n) => store.inspect(`n${n}`, 10_000)))
+  const answers = await Promise.all(
+    Array.from({ length: 250 }, async (_, n) => store.inspect(`n${n}`, 10_000)),
+  )
   expect(answers.every((answer) => !('kind' in answer))).toBe(true)
   // 200 at once, and the other 50 at a hundred a second.
   expect(performance.now() - began).toBeGreaterThan(350)
@@ -137,7 +139,7 @@ it('closes a session that sends a line without end, or no line at all', async ()
     '[1e99,"ping"]\n',
     'GET / HTTP/1.1\r\n',
   ]) {
-    expect(await raw(server, `${upgrade}${nonsense}`), nonsense).toContain('101 Switching')
+    expect(await raw(server, `${upgrade}${nonsense}`), `${nonsense}`).toContain('101 Switching')
   }
   expect(await raw(server, `${upgrade}[1,"fly",null,1000]\n`, '[1,')).toContain('"retryable":false')
 })
@@ -204,6 +206,25 @@ it('makes room for newcomers by closing the connections that have been idle for 
   expect(sockets.slice(0, 42).every(({ closed: gone }) => gone)).toBe(true)
   // Whoever waits for an answer is not idle.
   expect((await look(server, 'a')).waiters).toHaveLength(1)
+})
+
+it('lets many come at once who ask at once', async () => {
+  const server = await serve({ limits: { idleConnections: 10, idlePerAddress: 5 } })
+  const answers = await Promise.all(Array.from({ length: 60 }, () => call(server, 'GET /v1/locks')))
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+})
+
+it('closes newcomers only when every connection is in use', async () => {
+  const server = await serve({ limits: { connections: 3 } })
+  const follow = await Promise.all([listen(server, '/v1/events'), listen(server, '/v1/events')])
+  const silent = connect(portOf(server), '127.0.0.1')
+  afterwards(() => silent.destroy())
+  await new Promise((resolve) => silent.once('connect', resolve))
+  // The silent one makes room.
+  expect((await call(server, 'GET /v1/locks')).status).toBe(200)
+  expect(follow.map(({ ended }) => ended)).toEqual([false, false])
+  await listen(server, '/v1/events')
+  await expect(call(server, 'GET /v1/locks')).rejects.toThrow(/ECONNRESET|hang up/)
 })
 
 it('refuses limits that make no sense', async () => {

@@ -38,7 +38,7 @@ export function faults(
     return fitting.length === 1 ? [] : [`${at} fits ${fitting.length} of the alternatives`]
   }
   if (Array.isArray(among) && !among.includes(value)) return [`${at} is none of ${among.join(', ')}`]
-  if (only !== undefined && only !== value) return [`${at} is not ${String(only)}`]
+  if (only !== undefined && only !== value) return [`${at} is not ${JSON.stringify(only)}`]
   if (!hasType(type, value)) return [`${at} is no ${String(type)}`]
   if (type === 'string') {
     const { pattern } = schema

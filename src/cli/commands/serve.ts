@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { openStore } from '../../open.ts'
 import { startServer } from '../../server/index.ts'
 import type { RunningServer, ServerOptions } from '../../server/index.ts'
-import { systemError } from '../connect.ts'
+import { storeAt, systemError } from '../connect.ts'
 import { showDuration } from '../duration.ts'
 import { EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
@@ -58,9 +57,7 @@ const serve: Command = command({
     const interrupt = new Interrupt()
     const behind =
       given.store === undefined && given['store-file'] === undefined ? undefined : storeAddress(given)
-    const { url, token } = behind ?? {}
-    const storeBehind =
-      url === undefined ? undefined : await openStore(url, token === undefined ? {} : { token })
+    const storeBehind = behind === undefined ? undefined : await storeAt(behind)
     const wish: ServerOptions = {
       ...(listen === undefined ? {} : { listen }),
       ...(storeBehind === undefined ? {} : { store: storeBehind }),

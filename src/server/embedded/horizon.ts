@@ -1,8 +1,14 @@
 import type { Clocks } from './clocks.ts'
-import type { HorizonFile, HorizonRecord } from './horizon-file.ts'
+import type { HorizonRecord } from './horizon-file.ts'
+
+/** Where the record is kept; `HorizonFile` in earnest. */
+export interface RecordKeeper {
+  read(): HorizonRecord | null
+  write(record: Omit<HorizonRecord, 'writer'>): Promise<void>
+}
 
 export interface HorizonOptions {
-  readonly file: HorizonFile
+  readonly file: RecordKeeper
   readonly clocks: Clocks
   /** Milliseconds by which the file runs ahead of what is needed, so that nobody waits for the disk. */
   readonly ahead?: number
@@ -35,7 +41,7 @@ export class Horizon {
   readonly pastEndsIn: number
   /** No former run reached this token. */
   readonly tokenFloor: number
-  private readonly file: HorizonFile
+  private readonly file: RecordKeeper
   private readonly clocks: Clocks
   private readonly ahead: number
   private committed: Need

@@ -1,11 +1,9 @@
-import { StringDecoder } from 'node:string_decoder'
+const NEWLINE = 10
 
 /** Cuts a stream of bytes into lines of text. A line longer than the limit is the end of the conversation. */
 export class LineCutter {
-  private rest = ''
+  private rest: Buffer | null = null
   private readonly longest: number
-  // Not the socket's own: a character may be cut in two between what came with the upgrade and what came after.
-  private readonly decoder = new StringDecoder('utf8')
 
   constructor(longest: number) {
     this.longest = longest
@@ -13,10 +11,14 @@ export class LineCutter {
 
   /** The lines that are complete now, or null when one is too long. */
   push(bytes: Buffer): string[] | null {
-    const text = this.decoder.write(bytes)
-    const lines = (this.rest === '' ? text : this.rest + text).split('\n')
-    this.rest = lines.pop() ?? ''
-    if (this.rest.length > this.longest) return null
+    const all = this.rest === null ? bytes : Buffer.concat([this.rest, bytes])
+    // A line's end is the end of a character, too: what is cut off after it can be read.
+    const end = all.lastIndexOf(NEWLINE) + 1
+    this.rest = end === all.length ? null : all.subarray(end)
+    if (all.length - end > this.longest) return null
+    if (end === 0) return []
+    const lines = all.toString('utf8', 0, end - 1).split('\n')
+    if (end <= this.longest) return lines
     return lines.some(({ length }) => length > this.longest) ? null : lines
   }
 }

@@ -96,7 +96,10 @@ export function unknownToWire({ cause, retryable }: Unknown): WireUnknown {
 
 export function answerFromWire<T extends AnyAnswer>(answer: Wire<T>): T {
   const one = answer as Wire<AnyAnswer>
-  if (one.kind === 'held') return { ...one, token: BigInt(one.token) } as AnyAnswer as T
+  if (one.kind === 'held') {
+    const { token, count, contended } = one
+    return { kind: 'held', token: BigInt(token), count, contended } as AnyAnswer as T
+  }
   if (one.kind === 'unknown') return unknownFromWire(one) as AnyAnswer as T
   return one as T
 }

@@ -10,8 +10,9 @@ import type { Reply } from './protocol.ts'
 // Taken once: a user's fake timers must not freeze it.
 const { setTimeout } = globalThis
 
-/** A holder writes down who it is this long after its grant; who finds nothing looks again after twice that. */
+/** A holder writes down who it is this long after its grant; who finds nothing looks again a little later. */
 const DELAY_MS = 5
+const LOOK_AGAIN_MS = 25
 /** Nobody waits for it; after this a connection that does not answer is looked at. */
 const TIMEOUT_MS = 10_000
 const LONGEST_OWNER = 1024
@@ -70,7 +71,7 @@ export async function inspect(desk: Desk, exchange: Exchange, name: string): Pro
   desk.descriptions.write()
   const info = await lookUp(desk, exchange, name)
   if (isUnknown(info) || info.holders[0]?.owner !== NOBODY_KNOWS) return info
-  await new Promise((resolve) => void setTimeout(resolve, 2 * DELAY_MS))
+  await new Promise((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS))
   return lookUp(desk, exchange, name)
 }
 

@@ -3,6 +3,11 @@ import type { Reply } from './protocol.ts'
 
 /** Failures, as answers. Their messages hold what the server or the system said, never a key, an id or a password. */
 
+export class OutOfMemory extends Error {}
+
+const FULL =
+  'memcached is out of memory (SERVER_ERROR out of memory). Give it more, or an instance for locks alone.'
+
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
 }
@@ -18,11 +23,7 @@ export function isUnknown(answer: object): answer is Unknown {
 /** What an error line of the server means for the request. */
 export function refused({ line }: Reply): Unknown {
   if (/out of memory/i.test(line)) {
-    return unknown(
-      new Error(
-        'memcached is out of memory (SERVER_ERROR out of memory). Give it more, or an instance for locks alone.',
-      ),
-    )
+    return unknown(new OutOfMemory(FULL))
   }
   if (/non-numeric/.test(line)) {
     return unknownForGood(

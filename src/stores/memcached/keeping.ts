@@ -4,6 +4,7 @@ import { disturbed, lasts } from './claiming.ts'
 import { change, glance, keepDescription, lastMinted, look, mint, readLook, wireFor } from './commands.ts'
 import type { Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
+import { OutOfMemory } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
@@ -19,7 +20,8 @@ export async function renew(desk: Desk, exchange: Exchange, request: RenewReques
   const wire = grant?.wire ?? wireFor(desk.keys, request.name, request.id)
   const cas = knownCas(exchange, wire, grant)
   const first = cas === undefined ? CHANGED : await attempt(exchange, request, { wire, cas, grant })
-  const answer = first.kind === 'changed' ? await lookAndAttempt(exchange, request, wire, grant) : first
+  const answer =
+    first.kind === 'changed' || wasFull(first) ? await lookAndAttempt(exchange, request, wire, grant) : first
   if (answer.kind === 'lost') desk.grants.delete(request.id)
   else if (answer.kind !== 'unknown' && grant !== undefined) desk.descriptions.later(grant)
   return answer
@@ -40,6 +42,14 @@ interface Hold {
   readonly grant: Grant | undefined
 }
 
+/**
+ * A full server has no room to replace an item that a reader has in use; a round trip later the reader is gone, and there
+ * is nothing to replace.
+ */
+function wasFull(answer: RenewAnswer): boolean {
+  return answer.kind === 'unknown' && answer.cause instanceof OutOfMemory
+}
+
 /** The item is there, but has another CAS value, or not the time that it should have. */
 const CHANGED = { kind: 'changed' } as const
 
@@ -53,9 +63,7 @@ function lookAndAttempt(
     const { value, cas } = readLook(seen as Reply)
     if (value !== wire.nonce) return LOST
     const answer = await attempt(exchange, request, { wire, cas, grant })
-    return answer.kind === 'changed'
-      ? unknown(new Error('the lock’s item changed while it was renewed'))
-      : answer
+    return answer.kind === 'changed' ? disturbed() : answer
   })
 }
 

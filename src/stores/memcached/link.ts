@@ -8,6 +8,9 @@ import type { Reply } from './protocol.ts'
 // Taken once: a user's fake timers must not freeze a request.
 const { setTimeout, clearTimeout, performance } = globalThis
 
+/** A connection that is silent for this long while an answer is overdue does not come back. */
+const DEAD_MS = 1000
+
 /** How many replies a request has; `stats`: lines until `END`. */
 type Wanted = number | 'stats'
 /** Must not throw. */
@@ -175,22 +178,25 @@ export class Link {
     this.armedFor = Infinity
     const now = performance.now()
     let earliest = Infinity
-    let silent = false
     const overdue: Settle[] = []
     for (let pending = this.first; pending !== null; pending = pending.next) {
       if (pending.deadline > now) {
         if (pending.deadline < earliest) earliest = pending.deadline
         continue
       }
-      silent ||= pending.settle !== null && this.heardAt < pending.sentAt
       if (pending.settle !== null) overdue.push(pending.settle)
       pending.settle = null
     }
     const cause = new Error('memcached did not answer in time')
     for (const settle of overdue) settle(unknown(cause))
-    // Not a sound since it was asked, or not even room for the question: such a connection does not come back.
-    if (silent || (overdue.length > 0 && this.socket.writableLength > 0)) this.end(cause)
+    if (overdue.length > 0 && this.seemsDead(now)) this.end(cause)
     else if (earliest < this.armedFor) this.arm(earliest, earliest - now)
+  }
+
+  /** Not a sound for so long although it was asked, or not even room for the question. */
+  private seemsDead(now: number): boolean {
+    const since = Math.max(this.heardAt, this.first?.sentAt ?? now)
+    return now - since >= DEAD_MS || this.socket.writableLength > 0
   }
 }
 

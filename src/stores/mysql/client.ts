@@ -4,6 +4,8 @@ import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { insisting, Turns } from '../sql/turns.ts'
+import { coreConnection, corePool } from './core-pool.ts'
+import type { CorePool, LentConnection } from './core-pool.ts'
 
 /** What holdfast needs of a connection of mysql2/promise. */
 export interface MysqlConnection {
@@ -85,18 +87,20 @@ export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): My
 
 export class MysqlDriver implements Driver<MysqlLink> {
   private readonly source: MysqlPool | MysqlConnection
+  private readonly core: CorePool | undefined
   private readonly turns = new Turns()
   readonly close: () => Promise<void>
 
   constructor(source: MysqlPool | MysqlConnection, close: () => Promise<void>) {
     this.source = source
+    this.core = corePool(source)
     this.close = close
   }
 
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!('getConnection' in source)) return this.turns.take(call, () => work(new Link(source, call)))
-    const connection = await source.getConnection()
+    const connection = await (this.core === undefined ? source.getConnection() : coreConnection(this.core))
     if (call.expired) {
       connection.release()
       throw new TimeIsUp()
@@ -137,11 +141,13 @@ export class MysqlDriver implements Driver<MysqlLink> {
   }
 }
 
+type Queries = Pick<LentConnection, 'query'>
+
 class Link implements MysqlLink {
-  private readonly connection: MysqlConnection
+  private readonly connection: Queries
   private readonly call: Call
 
-  constructor(connection: MysqlConnection, call: Call) {
+  constructor(connection: Queries, call: Call) {
     this.connection = connection
     this.call = call
   }
@@ -154,12 +160,12 @@ class Link implements MysqlLink {
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
 /** One statement, with its values inside: see `literal`. */
-export async function send(connection: MysqlConnection, sql: string): Promise<MysqlResult> {
+export async function send(connection: Queries, sql: string): Promise<MysqlResult> {
   const [result] = await connection.query({ sql, ...AS_IT_IS })
   if (Array.isArray(result)) return { rows: result as Cells[], changed: 0, insertId: 0 }
   const { affectedRows, insertId, serverStatus } = result as Record<string, unknown>
   if ((Number(serverStatus) & IN_TRANSACTION) !== 0) {
-    await connection.rollback().catch(() => {})
+    await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
     throw new DatabaseError(
       'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
         'commit. Give holdfast a pool with autocommit on',

@@ -11,7 +11,7 @@ import { compileAll, inline } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
 import type { MysqlConnection, MysqlLink, MysqlResult } from './client.ts'
 import { send } from './client.ts'
-import { KnownNames } from './known-names.ts'
+import { KnownNames } from '../sql/known-names.ts'
 import { scripts } from './sql.gen.ts'
 
 /** Microseconds since 1970 when the statement began. Free of the session's time zone, unlike UNIX_TIMESTAMP(NOW(6)). */

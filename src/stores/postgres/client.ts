@@ -27,6 +27,7 @@ export interface PostgresPoolClient extends PostgresClient {
 export interface PostgresPool {
   connect(): Promise<PostgresPoolClient>
   readonly totalCount: number
+  readonly options?: { readonly max?: number | undefined }
 }
 
 /** A pool, or one client that is connected already. */
@@ -34,6 +35,8 @@ export type PostgresSource = PostgresPool | PostgresClient
 
 export interface PostgresQuery {
   readonly text: string
+  /** Prepared under this name, once for each connection. */
+  readonly name?: string | undefined
   readonly values?: unknown[] | undefined
   readonly rowMode?: string | undefined
   readonly types?: unknown
@@ -41,7 +44,7 @@ export interface PostgresQuery {
 
 /** A borrowed connection. */
 export interface PostgresLink {
-  run(text: string, values: readonly unknown[]): Promise<readonly Cells[]>
+  run(text: string, values: readonly unknown[], name?: string): Promise<readonly Cells[]>
   /** Several statements in one, without values. */
   script(text: string): Promise<void>
 }
@@ -145,8 +148,8 @@ class Link implements PostgresLink {
     this.call = call
   }
 
-  run(text: string, values: readonly unknown[]): Promise<readonly Cells[]> {
-    return insisting(this.call, isUndone, () => send(this.client, text, values))
+  run(text: string, values: readonly unknown[], name?: string): Promise<readonly Cells[]> {
+    return insisting(this.call, isUndone, () => send(this.client, text, values, name))
   }
 
   async script(text: string): Promise<void> {
@@ -160,7 +163,8 @@ export async function send(
   client: PostgresClient,
   text: string,
   values: readonly unknown[],
+  name?: string,
 ): Promise<readonly Cells[]> {
-  const { rows } = await client.query({ text, values: [...values], rowMode: 'array', types: RAW })
+  const { rows } = await client.query({ text, name, values: [...values], rowMode: 'array', types: RAW })
   return rows as Cells[]
 }

@@ -16,12 +16,13 @@ export interface Scripts {
   readonly schema: Script
   readonly swap: Script
   readonly take: Script
+  readonly touch: Script
 }
 
 export const scripts: Scripts = {
   create: {
-    sha1: 'b2c9df756fe35c57f43486800338f898f49366ff',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING',
+    sha1: '4d227c76cf2f9d6108dda2af5ff6f9bdb134963b',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS integer) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO NOTHING\nRETURNING token',
   },
   free: {
     sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
@@ -56,7 +57,11 @@ export const scripts: Scripts = {
     sql: 'WITH swapped AS (\nUPDATE holdfast_locks SET\nversion = version + 1, capacity = CAST(:capacity AS bigint), fence = CAST(:fence AS bigint),\nwaiting = CAST(:waiting AS integer), claim = CAST(:claim AS text), owner = CAST(:owner AS text),\nweight = CAST(:weight AS bigint), token = CAST(:token AS bigint), tokens = CAST(:tokens AS integer),\nexpires_us = CAST(:expires AS bigint), queue = CAST(:queue AS text)\nWHERE name = CAST(:name AS text) AND version = CAST(:version AS bigint)\nRETURNING 1\n)\nSELECT (\nSELECT count(pg_notify(told.channel, told.message))\nFROM unnest(CAST(:channels AS text[]), CAST(:messages AS text[])) AS told (channel, message)\n) FROM swapped',
   },
   take: {
-    sha1: 'a46b184a8573f3bfbdd97752cdc208105301e974',
-    sql: 'WITH taken AS (\nINSERT INTO holdfast_locks AS l\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS bigint) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO UPDATE SET\nversion = l.version + 1,\ncapacity = excluded.capacity,\nfence = GREATEST(l.fence + 1, excluded.token) + excluded.tokens - 1,\nclaim = excluded.claim,\nowner = excluded.owner,\nweight = excluded.weight,\ntoken = GREATEST(l.fence + 1, excluded.token),\ntokens = excluded.tokens,\nexpires_us = excluded.expires_us\nWHERE l.queue IS NULL AND l.expires_us <= :now\nRETURNING l.token\n)\nSELECT token, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM taken\nUNION ALL\nSELECT NULL, name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = :name AND NOT EXISTS (SELECT 1 FROM taken)',
+    sha1: 'bca2b5970e5a400fe0a654575bb57fab6b288ef1',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = CAST(:capacity AS bigint),\nfence = GREATEST(fence + 1, clock.us) + CAST(:tokens AS integer) - 1,\nclaim = :id,\nowner = :owner,\nweight = CAST(:weight AS bigint),\ntoken = GREATEST(fence + 1, clock.us),\ntokens = CAST(:tokens AS integer),\nexpires_us = clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nWHERE name = :name AND queue IS NULL AND expires_us <= clock.us\nRETURNING token',
+  },
+  touch: {
+    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
   },
 }

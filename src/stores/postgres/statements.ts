@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
+import { codeOf } from '../sql/causes.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
-import type { ReturningSql } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { compileAll, valueOf } from '../sql/statement.ts'
@@ -16,7 +17,15 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint'
 /** Any number will do, as long as nobody else takes it for something else: the bytes of "holdfast". */
 const MIGRATION_LOCK = '7525758567302165364'
 
+/** A pooler gave the connection to somebody else meanwhile: the statement is unknown, or known already. */
+const FORGOTTEN = new Set(['26000', '42P05'])
+
+const digest = (text: string): string =>
+  `holdfast_${createHash('sha1').update(text).digest('hex').slice(0, 16)}`
+
 export interface PostgresStatementOptions extends TableOptions {
+  /** Have the server parse each statement once for each connection. */
+  readonly prepare?: boolean
   /** Another clock, for tests. */
   readonly now?: string
 }
@@ -25,17 +34,24 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
   readonly schemaText: string
   private readonly guardSql: Statement
 
-  constructor({ table = DEFAULT_TABLE, schema, now = NOW }: PostgresStatementOptions) {
+  constructor({ table = DEFAULT_TABLE, schema, now = NOW, prepare = true }: PostgresStatementOptions) {
     const name = tableName({ table, ...(schema && { schema }) }, '"')
     const flavour = { table: name, now, placeholder: (index: number) => `$${index}` }
     const sql = compileAll(scripts, flavour)
-
-    super(sql, name, (link, { text, params }, values) =>
-      link.run(
-        text,
-        params.map((key) => valueOf(values, key)),
-      ),
-    )
+    const names = new Map(Object.values(sql).map(({ text }) => [text, digest(text)]))
+    let prepared = prepare
+    super(sql, name, async (link, { text, params }, values) => {
+      const list = params.map((key) => valueOf(values, key))
+      if (!prepared) return link.run(text, list)
+      try {
+        return await link.run(text, list, names.get(text))
+      } catch (error) {
+        if (!FORGOTTEN.has(codeOf(error))) throw error
+        // Nothing was done: the server looks for the statement before it runs it.
+        prepared = false
+        return link.run(text, list)
+      }
+    })
     this.schemaText = sql.schema.text
     this.guardSql = sql.guard
   }

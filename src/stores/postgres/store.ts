@@ -3,7 +3,7 @@ import { checkGuard, whileGuarded } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { SqlStore } from '../sql/store.ts'
-import { isFinal, PostgresDriver } from './client.ts'
+import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
 import { PostgresListener } from './listener.ts'
 import { PostgresStatements } from './statements.ts'
@@ -14,7 +14,8 @@ export interface PostgresStoreOptions extends TableOptions {
   readonly migrate?: boolean
   /**
    * Have waiters told by LISTEN/NOTIFY, on one connection of the pool that is kept while this process waits for
-   * anything. Default true. `false` behind a pooler that gives the connection to others between transactions.
+   * anything. Default true, unless the pool has only one. `false` behind a pooler that gives the connection to others
+   * between transactions; statements are then not prepared either.
    */
   readonly listen?: boolean
 }
@@ -68,14 +69,17 @@ export interface PostgresInternals extends PostgresStoreOptions, PostgresStateme
   readonly close?: () => Promise<void>
 }
 
+/** The only connection of a pool, kept for listening, would be missing for everything else. */
+const canListen = (source: PostgresSource): boolean => !isPool(source) || source.options?.max !== 1
+
 export class PostgresSqlStore extends SqlStore<PostgresLink> {
   private readonly statements: PostgresStatements
   private readonly driver: PostgresDriver
   private readonly listener: PostgresListener | undefined
 
   constructor(source: PostgresSource, options: PostgresInternals) {
-    const { migrate = true, listen = true, slack, close, ...table } = options
-    const statements = new PostgresStatements(table)
+    const { migrate = true, listen = canListen(source), slack, close, ...table } = options
+    const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))
     const listener = listen ? new PostgresListener(source) : undefined
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }

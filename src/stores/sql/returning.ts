@@ -2,12 +2,23 @@ import { createHash } from 'node:crypto'
 import type { Notice } from '../../core/claim-queue.ts'
 import type { ClaimRef, ClaimRequest, StoreEvent } from '../../core/contract.ts'
 import type { Statements, Taken } from './client.ts'
+import { KnownNames } from './known-names.ts'
 import { rowOf } from './row.ts'
 import type { Cells, Columns, Row } from './row.ts'
 import { schemaVersion } from './schema.ts'
 import type { Statement, Values } from './statement.ts'
 
-type Key = 'take' | 'free' | 'keep' | 'read' | 'list' | 'swap' | 'create' | 'schema' | 'schemaVersion'
+type Key =
+  | 'take'
+  | 'free'
+  | 'keep'
+  | 'read'
+  | 'list'
+  | 'swap'
+  | 'create'
+  | 'touch'
+  | 'schema'
+  | 'schemaVersion'
 
 export type ReturningSql = Readonly<Record<Key, Statement>>
 
@@ -15,6 +26,7 @@ export type ReturningSql = Readonly<Record<Key, Statement>>
 export class ReturningStatements<Link> implements Statements<Link> {
   private readonly sql: ReturningSql
   private readonly table: string
+  private readonly known = new KnownNames()
   private readonly run: (link: Link, statement: Statement, values: Values) => Promise<readonly Cells[]>
 
   constructor(
@@ -29,18 +41,18 @@ export class ReturningStatements<Link> implements Statements<Link> {
 
   async take(link: Link, request: ClaimRequest): Promise<Taken> {
     const { name, id, owner, weight, capacity, tokens, ttl } = request
-    const [cells] = await this.run(link, this.sql.take, {
-      name,
-      id,
-      owner,
-      weight,
-      capacity,
-      tokens,
-      ttl: ttl * 1000,
-    })
-    if (cells === undefined) return {}
-    const [token, ...row] = cells
-    return token === null ? { row: rowOf(row, String) } : { token: BigInt(Number(token)) }
+    const values = { name, id, owner, weight, capacity, tokens, ttl: ttl * 1000 }
+    if (!this.known.has(name)) {
+      const [created] = await this.run(link, this.sql.create, values)
+      this.known.add(name)
+      if (created !== undefined) return { token: BigInt(Number(created[0])) }
+    }
+    const [taken] = await this.run(link, this.sql.take, values)
+    if (taken !== undefined) return { token: BigInt(Number(taken[0])) }
+    const [row] = await this.read(link, [name])
+    // Somebody tidied up: the next claim starts with an INSERT again.
+    if (row === undefined) this.known.delete(name)
+    return row === undefined ? {} : { row }
   }
 
   async free(link: Link, { name, id }: ClaimRef): Promise<boolean> {
@@ -71,7 +83,7 @@ export class ReturningStatements<Link> implements Statements<Link> {
   }
 
   async create(link: Link, name: string): Promise<void> {
-    await this.run(link, this.sql.create, { name })
+    await this.run(link, this.sql.touch, { name })
   }
 
   async list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {

@@ -51,8 +51,25 @@ export type Value = string | number | null | readonly string[] | readonly (strin
 export type Values = Readonly<Record<string, Value>>
 
 /** For drivers without parameters that can be trusted in every mode: `literal` must be safe by construction. */
-export function inline({ text }: Statement, values: Values, literal: (value: Value) => string): string {
-  return text.replace(PARAMETER, (_, name: string) => literal(valueOf(values, name)))
+export function inline(statement: Statement, values: Values, literal: (value: Value) => string): string {
+  const parts = partsOf(statement)
+  let text = parts[0] ?? ''
+  for (let index = 1; index < parts.length; index += 2) {
+    text += literal(valueOf(values, parts[index] ?? '')) + (parts[index + 1] ?? '')
+  }
+  return text
+}
+
+const split = new WeakMap<Statement, readonly string[]>()
+
+/** Text, parameter, text, parameter … text. */
+function partsOf(statement: Statement): readonly string[] {
+  let parts = split.get(statement)
+  if (parts === undefined) {
+    parts = statement.text.split(PARAMETER)
+    split.set(statement, parts)
+  }
+  return parts
 }
 
 export function valueOf(values: Values, name: string): Value {

@@ -15,12 +15,13 @@ export interface Scripts {
   readonly schema: Script
   readonly swap: Script
   readonly take: Script
+  readonly touch: Script
 }
 
 export const scripts: Scripts = {
   create: {
-    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
+    sha1: '68300d8f224ad797c735b638b6a1cfc77e346336',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO NOTHING\nRETURNING token',
   },
   free: {
     sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
@@ -51,7 +52,11 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version\nRETURNING 1',
   },
   take: {
-    sha1: 'd4ab1abd6b0e7902fc1a0a3cc888d8352f9bb241',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO UPDATE SET\nversion = version + 1,\ncapacity = excluded.capacity,\nfence = MAX(fence + 1, excluded.token) + excluded.tokens - 1,\nclaim = excluded.claim,\nowner = excluded.owner,\nweight = excluded.weight,\ntoken = MAX(fence + 1, excluded.token),\ntokens = excluded.tokens,\nexpires_us = excluded.expires_us\nWHERE queue IS NULL AND expires_us <= :now\nRETURNING token',
+    sha1: '349306983a180c2180a31f719e60f0f79b463da9',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = :capacity,\nfence = MAX(fence + 1, :now) + :tokens - 1,\nclaim = :id,\nowner = :owner,\nweight = :weight,\ntoken = MAX(fence + 1, :now),\ntokens = :tokens,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now\nRETURNING token',
+  },
+  touch: {
+    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
   },
 }

@@ -1,6 +1,5 @@
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
-import type { ReturningSql } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { compileAll, valueOf } from '../sql/statement.ts'

@@ -103,7 +103,7 @@ it('asks once for an acquire and once for a release, and once for many renewals'
   expect(packets.map((packet) => packet.split('"')[1])).toEqual(['claim', 'release'])
   packets.length = 0
   const claims = Array.from({ length: 250 }, (_, n) => request(`n${n}`, `session.${n}`))
-  await Promise.all(claims.map((one) => store.claim(one, 5000)))
+  await Promise.all(claims.map(async (one) => store.claim(one, 5000)))
   await store.renew(
     claims.map((one) => ({ ...one, tokens: 0 })),
     5000,
@@ -181,6 +181,10 @@ it('takes the same session over from a connection that is not known to be dead',
   // The old connection's end must not take the new one's watch with it.
   proxy.reset()
   await eventually('it is back again', () => events.filter(({ kind }) => kind === 'gap').length === 2)
+  await direct.release({ name: 'a', id: 'other.1' }, undefined, 2000)
+  await direct.claim(request('a', 'other.2'), 2000)
+  await eventually('it is told again', () => events.filter(({ kind }) => kind === 'contended').length === 2)
+  expect(events.map(({ kind }) => kind)).toEqual(['gap', 'contended', 'gap', 'contended'])
 })
 
 it('answers unknown in time when nobody answers, and sends nothing afterwards', async () => {

@@ -120,7 +120,12 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     for (let poll = 0; poll < 20; poll += 1) {
       expect((await b.claim(request('kept'), TIMEOUT_MS)).kind).toBe('busy')
     }
-    expect(await a.renew([{ ...held, tokens: 0 }], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
+    // Without memory it cannot be renewed in the very moment in which a rival reads it.
+    const renewed = await until('answered', async () => {
+      const [answer] = await a.renew([{ ...held, tokens: 0 }], TIMEOUT_MS)
+      return answer?.kind === 'unknown' ? undefined : answer
+    })
+    expect(renewed.kind).toBe('renewed')
     expect((await a.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
   })
 
@@ -158,7 +163,8 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     await server.pause()
     const answer = await a.claim(late, 300)
     expect(answer.kind).toBe('unknown')
-    const withdrawn = a.withdraw(late, 5000)
+    // On another connection: the server may well read it first.
+    const withdrawn = b.withdraw(late, 5000)
     await sleep(50)
     await server.resume()
     expect((await withdrawn).kind).not.toBe('unknown')
@@ -177,16 +183,15 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     reader.on('error', () => undefined)
     reader.write('mg holdfast:l:read v k\r\n'.repeat(400_000))
     await until('the reader is stuck', async () => {
-      const [, current] = /STAT curr_items \d+/.exec(
-        await talk(server, 'stats\r\n', (text) => text.endsWith('END\r\n')),
-      ) ?? ['', '']
-      const before = reader.bytesWritten
+      const before = reader.writableLength
       await sleep(100)
-      return current !== undefined && reader.bytesWritten === before ? true : undefined
+      return before > 0 && reader.writableLength === before ? true : undefined
     })
     const [answer] = await store.renew([{ ...held, ttl: 60_000, tokens: 0 }], TIMEOUT_MS)
     const left = Number((await command(server, 'mg holdfast:l:read t')).slice(4))
-    expect([answer?.kind, left > 20]).toEqual(['unknown', false])
+    expect([answer?.kind, left > 60]).toEqual(
+      answer?.kind === 'renewed' ? ['renewed', true] : ['unknown', false],
+    )
     reader.destroy()
     const again = await until('renewed', async () => {
       const [renewed] = await store.renew([{ ...held, ttl: 60_000, tokens: 0 }], TIMEOUT_MS)
@@ -241,10 +246,10 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     proxy.set('replies', { latency: 300 })
     const slow = request('slow')
     const began = performance.now()
-    // Asked together, so that the first answer is a sign of life for the second.
     const [first, second] = await Promise.all([store.claim(request('soon'), 1000), store.claim(slow, 150)])
     expect([first.kind, second.kind]).toEqual(['held', 'unknown'])
     expect(performance.now() - began).toBeLessThan(1000)
+    expect(proxy.accepted).toBe(1)
     const answers = await Promise.all([store.claim(request('b'), 2000), store.claim(slow, 2000)])
     expect(answers.map(({ kind }) => kind)).toEqual(['held', 'held'])
   })
@@ -266,7 +271,13 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     expect((await store.claim(request('lost'), 200)).kind).toBe('unknown')
     expect(performance.now() - began).toBeLessThan(600)
     proxy.heal()
-    await take(store, request('found'))
+    const found = request('found')
+    await until(
+      'granted',
+      async () => ((await store.claim(found, 200)).kind === 'held' ? true : undefined),
+      3000,
+    )
+    expect(proxy.accepted).toBe(2)
   })
 
   it.each([

@@ -43,9 +43,9 @@ export async function command(at: Place, text: string): Promise<string> {
   return (await talk(at, `${text}\r\n`, (all) => all.includes('\r\n'))).trimEnd()
 }
 
-/** All keys, by a walk through the whole server. */
+/** All keys, by a walk through the hash table: one through the lists may miss what moves meanwhile. */
 export async function keys(at: Place): Promise<string[]> {
-  const dump = await talk(at, 'lru_crawler metadump all\r\n', (all) =>
+  const dump = await talk(at, 'lru_crawler metadump hash\r\n', (all) =>
     /(^|\n)END\r\n$|^(BUSY|ERROR)/.test(all),
   )
   // One walk at a time, and the server makes some for itself.

@@ -45,10 +45,11 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     `NAMES latin1`,
     `SESSION tx_isolation = 'SERIALIZABLE'`,
   ])('does the same after SET %s', async (setting) => {
-    await withPool({}, async (pool) => {
+    const run = withPool({}, async (pool) => {
       await pool.query(`SET ${setting}`)
       await expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`)
     })
+    await expect(run).resolves.toBeUndefined()
   })
 
   it.each<PoolOptions>([
@@ -62,7 +63,8 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     { charset: 'latin1' },
     { multipleStatements: true },
   ])('does the same with a pool that has %j', async (options) => {
-    await withPool(options, (pool) => expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`))
+    const run = withPool(options, (pool) => expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`))
+    await expect(run).resolves.toBeUndefined()
   })
 
   it('takes a pool or connection with callbacks, and one connection alone', async () => {
@@ -74,7 +76,8 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     callback.end()
     const connection = await createConnection(server.url)
     const store = mysqlStore(connection)
-    await Promise.all(['a', 'b', 'c', 'd'].map((name) => expectShortRun(store, `connection ${name}`)))
+    const runs = Promise.all(['a', 'b', 'c', 'd'].map((name) => expectShortRun(store, `connection ${name}`)))
+    await expect(runs).resolves.toHaveLength(4)
     await connection.end()
   })
 

@@ -44,7 +44,8 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     `-c standard_conforming_strings=off`,
     `-c statement_timeout=5000`,
   ])('does the same with %s', async (options) => {
-    await withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), { options })
+    const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), { options })
+    await expect(run).resolves.toBeUndefined()
   })
 
   it('counts right when every transaction is serializable', async () => {
@@ -74,7 +75,8 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     pg.types.setTypeParser(20, () => 'nonsense')
     pg.types.setTypeParser(25, () => 'nonsense')
     try {
-      await withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`))
+      const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`))
+      await expect(run).resolves.toBeUndefined()
     } finally {
       pg.types.setTypeParser(20, (text) => text)
       pg.types.setTypeParser(25, (text) => text)
@@ -128,6 +130,22 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await vi.waitFor(() => expect(heard[1]).toEqual({ kind: 'contended', name: 'n', id: 'broken.1' }))
       if (watch.kind === 'watching') watch.stop()
     })
+  })
+
+  it('polls with a pool of one connection, which it needs for everything else', async () => {
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        expect(store.capabilities.wakeups).toBe('poll')
+        const [a, b] = [new Holdfast(store), new Holdfast(store)]
+        const lease = await a.mutex('one connection').acquire()
+        const next = b.mutex('one connection').acquire()
+        await lease.release()
+        await (await next).release()
+        await Promise.all([a.close(), b.close()])
+      },
+      { max: 1 },
+    )
   })
 
   it('sends no message when nobody waits', async () => {

@@ -18,7 +18,7 @@ export function hasSqlite(): boolean {
 
 export interface Folder {
   readonly url: string
-  remove(): void
+  readonly remove: () => void
 }
 
 export function folder(): Folder {

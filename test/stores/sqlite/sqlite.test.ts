@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
+import type { ClaimRequest } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import {
   fenced,
@@ -13,6 +14,7 @@ import {
   sqliteSchema,
   sqliteStore,
 } from '../../../src/stores/sqlite/index.ts'
+import { request } from '../sql/short-run.ts'
 import { userTableCases } from '../sql/user-table-cases.ts'
 import { folder, hasSqlite, openDatabase } from './databases.ts'
 import type { Folder } from './databases.ts'
@@ -95,11 +97,9 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
   it('answers that it does not know when the disk is full, and goes on when there is room again', async () => {
     const database = openDatabase(place.url.slice('sqlite:'.length))
     const store = sqliteStore(database)
-    const claim = (name: string): Parameters<typeof store.claim>[0] => ({
-      ...{ name, id: `disk.${name}`, weight: 1, capacity: 1, ttl: 10_000, patience: 1000, tokens: 1 },
-      ...{ owner: 'x'.repeat(150), whenBusy: 'try' },
-    })
-    expect(await store.claim(claim('first'), 1000)).toMatchObject({ kind: 'held' })
+    const claim = (name: string): ClaimRequest => request(name, { owner: 'x'.repeat(150), whenBusy: 'try' })
+    const first = claim('first')
+    expect(await store.claim(first, 1000)).toMatchObject({ kind: 'held' })
     database.exec('PRAGMA max_page_count = 4')
     const answers = []
     for (let index = 0; index < 60; index++) answers.push(await store.claim(claim(`name ${index}`), 1000))
@@ -107,7 +107,7 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
       kind: 'unknown',
       cause: { message: expect.stringContaining('full') as unknown },
     })
-    expect(await store.release(claim('first'), undefined, 1000)).toEqual({ released: { kind: 'released' } })
+    expect(await store.release(first, undefined, 1000)).toEqual({ released: { kind: 'released' } })
     database.exec('PRAGMA max_page_count = 10000')
     expect(await store.claim(claim('name 59'), 1000)).toMatchObject({ kind: 'held' })
     await store.close()
@@ -118,22 +118,13 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     const store = await openSqliteStore(place.url)
     const other = openDatabase(place.url.slice('sqlite:'.length))
     other.exec('BEGIN IMMEDIATE')
-    const claim = {
-      name: 'busy',
-      id: 'busy.1',
-      weight: 1,
-      capacity: 1,
-      ttl: 5000,
-      patience: 1000,
-      tokens: 1,
-      owner: 'x',
-    }
+    const claim = request('busy')
     let ticks = 0
     const ticking = setInterval(() => ticks++, 5)
-    expect(await store.claim({ ...claim, whenBusy: 'try' }, 300)).toMatchObject({ kind: 'unknown' })
+    expect(await store.claim(claim, 300)).toMatchObject({ kind: 'unknown' })
     expect(ticks).toBeGreaterThan(5)
     clearInterval(ticking)
-    const waiting = store.claim({ ...claim, whenBusy: 'try' }, 5000)
+    const waiting = store.claim(claim, 5000)
     await sleep(50)
     other.exec('COMMIT')
     expect(await waiting).toMatchObject({ kind: 'held' })

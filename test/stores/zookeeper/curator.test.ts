@@ -129,9 +129,9 @@ describe.skipIf(!available('zookeeper') || !available('curator'))(
       async () => {
         const name = witness()
         const all = [
-          inJava('semaphore', `${ROOT}/${name}`, 4, 50),
-          inNode('semaphore', name, 4, 50),
-          inNode('semaphore', name, 4, 50),
+          inJava('semaphore', `${ROOT}/${name}`, 4, 40),
+          inNode('semaphore', name, 4, 40),
+          inNode('semaphore', name, 4, 40),
         ]
         await Promise.all(all.map(({ done }) => done))
         expect(readdirSync(folder)).toEqual(['counter'])

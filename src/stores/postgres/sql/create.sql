@@ -1,5 +1,10 @@
--- Makes sure that a name has a row.
--- params: :name
--- returns: nothing
-INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)
-VALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING
+-- Makes a row for a name, held by the claim.
+-- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
+-- returns: the first token; no row when the name has one already
+-- The clock is read once: a fence from one moment and a token from a later one could overlap with the next grant.
+INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)
+SELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS integer) - 1, 0, :id, :owner,
+  CAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)
+FROM (SELECT :now AS us) AS clock
+ON CONFLICT (name) DO NOTHING
+RETURNING token

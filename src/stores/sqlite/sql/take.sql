@@ -1,17 +1,15 @@
--- Takes a name that nobody has or waits for, known or not.
+-- Takes a name that nobody has or waits for. One row by its primary key, found or not.
 -- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
 -- returns: the first token; no row when it was not taken
-INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)
-VALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)
-ON CONFLICT (name) DO UPDATE SET
+UPDATE holdfast_locks SET
   version = version + 1,
-  capacity = excluded.capacity,
-  fence = MAX(fence + 1, excluded.token) + excluded.tokens - 1,
-  claim = excluded.claim,
-  owner = excluded.owner,
-  weight = excluded.weight,
-  token = MAX(fence + 1, excluded.token),
-  tokens = excluded.tokens,
-  expires_us = excluded.expires_us
-WHERE queue IS NULL AND expires_us <= :now
+  capacity = :capacity,
+  fence = MAX(fence + 1, :now) + :tokens - 1,
+  claim = :id,
+  owner = :owner,
+  weight = :weight,
+  token = MAX(fence + 1, :now),
+  tokens = :tokens,
+  expires_us = :now + :ttl
+WHERE name = :name AND queue IS NULL AND expires_us <= :now
 RETURNING token

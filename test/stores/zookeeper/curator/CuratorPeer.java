@@ -23,6 +23,7 @@ public class CuratorPeer {
     static CuratorFramework client;
     static String path;
     static Path folder;
+    static final int INSIDE_MS = 15;
 
     /** connect, what to do, path of the lock, folder of the witness, threads, rounds, more */
     public static void main(String[] args) throws Exception {
@@ -198,6 +199,9 @@ public class CuratorPeer {
 
     static void beside(String prefix, Section section) throws Exception {
         Path marker = Files.createFile(folder.resolve(prefix + "java-" + Thread.currentThread().getId() + "-" + ProcessHandle.current().pid()));
+        section.run();
+        // Others must have the time to come in, or it proves nothing that they do not.
+        Thread.sleep(INSIDE_MS);
         section.run();
         Files.delete(marker);
     }

@@ -2,7 +2,7 @@
 //   node node-peer.mjs <connect> <mutex|read-write|semaphore> <root> <name> <folder> <loops> <rounds> <fair>
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 
 import { Holdfast } from '../../../../dist/index.js'
 import { zookeeperStore } from '../../../../dist/stores/zookeeper/index.js'
@@ -14,6 +14,7 @@ const holdfast = new Holdfast(store, { ttl: 6_000, wait: 60_000, fair })
 const marker = join(folder, 'marker')
 const counter = join(folder, 'counter')
 const present = (prefix) => readdirSync(folder).filter((file) => file.startsWith(prefix)).length
+const INSIDE_MS = 15
 let made = 0
 
 /** With a marker that can exist once only, and with a turn of the event loop in the middle. */
@@ -26,6 +27,9 @@ async function alone(section) {
 async function beside(prefix, section) {
   const own = join(folder, `${prefix}node-${process.pid}-${made++}`)
   writeFileSync(own, '', { flag: 'wx' })
+  await section()
+  // Others must have the time to come in, or it proves nothing that they do not.
+  await sleep(INSIDE_MS)
   await section()
   rmSync(own)
 }

@@ -1,0 +1,146 @@
+import { LockLostError } from '../core/errors.ts'
+import type { Lease } from '../runtime/lease.ts'
+import { onAbort } from '../runtime/abort-listeners.ts'
+import { abortedError } from './rounds.ts'
+
+/** What was taken from one segment. */
+export interface Part {
+  readonly segment: number
+  readonly quantity: number
+  /** What the segment had left after it. */
+  readonly left: number
+  /** The token with which it was written. */
+  readonly token: bigint
+}
+
+interface Request {
+  readonly quantity: number
+  readonly resolve: (parts: readonly Part[] | null) => void
+  readonly reject: (error: unknown) => void
+  readonly forgetSignal: (() => void) | undefined
+}
+
+type AllLocks = (work: (values: number[], leases: readonly Lease[]) => Promise<void>) => Promise<void>
+type Write = (segment: number, value: number, lease: Lease) => Promise<boolean>
+
+/**
+ * The look at all segments at once, which alone may say "sold out". When something is sold out everybody needs one, so those
+ * of one process who ask while a look is under way share the next.
+ */
+export class LastLook {
+  private readonly underAllLocks: AllLocks
+  private readonly write: Write
+  private asking: Request[] = []
+  private looking = false
+
+  constructor(underAllLocks: AllLocks, write: Write) {
+    this.underAllLocks = underAllLocks
+    this.write = write
+  }
+
+  /** Takes from as many segments as it needs. Null: there is not so much in all of them. */
+  take(quantity: number, signal: AbortSignal | undefined): Promise<readonly Part[] | null> {
+    if (signal?.aborted === true) return Promise.reject(abortedError('stock', signal))
+    return new Promise((resolve, reject) => {
+      const forgetSignal = signal && onAbort(signal, () => this.leave(request, signal))
+      const request: Request = { quantity, resolve, reject, forgetSignal }
+      this.asking.push(request)
+      // Errors reach the requests.
+      if (!this.looking) this.look().catch(() => {})
+    })
+  }
+
+  private leave(request: Request, signal: AbortSignal): void {
+    this.asking = this.asking.filter((other) => other !== request)
+    request.reject(abortedError('stock', signal))
+  }
+
+  private async look(): Promise<void> {
+    this.looking = true
+    while (this.asking.length > 0) {
+      try {
+        await this.underAllLocks((values, leases) => this.serve(values, leases))
+      } catch (error) {
+        for (let request = this.next(); request !== undefined; request = this.next()) request.reject(error)
+      }
+    }
+    this.looking = false
+  }
+
+  /** From here on its signal has no effect: something may be written for it. */
+  private next(): Request | undefined {
+    const request = this.asking.shift()
+    request?.forgetSignal?.()
+    return request
+  }
+
+  /** Those who are there now. Who comes later gets the next look, for the others want the locks too. */
+  private async serve(values: number[], leases: readonly Lease[]): Promise<void> {
+    for (let count = this.asking.length; count > 0; count--) {
+      const request = this.next()
+      if (request === undefined) return
+      try {
+        for (const lease of leases) lease.assertHeld()
+        const left = values.reduce((sum, value) => sum + value, 0)
+        const { quantity } = request
+        request.resolve(left < quantity ? null : await this.takeFrom(values, leases, quantity))
+      } catch (error) {
+        request.reject(error)
+        // What is in the storage is not known any more: the others need a fresh look.
+        return
+      }
+    }
+  }
+
+  private async takeFrom(
+    values: number[],
+    leases: readonly Lease[],
+    wanted: number,
+  ): Promise<readonly Part[]> {
+    const parts: Part[] = []
+    let missing = wanted
+    try {
+      for (const [segment, lease] of leases.entries()) {
+        const value = values[segment] ?? 0
+        const quantity = Math.min(value, missing)
+        if (quantity === 0) continue
+        const left = value - quantity
+        if (!(await this.write(segment, left, lease))) throw refused(lease)
+        values[segment] = left
+        parts.push({ segment, quantity, left, token: lease.token })
+        missing -= quantity
+      }
+      return parts
+    } catch (error) {
+      throw await this.undo(parts, values, leases, error)
+    }
+  }
+
+  /** A part is no use to who wanted all. What cannot be put back is told, for nobody else would know of it. */
+  private async undo(
+    parts: readonly Part[],
+    values: number[],
+    leases: readonly Lease[],
+    cause: unknown,
+  ): Promise<unknown> {
+    const stuck: Part[] = []
+    for (const part of parts) {
+      const lease = leases[part.segment] as Lease
+      const value = part.left + part.quantity
+      const done = await this.write(part.segment, value, lease).catch(() => false)
+      if (done) values[part.segment] = value
+      else stuck.push(part)
+    }
+    const [first] = stuck
+    if (first === undefined) return cause
+    const { name: lock } = leases[first.segment] as Lease
+    const message = `Not all could be taken, and not all of it put back: see error.outcome for what is taken and nobody has.`
+    const outcome = { status: 'fulfilled', value: stuck } as const
+    return new LockLostError(message, { lock, token: first.token, outcome, cause })
+  }
+}
+
+export function refused({ name, token }: Lease): LockLostError {
+  const message = `The storage refused the token of "${name}": a later holder has written. Nothing was changed.`
+  return new LockLostError(message, { lock: name, token })
+}

@@ -1,0 +1,213 @@
+import { checkWhole } from '../core/arguments.ts'
+import type { MaybePromise } from '../core/contract.ts'
+import type { Holdfast } from '../locks/holdfast.ts'
+import type { Lock } from '../locks/lock.ts'
+import type { LockSet } from '../locks/lock-set.ts'
+import type { LockOptions } from '../locks/options.ts'
+import { systemEnv } from '../runtime/env.ts'
+import type { Env } from '../runtime/env.ts'
+import type { Lease } from '../runtime/lease.ts'
+import { LastLook, refused } from './last-look.ts'
+import type { Part } from './last-look.ts'
+
+/** Where the quantities are: a row, a key, a file for each segment. */
+export interface StockStorage {
+  read(segment: number): MaybePromise<number>
+  /**
+   * Keeps the value together with the fence, in one step, unless a larger fence has been there before: then it changes nothing and
+   * resolves with false. Whatever a sale writes besides may be part of the same transaction.
+   */
+  write(segment: number, value: number, fence: bigint): unknown
+}
+
+export interface StockOptions {
+  /** Into how many parts the quantity is split. The same everywhere, for ever: `fill` again to change it. */
+  readonly segments: number
+  readonly storage: StockStorage
+  /** Of the segments' locks, `<name>#0` and so on. */
+  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
+  /** Clocks, timers and randomness; for tests. */
+  readonly env?: Env
+}
+
+export interface Taken {
+  readonly quantity: number
+  /** Most often one; several when no segment alone had enough. */
+  readonly parts: readonly Part[]
+}
+
+export interface TakeOptions {
+  /** Ends the wait. What has been written by then is taken. */
+  readonly signal?: AbortSignal
+}
+
+/** A quantity split over locked segments: those who take from different ones do not wait for each other. */
+export interface StripedStock {
+  /** Null: at one moment during the call there was not so much left in all segments together. */
+  take(quantity?: number, options?: TakeOptions): Promise<Taken | null>
+  /** Gives back, or adds. */
+  put(quantity?: number, options?: TakeOptions): Promise<void>
+  /** How much is left in all, at one moment. Takes all locks. */
+  total(options?: TakeOptions): Promise<number>
+  /** Sets how much there is, in equal parts. */
+  fill(quantity: number, options?: TakeOptions): Promise<void>
+}
+
+export function stripedStock(holdfast: Holdfast, name: string, options: StockOptions): StripedStock {
+  return new Segments(holdfast, name, options)
+}
+
+const MAX_SEGMENTS = 1024
+
+class Segments implements StripedStock {
+  private readonly storage: StockStorage
+  private readonly env: Env
+  private readonly locks: readonly Lock[]
+  private readonly all: LockSet
+  private readonly lastLook: LastLook
+  /** How many tasks of this process are at each segment. */
+  private readonly crowd: number[]
+  /** Segments that were empty when last seen. A hint that saves a visit; only the last look may say "sold out". */
+  private readonly empty: boolean[]
+
+  constructor(holdfast: Holdfast, name: string, { segments, storage, lock, env = systemEnv }: StockOptions) {
+    checkWhole('segments', segments, { min: 1, max: MAX_SEGMENTS })
+    this.storage = storage
+    this.env = env
+    this.locks = Array.from({ length: segments }, (_, segment) => holdfast.mutex(`${name}#${segment}`, lock))
+    this.all = holdfast.all(this.locks, lock)
+    this.crowd = this.locks.map(() => 0)
+    this.empty = this.locks.map(() => false)
+    this.lastLook = new LastLook(
+      (work) => this.underAllLocks({}, async (leases) => work(await this.readAll(leases), leases)),
+      (segment, value, lease) => this.write(segment, value, lease),
+    )
+  }
+
+  async take(quantity = 1, options: TakeOptions = {}): Promise<Taken | null> {
+    checkQuantity(quantity, 1)
+    const tried = new Set<number>()
+    for (;;) {
+      const segment = this.leastCrowded((each) => !tried.has(each) && !this.empty[each])
+      if (segment === null) break
+      tried.add(segment)
+      const part = await this.takeFrom(segment, quantity, options)
+      if (part !== null) return { quantity, parts: [part] }
+    }
+    // One after the other may all have been empty although they never were at the same time: look at all at once.
+    const parts = await this.lastLook.take(quantity, options.signal)
+    return parts === null ? null : { quantity, parts }
+  }
+
+  async put(quantity = 1, options: TakeOptions = {}): Promise<void> {
+    checkQuantity(quantity, 1)
+    const segment = this.leastCrowded(() => true) ?? 0
+    await this.at(segment, options, async (lease) => {
+      const value = (await this.read(segment)) + quantity
+      checkQuantity(value, 0)
+      if (!(await this.write(segment, value, lease))) throw refused(lease)
+    })
+  }
+
+  total(options: TakeOptions = {}): Promise<number> {
+    return this.underAllLocks(options, async (leases) =>
+      (await this.readAll(leases)).reduce((sum, value) => sum + value, 0),
+    )
+  }
+
+  fill(quantity: number, options: TakeOptions = {}): Promise<void> {
+    checkQuantity(quantity, 0)
+    const { length } = this.locks
+    return this.underAllLocks(options, async (leases) => {
+      for (const [segment, lease] of leases.entries()) {
+        const value = Math.floor(quantity / length) + (segment < quantity % length ? 1 : 0)
+        if (!(await this.write(segment, value, lease))) throw refused(lease)
+      }
+    })
+  }
+
+  /** Null: it has not enough, or another one was there after us. */
+  private takeFrom(segment: number, quantity: number, options: TakeOptions): Promise<Part | null> {
+    return this.at(segment, options, async (lease) => {
+      const value = await this.read(segment)
+      if (value < quantity) return null
+      const left = value - quantity
+      return (await this.write(segment, left, lease)) ? { segment, quantity, left, token: lease.token } : null
+    })
+  }
+
+  /**
+   * Not `lock.run`: that one rejects when the lease is lost after the work, but what the storage has accepted is taken, and
+   * nobody would have it.
+   */
+  private async at<T>(
+    segment: number,
+    { signal }: TakeOptions,
+    work: (lease: Lease) => Promise<T>,
+  ): Promise<T> {
+    const lock = this.locks[segment] as Lock
+    this.crowd[segment] = (this.crowd[segment] ?? 0) + 1
+    try {
+      const lease = await lock.acquire(signal === undefined ? {} : { signal })
+      try {
+        return await work(lease)
+      } finally {
+        await lease.release()
+      }
+    } finally {
+      this.crowd[segment] = (this.crowd[segment] ?? 0) - 1
+    }
+  }
+
+  private async underAllLocks<T>(
+    { signal }: TakeOptions,
+    work: (leases: readonly Lease[]) => Promise<T>,
+  ): Promise<T> {
+    const set = await this.all.acquire(signal === undefined ? {} : { signal })
+    try {
+      // The set is in the order of the names, where #10 comes before #2.
+      const leases = this.locks.map(({ name }) => set.leases.find((lease) => lease.name === name) as Lease)
+      return await work(leases)
+    } finally {
+      await set.release()
+    }
+  }
+
+  /** All at one moment, or a LockLostError. */
+  private async readAll(leases: readonly Lease[]): Promise<number[]> {
+    const values = await Promise.all(leases.map((_, segment) => this.read(segment)))
+    for (const lease of leases) lease.assertHeld()
+    return values
+  }
+
+  private async read(segment: number): Promise<number> {
+    const value = await this.storage.read(segment)
+    checkQuantity(value, 0)
+    this.empty[segment] = value === 0
+    return value
+  }
+
+  private async write(segment: number, value: number, lease: Lease): Promise<boolean> {
+    lease.assertHeld()
+    const accepted = (await this.storage.write(segment, value, lease.token)) !== false
+    if (accepted) this.empty[segment] = value === 0
+    return accepted
+  }
+
+  /** The segment with the fewest tasks of this process; among equals chance decides, so that processes spread. */
+  private leastCrowded(fits: (segment: number) => boolean): number | null {
+    const { length } = this.locks
+    const start = Math.floor(this.env.random() * length)
+    let best: number | null = null
+    for (let step = 0; step < length; step++) {
+      const segment = (start + step) % length
+      if (!fits(segment)) continue
+      if (best === null || (this.crowd[segment] ?? 0) < (this.crowd[best] ?? 0)) best = segment
+    }
+    return best
+  }
+}
+
+function checkQuantity(quantity: unknown, min: number): asserts quantity is number {
+  checkWhole('quantity', quantity, { min, max: Number.MAX_SAFE_INTEGER })
+}

@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest'
+
+import { LockLostError } from '../../../src/index.ts'
+import { leader, leaderOf, watchLeader } from '../../../src/recipes/index.ts'
+import type { Candidate, LeaderInfo, Term } from '../../../src/recipes/index.ts'
+import { isClean, world } from '../runtime/far-store.ts'
+import type { Process, World } from '../runtime/far-store.ts'
+import { gate } from './kit.ts'
+
+const TTL = 3000
+
+interface Office {
+  readonly candidate: Candidate
+  readonly process: Process
+  readonly terms: Term[]
+  readonly errors: unknown[]
+}
+
+/** A candidate in a process of its own. By default it works until it is told to stop. */
+function office(w: World, onElected: (signal: AbortSignal, term: Term) => unknown = untilAborted): Office {
+  const process = w.process({ ttl: TTL, owner: `p${++processes}` })
+  const terms: Term[] = []
+  const errors: unknown[] = []
+  const candidate = leader(process.holdfast, 'boss', {
+    onElected: (signal, term) => {
+      terms.push(term)
+      return onElected(signal, term)
+    },
+    onError: (error) => errors.push(error),
+    env: process.env,
+  })
+  return { candidate, process, terms, errors }
+}
+
+let processes = 0
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+
+describe('a leader', () => {
+  it('is one of all, and stays it when its callback has returned', async () => {
+    const w = world()
+    const offices = [office(w, () => {}), office(w, () => {}), office(w, () => {})]
+    await w.env.advance(60_000)
+    expect(offices.map(({ candidate }) => candidate.leading)).toEqual([true, false, false])
+    expect(offices.map(({ terms }) => terms.length)).toEqual([1, 0, 0])
+    expect(offices.map(({ candidate }) => candidate.state)).toEqual(['leading', 'campaigning', 'campaigning'])
+    expect(offices.every(({ candidate }) => candidate.health().ok)).toBe(true)
+  })
+
+  it('that resigns keeps the others out until its callback has come to its end', async () => {
+    const w = world()
+    const cleanedUp = gate()
+    const first = office(w, (signal) => untilAborted(signal).then(() => cleanedUp.promise))
+    await w.env.advance(10)
+    const second = office(w)
+    await w.env.advance(10)
+    const resigned = first.candidate.resign()
+    await w.env.advance(20_000)
+    expect(first.candidate.state).toBe('stepping-down')
+    expect(first.terms[0]?.signal.reason).toMatchObject({ name: 'AbortError' })
+    expect(second.terms).toEqual([])
+    cleanedUp.open()
+    await w.env.until(resigned)
+    await w.env.advance(10)
+    expect(second.candidate.leading).toBe(true)
+    expect(first.candidate.state).toBe('campaigning')
+  })
+
+  it('that was stopped for longer than its lease finds its term over before it can do anything', async () => {
+    const w = world()
+    const beliefs: [who: string, at: number][] = []
+    const work = (who: string) => async (signal: AbortSignal, term: Term) => {
+      const { env } = who === 'first' ? first.process : second.process
+      while (!signal.aborted) {
+        await env.sleep(50)
+        try {
+          term.assertHeld()
+          beliefs.push([who, w.env.mono()])
+        } catch {
+          return
+        }
+      }
+    }
+    const first = office(w, work('first'))
+    await w.env.advance(100)
+    const second: Office = office(w, work('second'))
+    await w.env.advance(100)
+    first.process.env.pause(20_000)
+    await w.env.advance(40_000)
+    expect(first.terms).toHaveLength(1)
+    expect(first.terms[0]?.signal.reason).toBeInstanceOf(LockLostError)
+    expect(second.candidate.leading).toBe(true)
+    expect(second.terms[0]?.token).toBeGreaterThan(first.terms[0]?.token ?? 0n)
+    const lastOfFirst = Math.max(...beliefs.filter(([who]) => who === 'first').map(([, at]) => at))
+    const firstOfSecond = Math.min(...beliefs.filter(([who]) => who === 'second').map(([, at]) => at))
+    expect(lastOfFirst).toBeLessThan(firstOfSecond)
+  })
+
+  it('whose callback fails gives way to another one, and stands again after a pause that grows', async () => {
+    const w = world()
+    const times: number[] = []
+    const first = office(w, () => {
+      times.push(w.env.mono())
+      throw new Error(`failure ${times.length}`)
+    })
+    await w.env.advance(5000)
+    expect(first.errors.map(String).slice(0, 2)).toEqual(['Error: failure 1', 'Error: failure 2'])
+    const pauses = times.slice(1).map((at, n) => at - (times[n] ?? 0))
+    expect(pauses.length).toBeLessThan(8)
+    expect(pauses.at(-1)).toBeGreaterThan((pauses[0] ?? 0) * 4)
+    const second = office(w)
+    await w.env.advance(60_000)
+    expect(second.candidate.leading).toBe(true)
+  })
+
+  it('does not begin a new term while the callback of the last one goes on, and its probe says so', async () => {
+    const w = world()
+    const ends = gate()
+    const stubborn = office(w, () => ends.promise)
+    await w.env.advance(10)
+    stubborn.process.store.lose('any', 'request', Infinity)
+    await w.env.advance(TTL)
+    stubborn.process.store.heal()
+    await w.env.advance(20_000)
+    expect(stubborn.candidate.state).toBe('stepping-down')
+    expect(stubborn.candidate.leading).toBe(false)
+    expect(stubborn.candidate.health().ok).toBe(true)
+    await w.env.advance(20_000)
+    expect(stubborn.candidate.health()).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('goes on') as string,
+    })
+    expect(stubborn.terms).toHaveLength(1)
+    ends.open()
+    await w.env.advance(1000)
+    expect(stubborn.terms).toHaveLength(2)
+    expect(stubborn.candidate.health()).toMatchObject({ ok: true, state: 'leading' })
+  })
+
+  it('knows by its clock that it does not lead any more before any timer could tell', async () => {
+    const w = world()
+    const { candidate } = office(w)
+    await w.env.advance(10)
+    w.env.stall(TTL)
+    expect(candidate.leading).toBe(false)
+    expect(candidate.state).toBe('stepping-down')
+  })
+})
+
+describe('a candidate', () => {
+  it('goes on while the store is silent, reports it, and leads when the store is back', async () => {
+    const w = world()
+    const alone = office(w)
+    alone.process.store.lose('any', 'request', Infinity)
+    await w.env.advance(120_000)
+    expect(alone.errors.length).toBeGreaterThan(2)
+    expect(alone.errors[0]).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(alone.candidate.health()).toMatchObject({ ok: false, state: 'campaigning' })
+    alone.process.store.heal()
+    await w.env.advance(30_000)
+    expect(alone.candidate.leading).toBe(true)
+    expect(alone.candidate.health().ok).toBe(true)
+  })
+
+  it('that is stopped, leading or not, leaves nothing behind', async () => {
+    const w = world()
+    const [first, second] = [office(w), office(w)]
+    await w.env.advance(1000)
+    await w.env.until(Promise.all([first.candidate.stop(), second.candidate.stop()]))
+    expect([first.candidate.state, second.candidate.state]).toEqual(['stopped', 'stopped'])
+    expect(first.terms.length + second.terms.length).toBeLessThanOrEqual(2)
+    await w.env.runUntilIdle()
+    expect(await isClean(w, 'boss')).toBe(true)
+    expect(first.candidate.health().ok).toBe(true)
+  })
+
+  it('whose Holdfast is closed has stopped, and its probe says why', async () => {
+    const w = world()
+    const { candidate, process, terms } = office(w)
+    await w.env.advance(10)
+    await w.env.until(process.holdfast.close())
+    await w.env.advance(10)
+    expect(terms[0]?.signal.aborted).toBe(true)
+    expect(candidate.health()).toMatchObject({
+      ok: false,
+      state: 'stopped',
+      problem: 'the Holdfast was closed',
+    })
+  })
+
+  it('must have something to do', () => {
+    const { holdfast } = world().process()
+    expect(() => leader(holdfast, 'boss', {} as never)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', argument: 'onElected' }),
+    )
+  })
+})
+
+describe('everybody', () => {
+  it('can see who leads', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    expect(await w.env.until(leaderOf(holdfast, 'boss'))).toBe(null)
+    const first = office(w)
+    await w.env.advance(10)
+    const seen = await w.env.until(leaderOf(holdfast, 'boss'))
+    expect(seen).toMatchObject({ owner: `p${processes}`, token: first.terms[0]?.token })
+    expect(await w.env.until(first.candidate.observe())).toEqual(seen)
+  })
+
+  it('can watch the leaders change', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const controller = new AbortController()
+    const seen: (LeaderInfo | null)[] = []
+    const watching = (async () => {
+      const { signal } = controller
+      for await (const info of watchLeader(holdfast, 'boss', { signal, env: w.env })) seen.push(info)
+    })()
+    await w.env.advance(5000)
+    const first = office(w)
+    await w.env.advance(5000)
+    await w.env.until(first.candidate.resign())
+    await w.env.advance(5000)
+    await w.env.until(first.candidate.stop())
+    await w.env.advance(5000)
+    controller.abort()
+    await w.env.until(watching)
+    expect(seen.map((info) => info?.token)).toEqual([
+      undefined,
+      ...first.terms.map(({ token }) => token),
+      undefined,
+    ])
+    expect(first.terms).toHaveLength(2)
+  })
+})

@@ -1,0 +1,218 @@
+import { describe, expect, expectTypeOf, it } from 'vitest'
+
+import { LockLostError } from '../../../src/index.ts'
+import { once } from '../../../src/recipes/index.ts'
+import type { JobContext, Once, OnceOptions, TickOutcome } from '../../../src/recipes/index.ts'
+import { isClean, world } from '../runtime/far-store.ts'
+import type { Process, World } from '../runtime/far-store.ts'
+import { SharedCache } from './kit.ts'
+
+const HOUR = 3_600_000
+
+/** The job on some instances; `runs` counts them all. */
+function fleet(w: World, size: number, options: Partial<OnceOptions<number>> = {}) {
+  const fleetRuns: number[] = []
+  const instances = Array.from({ length: size }, () => {
+    const process = w.process({ ttl: 3000 })
+    const run = async (_: JobContext): Promise<number> => {
+      fleetRuns.push(w.env.mono())
+      await process.env.sleep(100)
+      return fleetRuns.length
+    }
+    const period = options.atLeast === undefined ? { every: HOUR } : {}
+    return {
+      process,
+      job: once(process.holdfast, 'report', { run, ...period, env: process.env, ...options }),
+    }
+  })
+  const [first, second] = instances as [Instance, Instance]
+  return { instances, first, second, runs: fleetRuns }
+}
+
+interface Instance {
+  readonly process: Process
+  readonly job: Once<number>
+}
+
+const kinds = (outcomes: readonly TickOutcome<unknown>[]): string[] =>
+  outcomes.map(({ kind }) => kind).toSorted()
+
+describe('a job once per period', () => {
+  it('runs on one instance, although all start it at the same time', async () => {
+    const w = world()
+    const { instances, runs } = fleet(w, 3)
+    const outcomes = await w.env.until(Promise.all(instances.map(({ job }) => job.tick())))
+    expect(kinds(outcomes)).toEqual(['ran', 'running', 'running'])
+    expect(runs).toHaveLength(1)
+  })
+
+  it('does not run again for an instance whose clock is behind, and does in the next period for one that is ahead', async () => {
+    const w = world()
+    const { first, second, runs } = fleet(w, 2)
+    expect(await w.env.until(first.job.tick())).toMatchObject({ kind: 'ran', result: 1 })
+    await w.env.advance(HOUR / 2)
+    expect(await w.env.until(second.job.tick())).toEqual({ kind: 'skipped', last: null })
+    await w.env.advance(HOUR * 0.45)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran', result: 2 })
+    expect(runs).toHaveLength(2)
+  })
+
+  it('runs again after a minimum that is given instead of the period', async () => {
+    const w = world()
+    const { first, second } = fleet(w, 2, { atLeast: 5000 })
+    await w.env.until(first.job.tick())
+    await w.env.advance(4800)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'skipped' })
+    await w.env.advance(200)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+  })
+
+  it('is not started beside a run that takes longer than the minimum', async () => {
+    const w = world()
+    const [one, other] = [w.process({ ttl: 3000 }), w.process({ ttl: 3000 })].map(({ holdfast, env }) =>
+      once(holdfast, 'report', { run: () => env.sleep(20_000), atLeast: 1000, env }),
+    )
+    const long = one?.tick()
+    await w.env.advance(15_000)
+    expect(await w.env.until(Promise.resolve(other?.tick()))).toEqual({ kind: 'running' })
+    expect(await w.env.until(Promise.resolve(long))).toMatchObject({ kind: 'ran' })
+  })
+
+  it('stays done when the instance that ran it is shut down', async () => {
+    const w = world()
+    const { first, second } = fleet(w, 2)
+    await w.env.until(first.job.tick())
+    await w.env.until(first.process.holdfast.close())
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'skipped' })
+    await w.env.advance(HOUR)
+    expect(await isClean(w, 'report:ran')).toBe(true)
+    expect(await isClean(w, 'report')).toBe(true)
+  })
+
+  it('counts as run when its instance died in the middle: at most once', async () => {
+    const w = world()
+    const { first, second, runs } = fleet(w, 2)
+    first.job.tick().catch(() => {})
+    await w.env.advance(50)
+    first.process.env.pause(1e9)
+    await w.env.advance(HOUR / 2)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'skipped' })
+    await w.env.advance(HOUR / 2)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+    expect(runs).toHaveLength(2)
+  })
+
+  it.each([
+    ['keep', 'skipped'],
+    ['retry', 'Error: no paper'],
+  ] as const)(
+    'that throws tells its caller; with afterFailure: %s the next tick is %s',
+    async (afterFailure, next) => {
+      const w = world()
+      const run = (): number => {
+        throw new Error('no paper')
+      }
+      const { first, second } = fleet(w, 2, { run, afterFailure })
+      await expect(w.env.until(first.job.tick())).rejects.toThrow('no paper')
+      expect(await w.env.until(second.job.tick().then(({ kind }) => kind, String))).toBe(next)
+    },
+  )
+
+  it('whose lock is lost while it runs hears that, and its caller learns that it may not have run alone', async () => {
+    const w = world()
+    const { holdfast, store, env } = w.process({ ttl: 3000 })
+    let told: unknown
+    const job = once(holdfast, 'report', {
+      every: HOUR,
+      env,
+      run: async ({ signal }) => {
+        await env.sleep(20_000)
+        told = signal.reason
+        return 'done'
+      },
+    })
+    const tick = job.tick().catch((error: unknown) => error)
+    await w.env.advance(100)
+    store.lose('renew', 'request', Infinity)
+    const error = await w.env.until(tick)
+    expect(told).toBeInstanceOf(LockLostError)
+    expect(error).toBeInstanceOf(LockLostError)
+    expect(error).toMatchObject({ outcome: { status: 'fulfilled', value: { kind: 'ran', result: 'done' } } })
+  })
+
+  it('needs a store that remembers long enough, or a memory', () => {
+    const w = world({ maxTtl: 60_000 })
+    expect(() => fleet(w, 2)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_ARGUMENT',
+        argument: 'every',
+        message: expect.stringContaining('memory') as string,
+      }),
+    )
+    expect(() => fleet(w, 2, { memory: new SharedCache(w.env) })).not.toThrow()
+  })
+
+  it.each([
+    [{ every: 1000, atLeast: 1000 }, 'every'],
+    [{}, 'every'],
+    [{ every: 0 }, 'every'],
+    [{ atLeast: 0.5 }, 'atLeast'],
+    [{ every: 1000, afterFailure: 'maybe' as 'keep' }, 'afterFailure'],
+  ])('refuses %j', (wrong, argument) => {
+    const { holdfast } = world().process()
+    expect(() => once(holdfast, 'report', { run: () => 1, ...wrong })).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', argument }),
+    )
+  })
+})
+
+describe('a job with a memory', () => {
+  it('tells the other instances its result', async () => {
+    const w = world()
+    const { first, second, runs } = fleet(w, 2, { memory: new SharedCache(w.env) })
+    const began = w.env.wall()
+    const ran = await w.env.until(first.job.tick())
+    const token = ran.kind === 'ran' ? String(ran.token) : ''
+    const last = { began, ended: began + 100, token, outcome: { kind: 'result', value: 1 } }
+    expect(await w.env.until(second.job.tick())).toEqual({ kind: 'skipped', last })
+    expect(await w.env.until(second.job.last())).toEqual(last)
+    await w.env.advance(HOUR * 0.9)
+    expect(await w.env.until(second.job.last())).toBe(null)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+    expect(runs).toHaveLength(2)
+  })
+
+  it('is run by another instance when the first one died in the middle', async () => {
+    const w = world()
+    const { first, second, runs } = fleet(w, 2, { memory: new SharedCache(w.env) })
+    first.job.tick().catch(() => {})
+    await w.env.advance(50)
+    first.process.env.pause(1e9)
+    expect(await w.env.until(second.job.tick())).toEqual({ kind: 'running' })
+    await w.env.advance(3000)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+    expect(runs).toHaveLength(2)
+  })
+
+  it('remembers a failure too', async () => {
+    const w = world()
+    const { first, second } = fleet(w, 2, {
+      memory: new SharedCache(w.env),
+      run: () => Promise.reject(new Error('no')),
+    })
+    await expect(w.env.until(first.job.tick())).rejects.toThrow('no')
+    expect(await w.env.until(second.job.tick())).toMatchObject({
+      kind: 'skipped',
+      last: { outcome: { kind: 'failed' } },
+    })
+  })
+
+  it('has a result of the type that the job returns', () => {
+    const { holdfast } = world().process()
+    const job = once(holdfast, 'report', { every: HOUR, run: () => Promise.resolve({ rows: 3 }) })
+    expectTypeOf(() => job.tick())
+      .returns.resolves.extract<{ kind: 'ran' }>()
+      .toHaveProperty('result')
+      .toEqualTypeOf<{ rows: number }>()
+  })
+})
