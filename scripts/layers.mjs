@@ -21,7 +21,11 @@ const DOWN = {
 }
 
 /** A quorum of Redis servers is made of Redis stores: the one store that stands on another. */
-const STORE_ON_STORE = { 'stores/redlock': ['stores/redis'] }
+const STORE_ON_STORE = {
+  'stores/mysql': ['stores/sql'],
+  'stores/postgres': ['stores/sql'],
+  'stores/sqlite': ['stores/sql'],
+}
 
 /** The layer of a path below src: `core`, `stores/redis`, … and `root` for the entry files. */
 function layerOf(path) {

@@ -270,7 +270,8 @@ class Transition {
       this.promote()
       return { released }
     }
-    const known = state.holders.get(next.id) !== undefined || state.waiters.has(next.id) || state.withdrawn.has(next.id)
+    const known =
+      state.holders.get(next.id) !== undefined || state.waiters.has(next.id) || state.withdrawn.has(next.id)
     if (known || !this.agree(next.capacity)) {
       this.promote()
       return { released, next: this.claim(next) }
@@ -375,7 +376,8 @@ class Transition {
   }
 
   private tellHolders(): void {
-    for (const { id } of this.state.holders.values()) this.tell(id, { kind: 'contended', name: this.name, id })
+    for (const { id } of this.state.holders.values())
+      this.tell(id, { kind: 'contended', name: this.name, id })
   }
 
   private tell(id: string, event: StoreEvent): void {

@@ -41,7 +41,7 @@ describe('imports point down only', () => {
     ['src/stores/redis/scripts/run.ts', `import { x } from '../client.ts'`],
     ['src/stores/redis/store.ts', `import type { Store } from '../../core/contract.ts'`],
     ['src/stores/redis/store.ts', `import { randomBytes } from 'node:crypto'`],
-    ['src/stores/redlock/store.ts', `import { redisStore } from '../redis/index.ts'`],
+    ['src/stores/mysql/store.ts', `import { sqlStore } from '../sql/store.ts'`],
     ['src/runtime/env.ts', `import { randomBytes } from 'node:crypto'`],
     ['src/runtime/watchdog.ts', `import { EventEmitter } from 'node:events'`],
     ['src/locks/open.ts', `const { redisStore } = await import('../stores/redis/index.ts')`],

@@ -19,7 +19,12 @@ function run(body: string): Promise<Ending> {
     const holdfast = new Holdfast(memoryStore(), { ttl: 60_000 })
     ${body}`
   const started = performance.now()
-  const child = spawn(process.execPath, ['--unhandled-rejections=strict', '--input-type=module', '-e', program])
+  const child = spawn(process.execPath, [
+    '--unhandled-rejections=strict',
+    '--input-type=module',
+    '-e',
+    program,
+  ])
   let output = ''
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))

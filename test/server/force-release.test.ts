@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Holdfast } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
-import { afterwards, call, look, serve, take } from './helpers.ts'
+import { afterwards, call, eventually, look, serve, take } from './helpers.ts'
 
 it('takes a lock from its holder for a reason, and the next token is larger', async () => {
   const entries: { what: string; reason?: string; who: string }[] = []
@@ -60,10 +60,17 @@ it('tells the victim at once if it is connected here, and lets the next waiter i
   const waiting = victim.mutex('a').acquire()
   await blocker.release()
   const lease = await waiting
+  // Until its pick-up time is over and nothing is due for seconds: then only the message can tell it.
+  await eventually('it is renewed', async () => {
+    const [holder] = (await look(server, 'a')).holders as { expiresIn: number }[]
+    return (holder?.expiresIn ?? 0) > 10_000
+  })
   const next = other.mutex('a').acquire({ wait: 10_000 })
+  const began = performance.now()
   const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve))
   await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'r' } })
   await lost
+  expect(performance.now() - began).toBeLessThan(2000)
   expect(lease.held).toBe(false)
   expect((await next).token).toBeGreaterThan(lease.token)
 })

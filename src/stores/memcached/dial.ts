@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import type { OnReadOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions } from 'node:tls'
 
@@ -9,6 +9,7 @@ import type { Address } from './address.ts'
 import { isUnknown, plainError, refused, unknown, unknownForGood } from './failure.ts'
 import type { Keys } from './keys.ts'
 import { Link } from './link.ts'
+import type { Inbox } from './link.ts'
 import { flagOf, isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -30,6 +31,8 @@ const CLOCK_LIFE_S = 2_500_000
 /** A connection attempt that nobody waits for any more is stopped from outside; this bounds one request of it. */
 const STEP_MS = 60_000
 
+const READ_BYTES = 16_384
+
 export interface Dialling {
   readonly link: Promise<Link | Unknown>
   readonly stop: (cause: Error) => void
@@ -38,7 +41,11 @@ export interface Dialling {
 /** Connects, proves who we are if the server wants that, and sees what it can do. `stop` ends the attempt. */
 export function dial(options: DialOptions, onDeath: () => void): Dialling {
   const { address } = options
-  const where = 'path' in address ? { path: address.path } : { host: address.host, port: address.port }
+  const inbox: Inbox = { deliver: () => undefined }
+  const where = {
+    ...('path' in address ? { path: address.path } : { host: address.host, port: address.port }),
+    onread: reading(inbox),
+  }
   const socket = options.tls === undefined ? connect(where) : connectTls(tlsOptions(options.tls, where))
   socket.setNoDelay(true)
   // A peer that vanished while nothing is asked is noticed by the system.
@@ -52,24 +59,32 @@ export function dial(options: DialOptions, onDeath: () => void): Dialling {
     socket.once('error', (error) => resolve(unknown(plainError(error))))
     socket.once('close', () => resolve(unknown(new Error('memcached closed the connection'))))
     socket.once(options.tls === undefined ? 'connect' : 'secureConnect', () => {
-      greet(socket, options, onDeath).then(resolve, (error: unknown) => resolve(unknown(plainError(error))))
+      greet(new Link(socket, inbox, onDeath), options).then(resolve, (error: unknown) =>
+        resolve(unknown(plainError(error))),
+      )
     })
   })
   return { link, stop: (cause) => stopped?.(cause) }
 }
 
-function tlsOptions(
-  given: ConnectionOptions,
-  where: { host?: string; port?: number; path?: string },
-): ConnectionOptions {
+function reading(inbox: Inbox): OnReadOpts {
+  return {
+    buffer: Buffer.allocUnsafe(READ_BYTES),
+    callback: (bytes, buffer) => {
+      inbox.deliver((buffer as Buffer).latin1Slice(0, bytes))
+      return true
+    },
+  }
+}
+
+function tlsOptions(given: ConnectionOptions, where: ConnectionOptions): ConnectionOptions {
   const { host } = where
   // Certificates are checked against the host's name; an address has none to ask for by SNI.
   const named = host !== undefined && !/^[\d.]+$|:/.test(host)
   return { ...(named ? { servername: host } : {}), ...given, ...where }
 }
 
-async function greet(socket: Socket, options: DialOptions, onDeath: () => void): Promise<Link | Unknown> {
-  const link = new Link(socket, onDeath)
+async function greet(link: Link, options: DialOptions): Promise<Link | Unknown> {
   const checked = await introduce(link, options)
   if (checked === undefined) return link
   link.end(new Error('the connection was given up'))

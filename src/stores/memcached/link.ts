@@ -17,6 +17,11 @@ type Wanted = number | 'stats'
 export type Read<T> = (replies: readonly Reply[]) => T | Promise<T | Unknown> | Unknown
 type Settle = (answer: readonly Reply[] | Unknown) => void
 
+/** Where a socket puts what arrives, past Node's streams: those cost as much as all the rest of reading a reply. */
+export interface Inbox {
+  deliver: (text: string) => void
+}
+
 interface Pending {
   readonly wanted: Wanted
   /** What the last reply has to repeat; empty where the command cannot. */
@@ -51,11 +56,10 @@ export class Link {
   private armedFor = Infinity
   private dead: Error | null = null
 
-  constructor(socket: Socket, onDeath: () => void) {
+  constructor(socket: Socket, inbox: Inbox, onDeath: () => void) {
     this.socket = socket
     this.onDeath = onDeath
-    socket.setEncoding('latin1')
-    socket.on('data', (text: string) => this.heard(text))
+    inbox.deliver = (text) => this.heard(text)
     socket.on('end', () => this.end(new Error('memcached closed the connection')))
     socket.on('error', (error) => this.end(plainError(error)))
     socket.on('close', () => this.end(new Error('the connection to memcached ended')))

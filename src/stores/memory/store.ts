@@ -108,7 +108,11 @@ class MemoryStore implements Store {
     this.listeners.clear()
   }
 
-  private run<C extends QueueCommand>(name: string, command: C, now: Instant = this.now()): Outcome<C['kind']> {
+  private run<C extends QueueCommand>(
+    name: string,
+    command: C,
+    now: Instant = this.now(),
+  ): Outcome<C['kind']> {
     let queue = this.queues.get(name)
     if (queue === undefined) {
       queue = emptyQueue(this.fence)
