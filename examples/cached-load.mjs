@@ -12,7 +12,8 @@ const url = process.argv[2] ?? 'redis://localhost:6379'
 const WAYS = { 'without a lock': null, 'with a lock in each process': 'memory:', 'with a lock for all': url }
 
 if (process.send) await beOneOfFour()
-else for (const way of Object.keys(WAYS)) console.log(`${way}: the database was asked ${await count(way)} times`)
+else
+  for (const way of Object.keys(WAYS)) console.log(`${way}: the database was asked ${await count(way)} times`)
 
 /** This process is the database and the cache that the four others share. */
 async function count(way) {
@@ -31,7 +32,9 @@ async function count(way) {
   const four = Array.from({ length: PROCESSES }, () => fork(import.meta.filename, [url]))
   await Promise.all(four.map((each) => once(each, 'message')))
   for (const each of four) {
-    each.on('message', async ([id, what, ...args]) => each.send([id, await services[what](...args)]))
+    each.on('message', ([id, what, ...args]) => {
+      Promise.resolve(services[what](...args)).then((answer) => each.send([id, answer]), console.error)
+    })
     each.send(way)
   }
   await Promise.all(four.map((each) => once(each, 'exit')))
@@ -54,7 +57,8 @@ async function beOneOfFour() {
     delete: (key) => ask('delete', key),
   }
   const load = () => ask('query')
-  let get = async () => (await cache.get('categories')) ?? load().then((value) => cache.set('categories', value, 60_000))
+  let get = async () =>
+    (await cache.get('categories')) ?? load().then((value) => cache.set('categories', value, 60_000))
   const holdfast = await open(WAYS[way] ?? 'memory:')
   if (WAYS[way] !== null) {
     const categories = cached(holdfast, { cache, key: 'categories', load, ttl: 60_000 })

@@ -7,12 +7,12 @@ const holdfast = await open(process.argv[2] ?? 'memory:')
 let reports = 0
 
 // Three instances. `every` is the period of their timers, here a second.
-const instances = ['a', 'b', 'c'].map((instance) =>
+const instances = Array.from({ length: 3 }, () =>
   once(holdfast, 'report', {
     every: 1000,
     run: async () => {
       await sleep(50)
-      return `report ${++reports}, by one of the three`
+      return `(report ${++reports})`
     },
   }),
 )
@@ -20,8 +20,8 @@ const instances = ['a', 'b', 'c'].map((instance) =>
 // With a scheduler it is one line: new Cron('0 3 * * *', () => job.tick()), or cron.schedule('0 3 * * *', () => job.tick()).
 const allTick = async (when) => {
   const outcomes = await Promise.all(instances.map((job) => job.tick()))
-  const ran = outcomes.filter(({ kind }) => kind === 'ran')
-  console.log(`${when}: ${ran.length} ran${ran.map(({ result }) => `, "${result}"`)}`)
+  const results = outcomes.filter(({ kind }) => kind === 'ran').map(({ result }) => result)
+  console.log(`${when}: ${results.length} ran`, ...results)
 }
 
 await allTick('at three')

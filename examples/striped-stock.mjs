@@ -23,7 +23,9 @@ const tickets = stripedStock(holdfast, 'train:G101', { segments: 2, storage })
 await tickets.fill(100)
 const customers = await Promise.all(Array.from({ length: 120 }, () => tickets.take()))
 
-const seats = customers.flatMap((taken) => taken?.parts.map(({ segment, left }) => segment * 50 + left + 1) ?? [])
+const seats = customers.flatMap(
+  (taken) => taken?.parts.map(({ segment, left }) => segment * 50 + left + 1) ?? [],
+)
 console.log(`sold ${seats.length} tickets, ${new Set(seats).size} different seats`)
 console.log(`${customers.filter((taken) => taken === null).length} customers were told that it is sold out`)
 await tickets.put()

@@ -20,7 +20,7 @@ const DOWN = {
   root: ['recipes', 'locks', 'runtime', 'stores', 'core'],
 }
 
-/** A quorum of Redis servers is made of Redis stores: the one store that stands on another. */
+/** The SQL stores are dialects of one: the only stores that stand on another. */
 const STORE_ON_STORE = {
   'stores/mysql': ['stores/sql'],
   'stores/postgres': ['stores/sql'],

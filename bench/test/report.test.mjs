@@ -24,6 +24,8 @@ const run = {
     cores: 2,
     node: 'v20.0.0',
     servers: { redis: '7' },
+    loadBefore: [0.1],
+    loadAfter: 1,
   },
   versions: { ioredis: '5', redis: '5' },
   options: { seed: 1, quick: false },

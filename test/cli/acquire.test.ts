@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { dies, endAll, holdfast, isFree, lockServer, program, run, Running } from './cli.ts'
+import { dies, endAll, holdfast, isFree, lockServer, program, run, Running, tempFolder } from './cli.ts'
 
 // Its own, so that keepers of other runs are not in the way.
-const runtime = mkdtempSync(join(tmpdir(), 'holdfast-keepers-'))
+const runtime = tempFolder()
 const env = { XDG_RUNTIME_DIR: runtime }
 
 let server: Awaited<ReturnType<typeof lockServer>>

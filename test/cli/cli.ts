@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { vi } from 'vitest'
+import { afterAll, vi } from 'vitest'
 
 /** The command as people get it: built, in a process of its own. `npm test` builds before it runs; another build may be named. */
 export const program: string =
@@ -124,3 +126,15 @@ export async function isFree(name: string, url: string): Promise<boolean> {
 
 /** A shell script as arguments of `run`. */
 export const sh = (script: string): readonly string[] => ['--', 'sh', '-c', script]
+
+const folders: string[] = []
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+/** A folder that is gone when the tests of the file are over. */
+export function tempFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+  folders.push(folder)
+  return folder
+}

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
-import { endAll, lockServer, program, Running } from './cli.ts'
+import { endAll, lockServer, program, Running, tempFolder } from './cli.ts'
 
 const examples = fileURLToPath(new URL('../../examples/', import.meta.url))
 
@@ -27,7 +26,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 }
 
 let server: Awaited<ReturnType<typeof lockServer>>
-const bin = mkdtempSync(join(tmpdir(), 'holdfast-bin-'))
+const bin = tempFolder()
 beforeAll(async () => {
   server = await lockServer()
   // What installing the package would put there.
@@ -44,7 +43,12 @@ describe('every example runs and prints what it should', () => {
     const [command, ...words] = name.endsWith('.sh')
       ? [join(examples, name)]
       : [process.execPath, join(examples, name)]
-    const env = { ...process.env, HOLDFAST_URL: server.url, PATH: `${bin}${delimiter}${process.env['PATH']}` }
+    const env = {
+      ...process.env,
+      XDG_RUNTIME_DIR: bin,
+      HOLDFAST_URL: server.url,
+      PATH: `${bin}${delimiter}${process.env['PATH']}`,
+    }
     const example = new Running(spawn(command ?? '', [...words, ...args], { env }))
     const code = await example.end()
     expect({ code, stderr: example.stderr }).toEqual({ code: 0, stderr: '' })

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, redis } from '../../scripts/services.mjs'
-import { endAll, holdfast, lockServer, run, sh } from './cli.ts'
+import { endAll, holdfast, lockServer, run, sh, tempFolder } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
 let url = ''
@@ -178,7 +177,7 @@ describe('help', () => {
 })
 
 describe('completion', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-completion-'))
+  const folder = tempFolder()
 
   it.each([
     [['holdfast', 'ins'], 'inspect'],

@@ -1,10 +1,9 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
-import { endAll, holdfast, isFree, lockServer, run, sh } from './cli.ts'
+import { endAll, holdfast, isFree, lockServer, run, sh, tempFolder } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
 let url = ''
@@ -27,7 +26,7 @@ describe('holdfast run: the exit code', () => {
 
   it('is 127 for a command that is not there, 126 for one that cannot be run, and the lock is free again', async () => {
     expect((await run(['run', 'code', '--', 'no-such-command'], { url })).code).toBe(127)
-    const file = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'file')
+    const file = join(tempFolder(), 'file')
     writeFileSync(file, '', { mode: 0o600 })
     expect((await run(['run', 'code', '--', file], { url })).code).toBe(126)
     expect(await isFree('code', url)).toBe(true)
@@ -113,7 +112,7 @@ describe('holdfast run: the command', () => {
   })
 
   it('runs alone: of many at once, none sees another', async () => {
-    const counter = join(mkdtempSync(join(tmpdir(), 'holdfast-cli-')), 'counter')
+    const counter = join(tempFolder(), 'counter')
     writeFileSync(counter, '0')
     const script = `n=$(cat ${counter}); sleep 0.02; echo $((n + 1)) > ${counter}`
     const all = await Promise.all(

@@ -1,14 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
-import { endAll, holdfast, lockServer, run, sh } from './cli.ts'
+import { endAll, holdfast, lockServer, run, sh, tempFolder } from './cli.ts'
 
 const secret = randomBytes(24).toString('base64url')
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+const folder = tempFolder()
 const file = (name: string, text: string, mode = 0o600): string => {
   const path = join(folder, name)
   writeFileSync(path, text)
@@ -53,11 +52,15 @@ describe.skipIf(process.platform !== 'linux')('a secret', () => {
   })
 
   it('is in no process that holdfast acquire leaves behind', async () => {
-    const { code, stdout } = await run(['acquire', 'b', '--parent', String(process.pid)], { url: withSecret })
+    const env = { XDG_RUNTIME_DIR: folder }
+    const { code, stdout } = await run(['acquire', 'b', '--parent', String(process.pid)], {
+      url: withSecret,
+      env,
+    })
     expect(code).toBe(0)
     expect(shownIn(secret, [])).toEqual([])
     expect(stdout).toContain(':***@')
-    expect((await run(['release', 'b'])).code).toBe(0)
+    expect((await run(['release', 'b'], { env })).code).toBe(0)
   })
 
   it('is refused as an argument, without being repeated', async () => {

@@ -1,16 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterEach, describe, expect, it } from 'vitest'
 
 import { available, redis } from '../../scripts/services.mjs'
-import { endAll, holdfast, lockServer, run } from './cli.ts'
+import { endAll, holdfast, lockServer, run, tempFolder } from './cli.ts'
 
 afterEach(endAll)
 
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-serve-'))
+const folder = tempFolder()
 
 describe('holdfast serve', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(

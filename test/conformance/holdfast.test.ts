@@ -35,7 +35,7 @@ vitestConformance(
     createStore: () => holdfastStore(server.url),
     module: () => ({
       url: new URL('../../dist/stores/holdfast/index.js', import.meta.url).href,
-      export: 'holdfastStore',
+      export: 'openHoldfastStore',
       args: server.url,
     }),
     proxied: {

@@ -34,14 +34,11 @@ describe.skipIf(!available('memcached'))('memcached', () => {
             createStore: ({ host, port }) => memcachedStore(`memcached://${host}:${port}`),
           },
           restart: () => server.restart(),
-          // The names themselves are tried in test/stores/memcached/names.test.ts.
           exceptions: {
             'list/pages': NO_LIST,
             'list/prefix': NO_LIST,
             'list/forgets': NO_LIST,
-            'names/odd': NO_LIST,
-            'names/alike': NO_LIST,
-            'names/long': NO_LIST,
+            'list/names': NO_LIST,
             'connection/claim-cut':
               'a holder is described when it has heard of its grant; the rest of it is tried in test/stores/memcached/faults.test.ts',
           },

@@ -20,7 +20,7 @@ export interface HorizonRecord {
 }
 
 /** Two servers with one file would each forget what the other promised. */
-export class ForeignWriterError extends Error {
+class ForeignWriterError extends Error {
   constructor(path: string) {
     super(`${path} is written by another lock server. Give each server a state file of its own.`)
     this.name = 'ForeignWriterError'

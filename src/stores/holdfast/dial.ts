@@ -1,6 +1,5 @@
 import { request as httpRequest } from 'node:http'
 import type { IncomingMessage, RequestOptions } from 'node:http'
-import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 
 import { showAddress } from './address.ts'
@@ -36,7 +35,7 @@ const FINAL = new Set([400, 401, 403, 404, 405, 421, 426])
 const MAX_REFUSAL = 4096
 
 /** One attempt to open a session. `signal` ends it. */
-export function dial({ address, token, ca }: DialOptions, signal: AbortSignal): Promise<Dialled> {
+export async function dial({ address, token, ca }: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const where: RequestOptions =
     address.kind === 'unix'
       ? { socketPath: address.path, host: 'localhost' }
@@ -44,9 +43,11 @@ export function dial({ address, token, ca }: DialOptions, signal: AbortSignal): 
   const headers: Record<string, string> = { connection: 'Upgrade', upgrade: PROTOCOL, [WRITE_HEADER]: '1' }
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`
   const options = { ...where, path: SESSION_PATH, headers, agent: false, signal, setHost: true }
+  // Loaded when needed: it takes a command longer to start than everything else here.
+  const https = address.kind === 'tcp' && address.tls ? await import('node:https') : null
   return new Promise((resolve, reject) => {
-    const tls = address.kind === 'tcp' && address.tls
-    const request = tls ? httpsRequest(ca === undefined ? options : { ...options, ca }) : httpRequest(options)
+    const request =
+      https === null ? httpRequest(options) : https.request(ca === undefined ? options : { ...options, ca })
     request.on('upgrade', (_response: IncomingMessage, socket: Socket, head: Buffer) => {
       socket.setNoDelay(true)
       resolve({ socket, head })

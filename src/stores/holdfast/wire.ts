@@ -42,19 +42,11 @@ export type Operation =
   | 'list'
   | 'ping'
 
-export type Line = readonly [number: number, operation: Operation, payload: unknown, timeout: number]
-
 /** The server's first words: what stands behind it. */
 export interface Hello {
   readonly kind: 'hello'
   readonly store: string
   readonly capabilities: Capabilities
-}
-
-/** A `StoreEvent` of one session. */
-export interface SessionEvent {
-  readonly session: string
-  readonly event: StoreEvent
 }
 
 interface WireToken {

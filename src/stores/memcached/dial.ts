@@ -71,7 +71,7 @@ function reading(inbox: Inbox): OnReadOpts {
   return {
     buffer: Buffer.allocUnsafe(READ_BYTES),
     callback: (bytes, buffer) => {
-      inbox.deliver((buffer as Buffer).latin1Slice(0, bytes))
+      inbox.deliver((buffer as Buffer).toString('latin1', 0, bytes))
       return true
     },
   }

@@ -59,6 +59,8 @@ interface SentinelClient extends NodeRedisSentinel, Subscribing {
   connect(): Promise<unknown>
 }
 
+const LOOK_AGAIN_MS = 20
+
 export function isNodeRedis(client: object): client is AnyNodeRedis {
   return 'sendCommand' in client && 'isOpen' in client
 }
@@ -240,6 +242,12 @@ class SentinelLink extends NodeRedisLink<SentinelClient> {
 
   protected send(_key: string, command: string[]): Promise<unknown> {
     return this.client.sendCommand(false, command)
+  }
+
+  /** This client does not say when it has connected. */
+  override onReady(listener: () => void): () => void {
+    const timer = setInterval(listener, LOOK_AGAIN_MS)
+    return () => clearInterval(timer)
   }
 
   nodeOf(): string {

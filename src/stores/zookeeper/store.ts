@@ -148,13 +148,18 @@ export class ZooKeeperStore implements Store, ClaimHost {
     try {
       // Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order.
       let claim = this.claims.get(request.id)
+      if (claim?.state === 'leaving') {
+        // Given up or run out, and asked for once more: what is left of it goes first.
+        await claim.seat.ready(deadline)
+        await this.leave(claim)
+        claim = this.claims.get(request.id)
+      }
       while (claim === undefined) {
         const taken = this.seats.take(request.ttl, deadline)
         const seat = taken instanceof Promise ? await taken : taken
         // Others may have waited for the same seat.
         if (!seat.full) claim = this.newClaim(request, seat)
       }
-      if (claim.state === 'leaving') return { kind: 'busy' }
       claim.whenBusy = request.whenBusy
       claim.heard(request)
       if (!claim.seat.connected) await claim.seat.ready(deadline)

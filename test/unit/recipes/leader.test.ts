@@ -113,6 +113,20 @@ describe('a leader', () => {
     expect(second.candidate.leading).toBe(true)
   })
 
+  it('that stops because it was told to has not failed: it stands again at once', async () => {
+    const w = world()
+    const { candidate, terms, errors } = office(
+      w,
+      (signal) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error))),
+    )
+    await w.env.advance(10)
+    await w.env.until(candidate.resign())
+    await w.env.advance(10)
+    expect(terms).toHaveLength(2)
+    expect(errors).toEqual([])
+  })
+
   it('does not begin a new term while the callback of the last one goes on, and its probe says so', async () => {
     const w = world()
     const ends = gate()

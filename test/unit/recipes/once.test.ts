@@ -67,6 +67,19 @@ describe('a job once per period', () => {
     expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
   })
 
+  it.each([
+    ['a claim', () => ({})],
+    ['a memory', (w: World) => ({ memory: new SharedCache(w.env) })],
+  ])('counts the period from the beginning of a run, however long that took: %s', async (_, options) => {
+    const w = world()
+    const { first, second } = fleet(w, 2, { run: () => w.env.sleep(HOUR / 2).then(() => 1), ...options(w) })
+    await w.env.until(first.job.tick())
+    await w.env.advance(HOUR * 0.35)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'skipped' })
+    await w.env.advance(HOUR * 0.1)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+  })
+
   it('is not started beside a run that takes longer than the minimum', async () => {
     const w = world()
     const [one, other] = [w.process({ ttl: 3000 }), w.process({ ttl: 3000 })].map(({ holdfast, env }) =>

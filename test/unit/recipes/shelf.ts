@@ -11,7 +11,7 @@ export class Shelf implements StockStorage {
   latency = (): number => 0
   /** What the next write comes to, if not what it should. */
   nextWrite: ((segment: number) => void) | undefined
-  private readonly fences: bigint[]
+  readonly fences: bigint[]
   private readonly env: VirtualEnv
 
   constructor(env: VirtualEnv, values: readonly number[]) {

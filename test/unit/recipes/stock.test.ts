@@ -55,10 +55,20 @@ describe('a striped stock', () => {
   it('is split in equal parts when filled', async () => {
     const w = world()
     const shelf = new Shelf(w.env, Array<number>(12).fill(7))
-    const { stock } = shop(w, shelf)
+    const { stock, store } = shop(w, shelf)
+    store.there = store.back = 1
     await w.env.until(stock.fill(101))
     expect(shelf.values).toEqual([9, 9, 9, 9, 9, 8, 8, 8, 8, 8, 8, 8])
     expect(await w.env.until(stock.total())).toBe(101)
+    // Each with its own lock's token: the locks are taken one after the other, in the order of their names.
+    expect(shelf.fences[10]).toBeLessThan(shelf.fences[2] ?? 0n)
+  })
+
+  it('is sold from all its segments by processes that sell one each', async () => {
+    const w = world()
+    const shelf = new Shelf(w.env, [9, 9, 9, 9])
+    for (let n = 0; n < 20; n++) await w.env.until(shop(w, shelf).stock.take())
+    expect(Math.max(...shelf.values)).toBeLessThan(9)
   })
 
   it('lets those who take from different segments work at the same time', async () => {
@@ -119,6 +129,7 @@ describe('a striped stock', () => {
     const before = shelf.reads
     const nothing = await w.env.until(Promise.all(Array.from({ length: 200 }, () => one.stock.take())))
     expect(nothing.every((each) => each === null)).toBe(true)
+    await w.env.advance(10_000)
     expect(shelf.reads - before).toBeLessThanOrEqual(8)
     await w.env.until(other.stock.put())
     expect(await w.env.until(one.stock.take())).toMatchObject({ quantity: 1 })

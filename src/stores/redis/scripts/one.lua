@@ -22,6 +22,8 @@
 --   to withdraw   1: released; 0: not held
 -- @include "header.lua"
 local id, kind, terms, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- With a mode behind them, no terms are an empty string.
+if terms == '' then terms = nil end
 local everyoneListens, durable = mode == 'c', mode == 'd'
 local answer
 value = call('GET', header)
