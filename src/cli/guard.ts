@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { CommandError, EXIT } from './exit.ts'
 
@@ -13,7 +14,11 @@ import { CommandError, EXIT } from './exit.ts'
  * what the command started, and does nothing about a holdfast that is merely stopped.
  *
  * Lines on its stdin: first the process group, then seconds until the fuse burns down (each replaces the one before),
- * at last "off". What is not covered is the millisecond between the command's start and the first line.
+ * at last "off".
+ *
+ * Between the command's start and the first line, holdfast may be killed too; on a busy machine that gap is wide. Then
+ * the guard knows no group, and looks in /proc for what carries the mark that is in the command's environment. A shell that
+ * waits for a word before it becomes the command would leave no gap, but shells drop variables whose names they do not like.
  */
 const SCRIPT = `
 trap '' HUP INT QUIT
@@ -24,7 +29,19 @@ burn() {
   sleep "$1" &
   wait "$!" && kill -s KILL -- "-$group"
 }
-read -r group || exit 0
+sweep() {
+  tries=0
+  while [ "$tries" -lt 50 ]; do
+    for file in $(grep -lF "$1" /proc/[0-9]*/environ 2>/dev/null); do
+      pid=\${file#/proc/}
+      kill -s KILL -- "-\${pid%/environ}" 2>/dev/null
+    done
+    sleep 0.1
+    tries=$((tries + 1))
+  done
+}
+read -r group || sweep "$1"
+if [ "\${group:-off}" = off ]; then exit 0; fi
 while read -r line; do
   cut
   if [ "$line" = off ]; then exit 0; fi
@@ -40,6 +57,8 @@ export class Guard {
   private group: number | null = null
   private burnsDownAt = Infinity
   private isOff = false
+  /** Belongs into the command's environment. */
+  readonly mark: readonly [name: string, value: string] = ['HOLDFAST_RUN', randomBytes(12).toString('hex')]
 
   constructor() {
     const { process, pipe } = this.start()
@@ -61,13 +80,11 @@ export class Guard {
 
   off(): void {
     this.isOff = true
-    // Without a group it has read nothing yet and goes when the pipe closes.
-    if (this.group !== null) this.pipe.write('off\n')
-    this.pipe.end()
+    this.pipe.end('off\n')
   }
 
   private start(): { process: ChildProcess; pipe: Writable } {
-    const started = spawn('/bin/sh', ['-c', SCRIPT, 'holdfast-guard'], {
+    const started = spawn('/bin/sh', ['-c', SCRIPT, 'holdfast-guard', this.mark.join('=')], {
       // A session of its own: what stops or ends this process's group must not reach it.
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],

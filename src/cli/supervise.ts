@@ -81,8 +81,10 @@ class Supervisor {
 
   private start(): Promise<Ended> {
     const { program, args, environment } = this.options
+    const [name, value] = this.guard.mark
+    const env = { ...environment, [name]: value }
     // `detached` makes it the leader of a process group, so that all it starts can be reached.
-    const child = spawn(program, args, { stdio: 'inherit', detached: true, env: environment })
+    const child = spawn(program, args, { stdio: 'inherit', detached: true, env })
     if (child.pid !== undefined) {
       this.group = child.pid
       this.guard.protect(this.group)

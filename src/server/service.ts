@@ -1,3 +1,4 @@
+import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
   ClaimRef,
@@ -188,10 +189,17 @@ export class LockService {
     }
   }
 
-  private assertMayClaim(caller: Caller, { name, id, ttl }: ClaimRequest): void {
+  private assertMayClaim(caller: Caller, { name, id, ttl, capacity }: ClaimRequest): void {
     this.assertMay(caller, 'acquire', name)
     this.assertOpen()
     this.assertRecordable()
+    const { shared, permits } = this.store.capabilities
+    if (capacity === ALL ? !shared : capacity > 1 && !permits) {
+      throw new Failure(
+        'UNSUPPORTED',
+        `The ${this.store.kind} store has no ${capacity === ALL ? 'shared locks' : 'permits'}.`,
+      )
+    }
     const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)

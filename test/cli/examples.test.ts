@@ -19,7 +19,21 @@ const EXPECTED: Readonly<Record<string, RegExp>> = {
   'self-locking.sh': /^running under my-job\n$/,
   'deploy.sh': /^building\ndeploying\ndone\n$/,
   'curl.sh': /^held: "weight":1\n.*\n$/,
+  'cached-load.mjs':
+    /^without a lock: the database was asked 200 times\n.* asked 4 times\nwith a lock for all: .* asked 1 times\n$/,
+  'leader.mjs':
+    /^Ada leads\n[^]*Grace failed: no paper\nBarbara leads\n[^]*Barbara has put everything away\n$/,
+  'once-per-period.mjs': /^at three: 1 ran \(report 1\)\n.*: 0 ran\nat four: 1 ran \(report 2\)\n$/,
+  'striped-stock.mjs': /^sold 100 tickets, 100 different seats\n/,
   'demo.mjs': /with holdfast +20 of 20 +0 /,
+  'cached-load.mjs':
+    /^without a lock: .* asked \d+ times\nwith a lock in each process: .* asked 4 times\nwith a lock for all: .* asked 1 times\n$/,
+  'leader.mjs':
+    /^Ada leads\nseen from outside: true\nAda has put everything away\n(?:Grace leads\nGrace failed: no paper\n)+Barbara leads\nprobe: true leading\nBarbara has put everything away\n$/,
+  'once-per-period.mjs':
+    /^at three: 1 ran \(report 1\)\nat three by .*: 0 ran\nat four: 1 ran \(report 2\)\n$/,
+  'striped-stock.mjs': /^sold 100 tickets, 100 different seats\n20 customers .*\none came back, 1 left\n$/,
+  'striped-stock-speed.mjs': /^(?:\d+ segments: 500 sold, \d+ per second\n){5}$/,
 }
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'demo.mjs': ['--tickets', '20', '--sellers', '2'],
@@ -27,6 +41,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 
 let server: Awaited<ReturnType<typeof lockServer>>
 const bin = tempFolder()
+const runtime = tempFolder()
 beforeAll(async () => {
   server = await lockServer()
   // What installing the package would put there.
@@ -45,7 +60,7 @@ describe('every example runs and prints what it should', () => {
       : [process.execPath, join(examples, name)]
     const env = {
       ...process.env,
-      XDG_RUNTIME_DIR: bin,
+      XDG_RUNTIME_DIR: runtime,
       HOLDFAST_URL: server.url,
       PATH: `${bin}${delimiter}${process.env['PATH']}`,
     }

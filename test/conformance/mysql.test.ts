@@ -35,10 +35,6 @@ describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'
       { describe, it },
       {
         name: 'a pool',
-        exceptions: {
-          'lock/readers-writers':
-            'readers that poll are let in together, but find out one after the other; these stay for too short a time',
-        },
         createStore: () => open(server),
         leftovers: async () => {
           const [rows] = await admin.query('SELECT name, claim, queue FROM holdfast_locks')

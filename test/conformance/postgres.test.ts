@@ -57,10 +57,6 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
     {
       ...target,
       name: 'polling',
-      exceptions: {
-        'lock/readers-writers':
-          'readers that poll are let in together, but find out one after the other; these stay for too short a time',
-      },
       createStore: () => open(server, false),
       proxied: { upstream: () => server, createStore: (at) => open(at, false) },
     },

@@ -14,10 +14,6 @@ describe.skipIf(!hasSqlite())('SQLite', () => {
     { describe, it },
     {
       name: 'a file',
-      exceptions: {
-        'lock/readers-writers':
-          'readers that poll are let in together, but find out one after the other; these stay for too short a time',
-      },
       createStore: () => openSqliteStore(url),
       module: () => ({
         url: new URL('../../dist/stores/sqlite/open.js', import.meta.url).href,

@@ -5,9 +5,16 @@ import type { Server, ZooKeeperEnsemble } from '../../scripts/services.mjs'
 import type { Store } from '../../src/core/contract.ts'
 import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
 import { vitestConformance } from 'holdfast/testkit'
+import type { StoreModule } from 'holdfast/testkit'
 import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
 
 const module = new URL('../../dist/stores/zookeeper/index.js', import.meta.url).href
+/** Connected from the start: the ttl is that of most cases. */
+const takerModule = (servers: string): StoreModule => ({
+  url: module,
+  export: 'openZooKeeperStore',
+  args: `zookeeper://${servers}?ttl=5000&maxSessionTimeout=${MAX_SESSION_TIMEOUT}`,
+})
 const options = { maxSessionTimeout: MAX_SESSION_TIMEOUT }
 const exceptions = {
   'process/waiter-killed':
@@ -28,7 +35,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
         name: 'zookeeper',
         createStore: () => zookeeperStore(connect([server]), options),
         leftovers: () => leftovers(connect([server])),
-        module: () => ({ url: module, export: 'zookeeperStore', args: connect([server]) }),
+        module: () => takerModule(connect([server])),
         proxied: {
           upstream: () => server,
           createStore: ({ host, port }): Store => zookeeperStore(`${host}:${port}`, options),
@@ -51,7 +58,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
         // Clients go to different servers, so that what one wrote is not simply there for the next.
         createStore: () => zookeeperStore(connect(ensemble.servers), options),
         leftovers: () => leftovers(connect(ensemble.servers)),
-        module: () => ({ url: module, export: 'zookeeperStore', args: connect(ensemble.servers) }),
+        module: () => takerModule(connect(ensemble.servers)),
         restart: async () => {
           await ensemble.restart()
           await ensemble.serving()

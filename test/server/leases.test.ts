@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 
 import { ALL } from '../../src/core/contract.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { call, eventually, listen, look, serve, take } from './helpers.ts'
 
 it('grants a free lock with a secret, a token and the time it lasts', async () => {
@@ -210,4 +211,15 @@ it('counts waits, holds and losses by store', async () => {
   ]) {
     expect(text).toContain(`${line}\n`)
   }
+})
+
+it('refuses a kind of lock that its store does not have', async () => {
+  const store = memoryStore()
+  const capabilities = { ...store.capabilities, shared: false, permits: false }
+  const server = await serve({ store: Object.assign(Object.create(store) as typeof store, { capabilities }) })
+  for (const share of [{ mode: 'shared' }, { mode: 'write' }, { mode: 'permits', of: 2 }]) {
+    const { status, body } = await call(server, 'POST /v1/acquire', { body: { name: 'a', ...share } })
+    expect([status, body.error.code]).toEqual([501, 'UNSUPPORTED'])
+  }
+  expect((await call(server, 'POST /v1/acquire', { body: { name: 'a' } })).status).toBe(200)
 })

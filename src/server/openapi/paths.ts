@@ -99,7 +99,7 @@ export const paths: Readonly<Record<string, Json>> = {
           waited: 0,
         }),
       ],
-      failures: [...WRITES, 'LOCK_BUSY', 'LOCK_TIMEOUT', 'CAPACITY_MISMATCH', ...CLAIMS],
+      failures: [...WRITES, 'LOCK_BUSY', 'LOCK_TIMEOUT', 'CAPACITY_MISMATCH', 'UNSUPPORTED', ...CLAIMS],
     }),
   },
   '/v1/renew': {

@@ -2,8 +2,12 @@ import { InvalidArgumentError } from '../../core/errors.ts'
 import { IoredisLink, isIoredis } from './ioredis.ts'
 import type { IoredisClient } from './ioredis.ts'
 import type { Link } from './link.ts'
-import { isNodeRedis, nodeRedisLink } from './node-redis.ts'
-import type { NodeRedisClient, NodeRedisCluster, NodeRedisSentinel } from './node-redis.ts'
+import { NodeRedisPlainLink } from './node-redis.ts'
+import type { NodeRedisClient, PlainClient } from './node-redis.ts'
+import { NodeRedisClusterLink } from './node-redis-cluster.ts'
+import type { ClusterClient, NodeRedisCluster } from './node-redis-cluster.ts'
+import { NodeRedisSentinelLink } from './node-redis-sentinel.ts'
+import type { NodeRedisSentinel } from './node-redis-sentinel.ts'
 
 /** A client of `ioredis` or `redis` (node-redis), for one server, a Sentinel group or a Cluster. */
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
@@ -13,7 +17,12 @@ export function linkTo(client: RedisClient, owned = false): Link {
   const given: unknown = client
   if (typeof given === 'object' && given !== null) {
     if (isIoredis(given)) return new IoredisLink(given, owned)
-    if (isNodeRedis(given)) return nodeRedisLink(given, owned)
+    if ('sendCommand' in given && 'isOpen' in given) {
+      // Three kinds of clients, each with a `sendCommand` of its own.
+      if ('masters' in given) return new NodeRedisClusterLink(given as ClusterClient, owned)
+      if ('getMasterNode' in given) return new NodeRedisSentinelLink(given as never, owned)
+      return new NodeRedisPlainLink(given as PlainClient, owned)
+    }
   }
   throw new InvalidArgumentError('client must be a client of the package ioredis or redis', {
     argument: 'client',

@@ -1,42 +1,21 @@
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
-import { slotOf } from './slots.ts'
+
+/** What all clients of node-redis have. */
+export interface NodeRedisBase {
+  readonly isOpen: boolean
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+  off(event: string, listener: (...args: unknown[]) => void): unknown
+  destroy(): void
+}
 
 /** The parts of a node-redis client (`redis` 5 or 6) that the store uses, as `createClient` makes it. */
-export interface NodeRedisClient {
-  readonly isOpen: boolean
+export interface NodeRedisClient extends NodeRedisBase {
   readonly isReady: boolean
   sendCommand(args: string[]): Promise<unknown>
-  on(event: string, listener: (...args: unknown[]) => void): unknown
-  off(event: string, listener: (...args: unknown[]) => void): unknown
-  destroy(): void
 }
 
-/** As `createCluster` makes it. */
-export interface NodeRedisCluster {
-  readonly isOpen: boolean
-  readonly masters: readonly object[]
-  sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>
-  on(event: string, listener: (...args: unknown[]) => void): unknown
-  off(event: string, listener: (...args: unknown[]) => void): unknown
-  destroy(): void
-}
-
-/** As `createSentinel` makes it. */
-export interface NodeRedisSentinel {
-  readonly isOpen: boolean
-  readonly isReady: boolean
-  getMasterNode(): unknown
-  sendCommand(isReadonly: boolean, args: string[]): Promise<unknown>
-  on(event: string, listener: (...args: unknown[]) => void): unknown
-  off(event: string, listener: (...args: unknown[]) => void): unknown
-  destroy(): void
-}
-
-export type AnyNodeRedis = NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
-
-/** What the three have in common for subscribing; only the plain client is ever duplicated. */
-interface Subscribing {
+export interface Subscribing {
   subscribe(
     channel: string | readonly string[],
     listener: (message: string, channel: string) => void,
@@ -44,34 +23,14 @@ interface Subscribing {
   unsubscribe(channel: string | readonly string[], listener?: unknown): Promise<void>
 }
 
-interface PlainClient extends NodeRedisClient, Subscribing {
+export interface PlainClient extends NodeRedisClient, Subscribing {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
   connect(): Promise<unknown>
 }
 
-interface ClusterClient extends NodeRedisCluster {
-  readonly slots: readonly { readonly master: { readonly address: string; readonly client?: PlainClient } }[]
-  nodeClient(node: object): PlainClient | Promise<PlainClient>
-}
-
-interface SentinelClient extends NodeRedisSentinel, Subscribing {
-  connect(): Promise<unknown>
-}
-
-const LOOK_AGAIN_MS = 20
-
-export function isNodeRedis(client: object): client is AnyNodeRedis {
-  return 'sendCommand' in client && 'isOpen' in client
-}
-
-export function nodeRedisLink(client: AnyNodeRedis, owned: boolean): Link {
-  if ('masters' in client) return new ClusterLink(client as ClusterClient, owned)
-  if ('getMasterNode' in client) return new SentinelLink(client as SentinelClient, owned)
-  return new PlainLink(client as PlainClient, owned)
-}
-
-abstract class NodeRedisLink<C extends AnyNodeRedis> implements Link {
+/** What a client for one server, for a Cluster and for a Sentinel group have in common. */
+export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   abstract readonly cluster: boolean
   readonly keyPrefix = ''
   protected readonly client: C
@@ -130,7 +89,7 @@ abstract class NodeRedisLink<C extends AnyNodeRedis> implements Link {
   }
 }
 
-class PlainLink extends NodeRedisLink<PlainClient> {
+export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
   readonly cluster = false
 
   ready(): boolean {
@@ -158,48 +117,18 @@ class PlainLink extends NodeRedisLink<PlainClient> {
   }
 }
 
-class ClusterLink extends NodeRedisLink<ClusterClient> {
-  readonly cluster = true
-
-  ready(): boolean {
-    return this.client.isOpen && this.client.masters.length > 0
-  }
-
-  protected send(key: string, command: string[]): Promise<unknown> {
-    return this.client.sendCommand(key, false, command)
-  }
-
-  nodeOf(key: string): string {
-    return this.client.slots[slotOf(key)]?.master.address ?? ''
-  }
-
-  reset(key: string): void {
-    const client = this.client.slots[slotOf(key)]?.master.client
-    if (this.owned && client !== undefined) reconnect(client)
-  }
-
-  async primaries(): Promise<readonly Node[]> {
-    const nodes = await Promise.all(this.client.masters.map(async (master) => this.client.nodeClient(master)))
-    return nodes.map((node) => ({ send: (args) => node.sendCommand([...args]) }))
-  }
-
-  /** In a Cluster any node hears what is published at any other. */
-  async subscriber(events: SubscriberEvents): Promise<SubscriberConnection> {
-    const { masters } = this.client
-    const node = masters[Math.floor(Math.random() * masters.length)]
-    if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
-    return listenThrough(await this.client.nodeClient(node), events)
-  }
-}
-
 /** Ends the connection and makes a new one. */
-function reconnect(client: { readonly isOpen: boolean; destroy(): void; connect(): Promise<unknown> }): void {
+export function reconnect(client: {
+  readonly isOpen: boolean
+  destroy(): void
+  connect(): Promise<unknown>
+}): void {
   if (client.isOpen) client.destroy()
   client.connect().catch(() => {})
 }
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
-async function listenThrough(
+export async function listenThrough(
   original: PlainClient,
   { message, end }: SubscriberEvents,
 ): Promise<SubscriberConnection> {
@@ -230,67 +159,5 @@ async function listenThrough(
       ended = true
       if (connection.isOpen) connection.destroy()
     },
-  }
-}
-
-class SentinelLink extends NodeRedisLink<SentinelClient> {
-  readonly cluster = false
-
-  ready(): boolean {
-    return this.client.isReady
-  }
-
-  protected send(_key: string, command: string[]): Promise<unknown> {
-    return this.client.sendCommand(false, command)
-  }
-
-  /** This client does not say when it has connected. */
-  override onReady(listener: () => void): () => void {
-    const timer = setInterval(listener, LOOK_AGAIN_MS)
-    return () => clearInterval(timer)
-  }
-
-  nodeOf(): string {
-    return ''
-  }
-
-  reset(): void {
-    if (this.owned) reconnect(this.client)
-  }
-
-  primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.client.sendCommand(false, [...args]) }])
-  }
-
-  /**
-   * This client has a connection for subscriptions of its own and moves it to a new primary by itself, but does not
-   * say when. So whatever it reports is taken for the end of the connection: subscribing again costs little.
-   */
-  subscriber({ message, end }: SubscriberEvents): Promise<SubscriberConnection> {
-    const { client } = this
-    const heard = (text: string, channel: string): void => message(channel, text)
-    const channels = new Set<string>()
-    const events = ['topology-change', 'error']
-    const stop = (): void => {
-      for (const event of events) client.off(event, over)
-      for (const channel of channels) client.unsubscribe(channel, heard).catch(() => {})
-    }
-    const over = (): void => {
-      stop()
-      end()
-    }
-    for (const event of events) client.on(event, over)
-    return Promise.resolve({
-      async subscribe(more) {
-        for (const channel of more) channels.add(channel)
-        await client.subscribe(more, heard)
-      },
-      async unsubscribe(channel) {
-        channels.delete(channel)
-        await client.unsubscribe(channel, heard)
-      },
-      ping: () => Promise.resolve(),
-      close: stop,
-    })
   }
 }

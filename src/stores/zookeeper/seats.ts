@@ -40,6 +40,11 @@ export class Seats {
     if ('client' in source) this.byTimeout.set(0, [this.watched(source.client)])
   }
 
+  /** Begins to connect for claims that will come. */
+  open(ttl: number): void {
+    this.pick(sessionTimeoutFor(ttl))
+  }
+
   /** A seat for a claim, at once if one is connected. Rejects at the deadline, or when no session may last that long. */
   take(ttl: number, deadline: number): Seat | Promise<Seat> {
     const seat = this.pick(sessionTimeoutFor(ttl))

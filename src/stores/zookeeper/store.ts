@@ -17,7 +17,7 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { WITHDRAWN_MS, sessionOf } from '../../core/claim-queue.ts'
+import { sessionOf } from '../../core/claim-queue.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
@@ -34,6 +34,7 @@ import { Seats } from './seats.ts'
 import type { Source } from './seats.ts'
 import { Timeouts } from './timeouts.ts'
 import { unknown } from './unknown.ts'
+import { Withdrawn } from './withdrawn.ts'
 
 export interface StoreSettings {
   readonly source: Source
@@ -42,6 +43,8 @@ export interface StoreSettings {
   readonly acl: readonly Acl[]
   /** The longest session that the servers allow. */
   readonly maxSessionTimeout: number
+  /** Open a session for claims of this ttl at once. */
+  readonly ttl: number | undefined
   readonly onRevocation: ((name: string) => void) | undefined
 }
 
@@ -65,14 +68,22 @@ export class ZooKeeperStore implements Store, ClaimHost {
     (claim) => this.expired(claim),
   )
   private readonly listeners = new Map<string, StoreListener>()
-  /** Ids that are refused, and until when. */
-  private readonly withdrawn = new Map<string, number>()
+  private readonly withdrawn = new Withdrawn()
 
   constructor(settings: StoreSettings) {
     this.settings = settings
     this.acl = settings.acl
     this.capabilities = capabilitiesFor(settings.maxSessionTimeout)
     this.seats = new Seats(settings.source, this.timeouts, (seat, state) => this.seatChanged(seat, state))
+    if (settings.ttl !== undefined) this.seats.open(settings.ttl)
+  }
+
+  /** Resolves when a session stands, or after that time. */
+  async connected(timeout: number): Promise<void> {
+    await this.seats
+      .any()
+      .ready(now() + timeout)
+      .catch(() => undefined)
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
@@ -96,7 +107,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    this.refuseFromNowOn(ref.id)
+    this.withdrawn.add(ref.id)
     return this.timeouts.race(this.remove(ref, now() + timeout), timeout, LATE)
   }
 
@@ -143,8 +154,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private async enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
-    const refusedUntil = this.withdrawn.get(request.id)
-    if (refusedUntil !== undefined && refusedUntil > now()) return { kind: 'busy' }
+    if (this.withdrawn.has(request.id)) return { kind: 'busy' }
     try {
       // Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order.
       let claim = this.claims.get(request.id)
@@ -286,15 +296,6 @@ export class ZooKeeperStore implements Store, ClaimHost {
       const sessions = new Set(Array.from(seat.claims, ({ id }) => sessionOf(id)))
       for (const session of sessions) this.listeners.get(session)?.({ kind: 'gap' })
     }
-  }
-
-  private refuseFromNowOn(id: string): void {
-    const time = now()
-    for (const [old, until] of this.withdrawn) {
-      if (until > time) break
-      this.withdrawn.delete(old)
-    }
-    this.withdrawn.set(id, time + WITHDRAWN_MS)
   }
 
   private ask<T>(question: (seat: Seat) => Promise<T>, timeout: number): Promise<T | Unknown> {

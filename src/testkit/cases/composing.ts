@@ -66,7 +66,7 @@ export const composing: readonly Case[] = [
       const [first, second, third] = names
       const taken = await b.mutex(second).acquire()
       assert.equal(await a.all(names).tryAcquire(), null)
-      await assert.rejects(a.all(names).acquire({ wait: 50 }), code('LOCK_TIMEOUT'))
+      await assert.rejects(a.all(names).acquire({ wait: 500 }), code('LOCK_TIMEOUT'))
       await assertNothingLeft(ctx, a, first)
       await assertNothingLeft(ctx, a, third)
       await taken.release()

@@ -117,7 +117,7 @@ export const processes: readonly Case[] = [
       const name = ctx.name()
       const [taker, holdfast] = [await open(ctx), await openHoldfast(ctx)]
       const lease = await holdfast.mutex(name).acquire()
-      await assert.rejects(taker.acquire(name, { wait: 50 }), code('LOCK_TIMEOUT'))
+      await assert.rejects(taker.acquire(name, { wait: 1000 }), code('LOCK_TIMEOUT'))
       await lease.release()
       await taker.acquire(name)
     },

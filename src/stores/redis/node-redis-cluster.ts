@@ -1,0 +1,49 @@
+import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+import { listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
+import type { NodeRedisBase, PlainClient } from './node-redis.ts'
+import { slotOf } from './slots.ts'
+
+/** As `createCluster` makes it. */
+export interface NodeRedisCluster extends NodeRedisBase {
+  readonly masters: readonly object[]
+  sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>
+}
+
+export interface ClusterClient extends NodeRedisCluster {
+  readonly slots: readonly { readonly master: { readonly address: string; readonly client?: PlainClient } }[]
+  nodeClient(node: object): PlainClient | Promise<PlainClient>
+}
+
+export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
+  readonly cluster = true
+
+  ready(): boolean {
+    return this.client.isOpen && this.client.masters.length > 0
+  }
+
+  protected send(key: string, command: string[]): Promise<unknown> {
+    return this.client.sendCommand(key, false, command)
+  }
+
+  nodeOf(key: string): string {
+    return this.client.slots[slotOf(key)]?.master.address ?? ''
+  }
+
+  reset(key: string): void {
+    const client = this.client.slots[slotOf(key)]?.master.client
+    if (this.owned && client !== undefined) reconnect(client)
+  }
+
+  async primaries(): Promise<readonly Node[]> {
+    const nodes = await Promise.all(this.client.masters.map(async (master) => this.client.nodeClient(master)))
+    return nodes.map((node) => ({ send: (args) => node.sendCommand([...args]) }))
+  }
+
+  /** In a Cluster any node hears what is published at any other. */
+  async subscriber(events: SubscriberEvents): Promise<SubscriberConnection> {
+    const { masters } = this.client
+    const node = masters[Math.floor(Math.random() * masters.length)]
+    if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
+    return listenThrough(await this.client.nodeClient(node), events)
+  }
+}
