@@ -122,6 +122,14 @@ export function isIdle(state: QueueState): boolean {
   return state.holders.size === 0 && state.waiters.size === 0 && state.withdrawn.size === 0
 }
 
+/** Everything about it has run out: it may be forgotten, but for its fence. */
+export function isSpent({ holders, waiters, withdrawn }: QueueState, { ms }: Instant): boolean {
+  for (const { expiresAt } of holders.values()) if (expiresAt > ms) return false
+  for (const { keptUntil } of waiters.values()) if (keptUntil > ms) return false
+  for (const until of withdrawn.values()) if (until > ms) return false
+  return true
+}
+
 export function step<C extends QueueCommand>(
   state: QueueState,
   command: C,

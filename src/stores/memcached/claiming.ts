@@ -1,7 +1,7 @@
 import type { Busy, ClaimAnswer, ClaimRequest, Held, Unknown } from '../../core/contract.ts'
 import { secondsFor } from './capabilities.ts'
-import { change, look, mint, readLook, take, wireFor } from './commands.ts'
-import type { Look, Wire } from './commands.ts'
+import { change, look, mint, readLook, take, Wire } from './commands.ts'
+import type { Look } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
 import { unknown, unknownForGood } from './failure.ts'
 import type { Grant } from './grants.ts'
@@ -17,7 +17,7 @@ const { performance } = globalThis
  * Somebody who finds it taken has reserved tokens in vain; that is what tells the holder that others want it.
  */
 export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Promise<ClaimAnswer> {
-  const wire = wireFor(desk.keys, request.name, request.id)
+  const wire = new Wire(desk.keys, request.name, request.id)
   const seconds = secondsFor(request.ttl)
   const commands = `${take(exchange.link, wire, seconds)}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {

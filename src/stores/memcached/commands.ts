@@ -23,15 +23,23 @@ const FENCE_LIFE_S = 3600
 const LONGEST_S = 2_592_000
 
 /** One claim, as it is written on the wire. */
-export interface Wire extends Places {
+export class Wire implements Places {
+  readonly lock: string
+  readonly fence: string
   readonly nonce: string
-  readonly description: string
-}
+  private readonly keys: Keys
 
-export function wireFor(keys: Keys, name: string, id: string): Wire {
-  const { lock, fence } = keys.places(name)
-  const nonce = nonceOf(id)
-  return { lock, fence, nonce, description: keys.description(nonce) }
+  constructor(keys: Keys, name: string, id: string) {
+    const { lock, fence } = keys.places(name)
+    this.lock = lock
+    this.fence = fence
+    this.nonce = nonceOf(id)
+    this.keys = keys
+  }
+
+  get description(): string {
+    return this.keys.description(this.nonce)
+  }
 }
 
 /** What a lock's item was when it was looked at. */

@@ -8,7 +8,7 @@ import { bareId, isOurs, isTombstone, nonceOf } from './keys.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not freeze it.
-const { setTimeout } = globalThis
+const { setTimeout, performance } = globalThis
 
 /** A holder writes down who it is this long after its grant; who finds nothing looks again a little later. */
 const DELAY_MS = 5
@@ -38,7 +38,7 @@ export class Descriptions {
       const { id, wire, owner, token, link, seconds, over } = grant
       if (over || grant.described) continue
       grant.described = true
-      link.tell(describe(wire, encode(id, owner, token), seconds), 1, TIMEOUT_MS)
+      link.tell(describe(wire, encode(id, owner, token), seconds), 1, performance.now() + TIMEOUT_MS)
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import type { Client } from './client.ts'
 import { tellTime } from './commands.ts'
-import { isUnknown, unknown } from './failure.ts'
+import { isUnknown } from './failure.ts'
 import type { Descriptions } from './describing.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
@@ -48,16 +48,14 @@ export class Exchange {
 
   /** One round trip. The first error among the replies is the answer to all. */
   send<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
-    const left = this.deadline - performance.now()
-    if (left <= 0) return Promise.resolve(unknown(new Error('memcached did not answer in time')))
-    return this.link.ask(commands, replies, left, read)
+    return this.link.ask(commands, replies, this.deadline, read)
   }
 
   /** One round trip that sets a ttl. Without an answer if the server's clock was not right. */
   sendTimed<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
     const now = performance.now()
     if (now - this.link.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(now)
-    return this.send(commands, replies, read)
+    return this.link.ask(commands, replies, this.deadline, read)
   }
 
   /** In front of what follows: if the answer is no good, that is unknown together with everything under way. */

@@ -1,8 +1,7 @@
 import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
 import { secondsFor } from './capabilities.ts'
 import { disturbed, lasts } from './claiming.ts'
-import { change, glance, keepDescription, lastMinted, look, mint, readLook, wireFor } from './commands.ts'
-import type { Wire } from './commands.ts'
+import { change, glance, keepDescription, lastMinted, look, mint, readLook, Wire } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
 import { OutOfMemory } from './failure.ts'
 import type { Grant } from './grants.ts'
@@ -17,7 +16,7 @@ const LOST: RenewAnswer = { kind: 'lost' }
 /** Renews a claim if its item is still its own. */
 export async function renew(desk: Desk, exchange: Exchange, request: RenewRequest): Promise<RenewAnswer> {
   const grant = desk.grants.get(request.id)
-  const wire = grant?.wire ?? wireFor(desk.keys, request.name, request.id)
+  const wire = grant?.wire ?? new Wire(desk.keys, request.name, request.id)
   const cas = knownCas(exchange, wire, grant)
   const first = cas === undefined ? CHANGED : await attempt(exchange, request, { wire, cas, grant })
   const answer =

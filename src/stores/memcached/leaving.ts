@@ -1,7 +1,7 @@
 import { WITHDRAWN_MS } from '../../core/claim-queue.ts'
 import type { ClaimRef, MaybePromise, ReleaseAnswer, Unknown } from '../../core/contract.ts'
-import { bury, change, look, readLook, remove, removeDescription, wireFor } from './commands.ts'
-import type { Look, Wire } from './commands.ts'
+import { bury, change, look, readLook, remove, removeDescription, Wire } from './commands.ts'
+import type { Look } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
 import { unknown } from './failure.ts'
 import type { Grant } from './grants.ts'
@@ -19,7 +19,7 @@ const WITHDRAWN_S = WITHDRAWN_MS / 1000
 /** Removes a claim's item if it is still its own, in one round trip as a rule. */
 export function release(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
   const grant = leaving(desk, id)
-  const wire = grant?.wire ?? wireFor(desk.keys, name, id)
+  const wire = grant?.wire ?? new Wire(desk.keys, name, id)
   const cas = knownCas(exchange, wire, grant)
   const leave: Leave = { desk, exchange, id, wire, grant }
   return cas === undefined ? lookAndFree(leave) : free(leave, cas, () => lookAndFree(leave))
@@ -93,7 +93,7 @@ function restoring(
  * It then keeps the lock from everybody until its ttl ends; nobody believes to have it.
  */
 export function withdraw(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
-  const wire = leaving(desk, id)?.wire ?? wireFor(desk.keys, name, id)
+  const wire = leaving(desk, id)?.wire ?? new Wire(desk.keys, name, id)
   const commands = [removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)]
   return exchange.send<ReleaseAnswer>(commands.join('\r\n'), 3, async ([, seen]) => {
     const answer = await replace(exchange, wire, readLook(seen as Reply))

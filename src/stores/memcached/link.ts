@@ -26,12 +26,16 @@ interface Pending {
   readonly wanted: Wanted
   /** What the last reply has to repeat; empty where the command cannot. */
   readonly tag: string
-  readonly sentAt: number
+  sentAt: number
   readonly deadline: number
   readonly replies: Reply[]
   /** Null when nobody waits any more; the replies are still to be read. */
   settle: Settle | null
   next: Pending | null
+}
+
+function pendingFor(wanted: Wanted, tag: string, deadline: number, settle: Settle): Pending {
+  return { wanted, tag, sentAt: 0, deadline, replies: [], settle, next: null }
 }
 
 /**
@@ -75,25 +79,32 @@ export class Link {
    * Sends meta commands: `replies` of them, the last one without its line end. `read` makes the answer of the replies, in the
    * same turn: a promise less for each step of the way is worth having here. An error among the replies is the answer to all.
    */
-  ask<T>(commands: string, replies: number, timeout: number, read: Read<T>): Promise<T | Unknown> {
+  ask<T>(commands: string, replies: number, deadline: number, read: Read<T>): Promise<T | Unknown> {
     const tag = ` O${(this.serial = (this.serial + 1) % 1_000_000)}`
-    return new Promise((resolve) =>
-      this.send(`${commands}${tag}\r\n`, { wanted: replies, tag }, timeout, (answer) =>
-        resolve(isUnknown(answer) ? answer : (errorAmong(answer) ?? read(answer))),
-      ),
-    )
+    return new Promise((resolve) => {
+      const settle: Settle = (answer) =>
+        resolve(isUnknown(answer) ? answer : (errorAmong(answer) ?? read(answer)))
+      this.send(`${commands}${tag}\r\n`, pendingFor(replies, tag, deadline, settle))
+    })
   }
 
   /** Sends commands whose replies cannot be told apart from others: only where nothing depends on it. */
   askPlain(commands: string, wanted: Wanted, timeout: number): Promise<readonly Reply[] | Unknown> {
-    return new Promise((settle) => this.send(commands, { wanted, tag: '' }, timeout, settle))
+    const deadline = performance.now() + timeout
+    return new Promise((settle) => this.send(commands, pendingFor(wanted, '', deadline, settle)))
   }
 
   /** Sends meta commands that nobody waits for. `read` sees the replies, if they come in time. */
-  tell(commands: string, replies: number, timeout: number, read?: (replies: readonly Reply[]) => void): void {
-    this.send(`${commands}\r\n`, { wanted: replies, tag: '' }, timeout, (answer) => {
+  tell(
+    commands: string,
+    replies: number,
+    deadline: number,
+    read?: (replies: readonly Reply[]) => void,
+  ): void {
+    const settle: Settle = (answer) => {
       if (!isUnknown(answer)) read?.(answer)
-    })
+    }
+    this.send(`${commands}\r\n`, pendingFor(replies, '', deadline, settle))
   }
 
   /** Gives the connection up. What is under way is unknown. */
@@ -109,17 +120,13 @@ export class Link {
     this.first = this.last = null
   }
 
-  private send(
-    text: string,
-    { wanted, tag }: Pick<Pending, 'wanted' | 'tag'>,
-    timeout: number,
-    settle: Settle,
-  ): void {
-    if (this.dead !== null) return settle(unknown(this.dead))
+  private send(text: string, pending: Pending): void {
+    if (this.dead !== null) return pending.settle?.(unknown(this.dead))
     const now = performance.now()
-    const deadline = now + timeout
-    const pending: Pending = { wanted, tag, sentAt: now, deadline, replies: [], settle, next: null }
-    if (deadline < this.armedFor) this.arm(deadline, timeout)
+    const { deadline } = pending
+    if (deadline <= now) return pending.settle?.(unknown(new Error('memcached did not answer in time')))
+    pending.sentAt = now
+    if (deadline < this.armedFor) this.arm(deadline, deadline - now)
     if (this.last === null) {
       this.first = this.last = pending
       this.socket.ref()

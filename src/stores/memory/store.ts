@@ -1,4 +1,4 @@
-import { emptyQueue, isIdle, step, view } from '../../core/claim-queue.ts'
+import { emptyQueue, isIdle, isSpent, step, view } from '../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand, QueueState } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
@@ -48,6 +48,8 @@ const systemNow = (): Instant => {
   return { ms, micros: Math.floor((timeOrigin + ms) * 1000) }
 }
 
+const SWEEP_AT = 1000
+
 /** The claim queue of core, one per name, in this process. */
 class MemoryStore implements Store {
   readonly kind = 'memory'
@@ -58,6 +60,8 @@ class MemoryStore implements Store {
   private readonly reachable = (session: string): boolean => this.listeners.has(session)
   /** The name that fell idle last. Its queue is kept: it is likely to be the next one needed. */
   private idleName: string | undefined
+  /** With so many names, those are looked for whose holders never came back. */
+  private sweepAt = SWEEP_AT
   /** The highest token of any name that was forgotten: tokens grow also for a name that comes back. */
   private fence = 0
 
@@ -115,6 +119,7 @@ class MemoryStore implements Store {
   ): Outcome<C['kind']> {
     let queue = this.queues.get(name)
     if (queue === undefined) {
+      if (this.queues.size >= this.sweepAt) this.sweep(now)
       queue = emptyQueue(this.fence)
       this.queues.set(name, queue)
     }
@@ -126,15 +131,23 @@ class MemoryStore implements Store {
     return outcome
   }
 
+  private sweep(now: Instant): void {
+    for (const [name, queue] of this.queues) if (isSpent(queue, now)) this.forget(name, queue)
+    this.sweepAt = Math.max(SWEEP_AT, this.queues.size * 2)
+  }
+
+  private forget(name: string, { fence }: QueueState): void {
+    this.fence = Math.max(this.fence, fence)
+    this.queues.delete(name)
+  }
+
   private rest(name: string): void {
     const { idleName } = this
     if (name === idleName) return
     this.idleName = name
     if (idleName === undefined) return
     const queue = this.queues.get(idleName)
-    if (queue === undefined || !isIdle(queue)) return
-    this.fence = Math.max(this.fence, queue.fence)
-    this.queues.delete(idleName)
+    if (queue !== undefined && isIdle(queue)) this.forget(idleName, queue)
   }
 }
 
