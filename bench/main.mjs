@@ -46,6 +46,8 @@ async function run(plan, options) {
   progress.say(
     `${before.cpu}, ${before.cores} cores, Node ${before.node}, load ${before.loadBefore[0]}, seed ${options.seed}`,
   )
+  if (before.loadBefore[0] > before.cores / 2)
+    progress.say('The machine is busy with other things: expect wide spreads.')
   for (const { name, reason } of plan.leftOut) progress.say(`left out: ${name}, ${reason}`)
   for (const { id, title, reason } of plan.notRun) progress.say(`not run: ${id} ${title}: ${reason}`)
   const stage = await Stage.set(plan.contestants)

@@ -40,7 +40,7 @@ describe.skipIf(!available('memcached'))('memcached', () => {
             'list/forgets': NO_LIST,
             'list/names': NO_LIST,
             'connection/claim-cut':
-              'a holder is described when it has heard of its grant; the rest of it is tried in test/stores/memcached/faults.test.ts',
+              'a holder is described when it has heard of its grant; the rest of it is tried in test/stores/memcached/connections.test.ts',
           },
         },
       )

@@ -69,19 +69,30 @@ export class PermitClaim extends Claim {
   }
 
   async check(): Promise<boolean> {
+    return this.state === 'queued' ? this.checkWaiting() : this.checkHeld()
+  }
+
+  /** Until the grant there is a node at the gate; whether the leases are there is seen when they are counted. */
+  private async checkWaiting(): Promise<boolean> {
+    const there = await this.gate.check()
+    // Granted meanwhile: then it is right that nothing stands at the gate any more.
+    if (this.state !== 'queued') return this.check()
+    this.countAgain()
+    return there
+  }
+
+  private async checkHeld(): Promise<boolean> {
     const { zk } = this.seat
-    if (this.state === 'queued' && !this.inside) return this.gate.check()
     const [{ children }, waiting] = await Promise.all([
       zk.getChildren(leasesOf(this.dir)).catch(noChildren),
       zk.getChildren(gateOf(this.dir)).catch(noChildren),
     ])
-    const there = this.leases.length > 0 && this.leases.every((lease) => children.includes(lease))
-    if (this.state === 'queued') {
-      this.countAgain()
-      return there
-    }
     this.contended = waiting.children.some((name) => !name.startsWith(this.prefix))
-    return there
+    return this.has(children)
+  }
+
+  private has(children: readonly string[]): boolean {
+    return this.leases.every((lease) => children.includes(lease))
   }
 
   attend(): void {
@@ -117,12 +128,9 @@ export class PermitClaim extends Claim {
 
   async leave(): Promise<boolean> {
     this.stopWatching()
-    const leases = this.doubtful ? await this.find() : this.leases
-    const removed = await Promise.all(leases.map((name) => this.remove(name)))
-    this.leases = []
-    this.doubtful = false
+    const removed = await this.removeAll()
     const waited = await this.gate.leave()
-    return waited || removed.some(Boolean)
+    return waited || removed
   }
 
   protected async replace(): Promise<bigint | undefined> {
@@ -156,12 +164,18 @@ export class PermitClaim extends Claim {
 
   private async turn(): Promise<Turn> {
     this.inside = true
-    if (this.leases.length === 0) {
-      if (!(await this.agree())) return 'mismatch'
-      if (this.doubtful) for (const name of await this.find()) await this.remove(name)
-      this.czxid = await this.createLeases()
+    for (;;) {
+      if (this.leases.length === 0) {
+        if (!(await this.agree())) return 'mismatch'
+        if (this.doubtful) await this.removeAll()
+        this.czxid = await this.createLeases()
+      }
+      const count = await this.count()
+      if (count !== 'missing') return count
+      // Somebody removed ours. As long as we stand at the gate we may add them anew.
+      this.assertWanted()
+      await this.removeAll()
     }
-    return (await this.count()) ? 'held' : 'full'
   }
 
   /** At the gate nobody else can change it: the first user of an idle semaphore says how large it is. */
@@ -205,7 +219,7 @@ export class PermitClaim extends Claim {
   }
 
   /** Whether there are not too many leases. If there are, `countAgain` follows at the next change. */
-  private async count(): Promise<boolean> {
+  private async count(): Promise<'held' | 'full' | 'missing'> {
     for (;;) {
       const watcher: Watcher = () => {
         if (this.watcher !== watcher) return
@@ -215,11 +229,12 @@ export class PermitClaim extends Claim {
       this.stopWatching()
       this.watcher = watcher
       const { children } = await this.seat.zk.getChildren(leasesOf(this.dir), { watch: watcher })
+      if (!this.has(children)) return 'missing'
       if (children.length <= this.capacity) {
         this.stopWatching()
-        return true
+        return 'held'
       }
-      if (this.watcher === watcher) return false
+      if (this.watcher === watcher) return 'full'
       // It fired before we could act on it, or somebody gave the claim up.
       this.seat.zk.unwatch(leasesOf(this.dir), 'children', watcher)
       this.assertWanted()
@@ -264,6 +279,15 @@ export class PermitClaim extends Claim {
     const { watcher } = this
     this.watcher = null
     if (watcher !== null) this.seat.zk.unwatch(leasesOf(this.dir), 'children', watcher)
+  }
+
+  /** Our leases, and those that we never heard of. */
+  private async removeAll(): Promise<boolean> {
+    const leases = this.doubtful ? await this.find() : this.leases
+    const removed = await Promise.all(leases.map((name) => this.remove(name)))
+    this.leases = []
+    this.doubtful = false
+    return removed.some(Boolean)
   }
 
   private async find(): Promise<string[]> {

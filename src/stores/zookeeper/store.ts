@@ -100,10 +100,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
 
   async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const deadline = now() + timeout
-    const entering =
-      next === undefined ? undefined : this.timeouts.race(this.enter(next, deadline), timeout, LATE)
-    const released = await this.timeouts.race(this.remove(ref, deadline), timeout, LATE)
-    return entering === undefined ? { released } : { released, next: await entering }
+    // Both leave in one flight, the deletion first: the answer to the second then tells of a queue without the old node.
+    // Whoever is woken by the first looks at the queue a round trip later, and sees the second there.
+    const removing = this.timeouts.race(this.remove(ref, deadline), timeout, LATE)
+    if (next === undefined) return { released: await removing }
+    const entering = this.timeouts.race(this.enter(next, deadline), timeout, LATE)
+    return { released: await removing, next: await entering }
   }
 
   withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {

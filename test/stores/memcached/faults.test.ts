@@ -1,39 +1,29 @@
-import { connect, createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 
 import { afterEach, describe, expect, it } from 'vitest'
 
 import { available, clockShim } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { memcached } from '../../../scripts/services/memcached.mjs'
-import type { Store } from '../../../src/core/contract.ts'
 import { validUntil } from '../../../src/core/validity.ts'
 import { Holdfast } from '../../../src/index.ts'
-import { memcachedStore } from '../../../src/stores/memcached/index.ts'
-import { FaultProxy } from '../../../src/testkit/fault-proxy.ts'
-import { builds, command, request, take, talk, TIMEOUT_MS } from './kit.ts'
+import {
+  afterwards,
+  builds,
+  command,
+  open,
+  request,
+  sleep,
+  take,
+  talk,
+  TIMEOUT_MS,
+  undoAll,
+  until,
+} from './kit.ts'
 import type { Place } from './kit.ts'
 
-const undo: (() => unknown)[] = []
-afterEach(async () => {
-  for (const one of undo.splice(0).reverse()) await one()
-})
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
-
-function open({ host, port }: Place): Store {
-  const store = memcachedStore(`memcached://${host}:${port}`)
-  undo.push(() => store.close())
-  return store
-}
-
-async function until<T>(what: string, check: () => Promise<T | undefined>, within = 10_000): Promise<T> {
-  for (const end = performance.now() + within; performance.now() < end; await sleep(20)) {
-    const seen = await check()
-    if (seen !== undefined) return seen
-  }
-  throw new Error(`not within ${within} ms: ${what}`)
-}
+afterEach(undoAll)
 
 /** Small values until the server is full or has evicted what was there. */
 async function fill(at: Place, count: number): Promise<void> {
@@ -47,15 +37,8 @@ async function fill(at: Place, count: number): Promise<void> {
 describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ command: path }) => {
   async function start(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Server> {
     const server = await memcached({ args, env, ...(path === undefined ? {} : { command: path }) })
-    undo.push(() => server.stop())
+    afterwards(() => server.stop())
     return server
-  }
-
-  async function proxied(): Promise<{ server: Server; proxy: FaultProxy; store: Store; other: Store }> {
-    const server = await start()
-    const proxy = await FaultProxy.open(server)
-    undo.push(() => proxy.close())
-    return { server, proxy, store: open(proxy), other: open(server) }
   }
 
   it('a restart ends every lock: the holder is told, the next one has a larger token, and nobody releases another’s', async () => {
@@ -83,7 +66,7 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
   it('a lease learns of a restart with its next renewal', async () => {
     const server = await start()
     const holdfast = new Holdfast(open(server), { ttl: 3000 })
-    undo.push(() => holdfast.close())
+    afterwards(() => holdfast.close())
     const lease = await holdfast.mutex('told').acquire()
     await server.restart()
     await until('the signal aborts', async () => lease.signal.aborted || undefined, 3000)
@@ -179,7 +162,7 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     await take(store, held)
     // A reader that asks for the value and does not take it keeps the item in use.
     const reader: Socket = connect(server.port, server.host).pause()
-    undo.push(() => reader.destroy())
+    afterwards(() => reader.destroy())
     reader.on('error', () => undefined)
     reader.write('mg holdfast:l:read v k\r\n'.repeat(400_000))
     await until('the reader is stuck', async () => {
@@ -200,134 +183,6 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     expect(again.kind).toBe('renewed')
     expect(Number((await command(server, 'mg holdfast:l:read t')).slice(4))).toBeGreaterThan(60)
     expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
-  })
-
-  it('a reply that is cut off is unknown for every request, and asking again finds the state that it made', async () => {
-    const { proxy, store, other } = await proxied()
-    const held = request('cut')
-    const cutting = async <T>(match: string, ask: () => Promise<T> | T): Promise<T> => {
-      const cut = proxy.cutReply({ match: (chunk) => chunk.includes(match) })
-      const answer = await ask()
-      await cut
-      return answer
-    }
-    await take(store, request('warm'))
-    expect(await cutting('l:cut', () => store.claim(held, TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
-    expect((await other.claim(request('cut'), TIMEOUT_MS)).kind).toBe('busy')
-    const first = await take(store, held)
-    expect((await take(store, held)).token).toBe(first.token)
-
-    const renewal = { ...held, ttl: 60_000, tokens: 0 }
-    expect(await cutting('l:cut', () => store.renew([renewal], TIMEOUT_MS))).toMatchObject([
-      { kind: 'unknown' },
-    ])
-    expect(await store.renew([renewal], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
-
-    expect(await cutting('l:cut', () => store.inspect('cut', TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
-    expect(await store.inspect('cut', TIMEOUT_MS)).toMatchObject({
-      holders: [{ id: held.id, token: first.token }],
-    })
-
-    await take(store, request('warm-again'))
-    const released = await cutting('l:cut', () => store.release(held, undefined, TIMEOUT_MS))
-    expect(released.released.kind).toBe('unknown')
-    expect((await store.withdraw(held, TIMEOUT_MS)).kind).not.toBe('unknown')
-
-    const next = request('cut')
-    await take(store, next)
-    expect(await cutting('l:cut', () => store.withdraw(next, TIMEOUT_MS))).toMatchObject({ kind: 'unknown' })
-    expect((await store.withdraw(next, TIMEOUT_MS)).kind).toBe('released')
-    expect((await other.claim(request('cut'), TIMEOUT_MS)).kind).toBe('held')
-  })
-
-  it('a slow server is unknown when the time is up, and its late replies are not taken for others', async () => {
-    const { proxy, store } = await proxied()
-    await take(store, request('warm'))
-    proxy.set('replies', { latency: 300 })
-    const slow = request('slow')
-    const began = performance.now()
-    const [first, second] = await Promise.all([store.claim(request('soon'), 1000), store.claim(slow, 150)])
-    expect([first.kind, second.kind]).toEqual(['held', 'unknown'])
-    expect(performance.now() - began).toBeLessThan(1000)
-    expect(proxy.accepted).toBe(1)
-    const answers = await Promise.all([store.claim(request('b'), 2000), store.claim(slow, 2000)])
-    expect(answers.map(({ kind }) => kind)).toEqual(['held', 'held'])
-  })
-
-  it('replies in the smallest pieces are read all the same', async () => {
-    const { proxy, store } = await proxied()
-    proxy.set('replies', { slice: 1 })
-    const held = request('pieces')
-    await take(store, held)
-    expect(await store.renew([held], TIMEOUT_MS)).toMatchObject([{ kind: 'held' }])
-    expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
-  })
-
-  it('a connection that swallows everything is given up, and the next request has a new one', async () => {
-    const { proxy, store } = await proxied()
-    await take(store, request('warm'))
-    proxy.set('requests', { blackhole: true })
-    const began = performance.now()
-    expect((await store.claim(request('lost'), 200)).kind).toBe('unknown')
-    expect(performance.now() - began).toBeLessThan(600)
-    proxy.heal()
-    const found = request('found')
-    await until(
-      'granted',
-      async () => ((await store.claim(found, 200)).kind === 'held' ? true : undefined),
-      3000,
-    )
-    expect(proxy.accepted).toBe(2)
-  })
-
-  it.each([
-    ['noise', '\0\x01garbage\r\n'],
-    ['another protocol', 'HTTP/1.1 200 OK\r\n\r\n'],
-    ['a reply too many', 'HD\r\n'],
-    ['an endless line', 'x'.repeat(10_000)],
-    ['a value too large', 'VA 99999999 c1\r\n'],
-  ])(
-    '%s among the replies ends the connection, and nothing that came with it is believed',
-    async (_what, noise) => {
-      const server = await start()
-      let corrupt = ''
-      const middle = createServer((client) => {
-        const upstream = connect(server.port, server.host)
-        for (const socket of [client, upstream]) socket.on('error', () => undefined)
-        client.on('close', () => upstream.destroy())
-        client.pipe(upstream)
-        upstream.on('data', (chunk) => {
-          client.write(corrupt, 'latin1')
-          corrupt = ''
-          client.write(chunk)
-        })
-      })
-      await new Promise<void>((resolve) => void middle.listen(0, '127.0.0.1', resolve))
-      undo.push(() => middle.close())
-      const store = open({ host: '127.0.0.1', port: (middle.address() as AddressInfo).port })
-      await take(store, request('warm'))
-      const held = request('noise')
-      corrupt = noise
-      expect((await store.claim(held, TIMEOUT_MS)).kind).toBe('unknown')
-      // The next connection is as good as any.
-      await take(store, held)
-      expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
-    },
-  )
-
-  it.skipIf(!available('cc'))('a jump of the server’s wall clock does not end a lock', async () => {
-    const shim = await clockShim()
-    undo.push(() => shim.dispose())
-    const server = await start([], { ...shim.env })
-    const [a, b] = [open(server), open(server)]
-    await take(a, request('jump', { ttl: 10_000 }))
-    shim.jump(3_600_000)
-    await sleep(1500)
-    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
-    shim.jump(-7_200_000)
-    await sleep(1500)
-    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
-    expect((await b.claim(request('free'), TIMEOUT_MS)).kind).toBe('held')
   })
 
   it('flush_all ends every lock, and the store goes on', async () => {

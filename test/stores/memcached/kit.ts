@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { connect } from 'node:net'
 
 import type { ClaimAnswer, ClaimRequest, Held, Store } from '../../../src/core/contract.ts'
+import { memcachedStore } from '../../../src/stores/memcached/index.ts'
 import { otherMemcachedBuilds } from '../../../scripts/services/memcached.mjs'
 
 export interface Place {
@@ -96,4 +97,37 @@ export async function take(store: Store, wanted: ClaimRequest, timeout: number =
   throw new Error(
     `not granted: ${answer.kind}${answer.kind === 'unknown' ? ` (${String(answer.cause)})` : ''}`,
   )
+}
+
+const undo: (() => unknown)[] = []
+
+/** For later: `undoAll` does it, the last first. */
+export function afterwards(what: () => unknown): void {
+  undo.push(what)
+}
+
+export async function undoAll(): Promise<void> {
+  for (const one of undo.splice(0).reverse()) await one()
+}
+
+/** A store that is closed after the test. */
+export function open({ host, port }: Place): Store {
+  const store = memcachedStore(`memcached://${host}:${port}`)
+  afterwards(() => store.close())
+  return store
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
+
+/** Asks until there is an answer. */
+export async function until<T>(
+  what: string,
+  check: () => Promise<T | undefined>,
+  within = 10_000,
+): Promise<T> {
+  for (const end = performance.now() + within; performance.now() < end; await sleep(20)) {
+    const seen = await check()
+    if (seen !== undefined) return seen
+  }
+  throw new Error(`not within ${within} ms: ${what}`)
 }

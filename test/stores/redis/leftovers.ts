@@ -18,7 +18,7 @@ for _, key in ipairs(redis.call('KEYS', prefix .. ':*')) do
     end
   elseif key:match('}$') then
     local body = redis.call('GET', key):gsub('^%+[^|]*|', '')
-    local at, ttl = body:match('^%S+ (%d+) %d+ %d+ %d+ %d+ %d+ (%d+)')
+    local at, ttl = body:match('^%S+ (%d+) %d+ %d+ %d+ %d+ %d+ (%d+) ')
     if at and at / 1000 + ttl > now then add(key .. ': ' .. body) end
   elseif not key:match('}:i$') then
     add(key)

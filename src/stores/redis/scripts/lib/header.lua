@@ -2,7 +2,7 @@
 -- measured at 1.3 times the server's time.
 --
 --   held        <id> <at> <stamp> <token> <count> <weight> <capacity> <ttl> <patience> <owner>
---   idle        the same without the id
+--   idle         <stamp> <token> <count>; short, for it is kept long after the name was last used
 --   with more   +<used> <capacity> <waiting> <shared> <seq> <withdrawn> <kept>| and then one of the above
 --
 -- "Held" is a holder that takes all of the capacity. Its lease ends `ttl` ms after `at`, the µs of its last renewal.

@@ -6,7 +6,7 @@ if kind == 'Q' or kind == 'T' then
   -- Claim of the whole capacity.
   local token, count = 0, 1
   if value then
-    told, token, count = match(value, '^ %d+ (%d+) (%d+) (%d+) ')
+    told, token, count = match(value, '^ (%d+) (%d+) (%d+)$')
     if not token then
       -- Held: free if its lease has run out.
       local at, ttl
@@ -21,12 +21,12 @@ if kind == 'Q' or kind == 'T' then
     text = id .. ' ' .. moment .. ' ' .. stamp .. ' ' .. answer .. ' ' .. terms
   end
 elseif kind == 'r' and not terms then
-  -- Release: the header stays as it is, but for the holder's id.
+  -- Release: only the fence is left.
   local n = #id
   if value and sub(value, 1, n) == id then
-    local at, ttl = match(value, '^ (%d+) %d+ %d+ %d+ %d+ %d+ (%d+) ', n + 1)
+    local at, fence, ttl = match(value, '^ (%d+)( %d+ %d+ %d+) %d+ %d+ (%d+) ', n + 1)
     if at and at - at % 1000 + ttl * 1000 > micros then
-      text, told, answer = sub(value, n + 1), stamp, 1
+      text, told, answer = fence, stamp, 1
     end
   end
 elseif kind == 'k' then

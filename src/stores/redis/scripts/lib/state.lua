@@ -29,22 +29,27 @@ local function load()
     used, capacity, waiting, shared = tonumber(u), tonumber(c), tonumber(w), tonumber(s)
     seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
   end
-  local id, a, t, n, c, l, p, o = match(body, '^(%S*) (%d+) %d+ (%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
-  token, count, at, ttl, patience, owner = tonumber(t), tonumber(n), tonumber(a), tonumber(l), p, o
-  if id ~= '' then
-    holder, capacity = id, tonumber(c)
+  local id, a, t, n, c, l, p, o = match(body, '^(%S+) (%d+) %d+ (%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
+  if id then
+    holder, at, capacity, ttl, patience, owner = id, tonumber(a), tonumber(c), tonumber(l), p, o
     used = capacity
+  else
+    t, n = match(body, '^ %d+ (%d+) (%d+)$')
   end
+  token, count = tonumber(t), tonumber(n)
 end
 
 local function save()
-  local text = format('%s %.0f %s %.0f %d %d %d %d %s %s',
-    holder or '', at, stamp, token, count, capacity, capacity, ttl, patience, owner)
+  local text = format(' %s %.0f %d', stamp, token, count)
+  if holder then
+    local claim = format(' %d %d %d %s %s', capacity, capacity, ttl, patience, owner)
+    text = format('%s %.0f%s', holder, at, text) .. claim
+  end
   if waiting + shared > 0 or withdrawn > 0 then
     text = format('+%d %d %d %d %d %.0f %.0f|', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
   end
   -- What changed nothing costs no write, which replicas and the log would have to repeat.
-  if text == value then return end
+  if text == (value or format(' %s 0 1', stamp)) then return end
   if durable then call('SET', header, text) else call('SET', header, text, 'PX', KEEP_HEADER) end
 end
 

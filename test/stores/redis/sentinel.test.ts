@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import type { HoldfastOptions } from 'holdfast'
+import { fencedWrite, openRedisStore } from 'holdfast/redis'
+import type { OpenRedisOptions } from 'holdfast/redis'
+
+import { available, redis, sentinel } from '../../../scripts/services.mjs'
+import type { SentinelGroup, Server } from '../../../scripts/services.mjs'
+import { Crew } from './crew.ts'
+
+const DRIVERS = ['ioredis', 'redis'] as const
+
+describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through %s', (driver) => {
+  let group: SentinelGroup
+  const opened: Holdfast[] = []
+  const url = (): string =>
+    `redis+sentinel://${group.sentinels.map(({ host, port }) => `${host}:${port}`).join(',')}/${group.name}`
+  const open = async (
+    options: HoldfastOptions = {},
+    redisOptions: OpenRedisOptions = {},
+  ): Promise<Holdfast> => {
+    const store = await openRedisStore(url(), { driver, ...redisOptions })
+    const holdfast = new Holdfast(store, { ttl: 10_000, requestTimeout: 500, ...options })
+    opened.push(holdfast)
+    return holdfast
+  }
+  const primary = async (): Promise<Server> => (await group.primary()) ?? expect.fail('there is no primary')
+  const failover = async (): Promise<void> => {
+    const old = await primary()
+    await old.kill('SIGKILL')
+    await expect
+      .poll(async () => (await group.primary())?.port, { timeout: 20_000, interval: 50 })
+      .not.toBe(old.port)
+  }
+
+  beforeEach(async () => void (group = await sentinel({ replicas: 2, downAfter: 1_000 })))
+  afterEach(async () => {
+    for (const holdfast of opened.splice(0)) {
+      await holdfast.close()
+      await holdfast.store.close()
+    }
+    await group.stop()
+  })
+
+  it('goes on after a failover, and its tokens grow', async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => openRedisStore(url(), { driver })))
+    const crew = new Crew(stores, 'contended')
+    crew.start()
+    await crew.progress(20)
+    await failover()
+    await crew.progress(20, 30_000)
+    expect((await crew.stop()).tokens).toEqual([])
+  })
+
+  it('keeps a lock that was replicated through a failover, and gives it to the waiter afterwards', async () => {
+    const [holder, waiter] = [await open(), await open({ wait: 30_000 })]
+    const lease = await holder.mutex('lock').acquire()
+    const waiting = waiter.mutex('lock').acquire()
+    await expect.poll(async () => (await holder.inspect('lock')).waiters.length).toBe(1)
+    // As long as replication takes on an idle machine, many times over.
+    await sleep(200)
+    await failover()
+    expect(lease.held).toBe(true)
+    expect((await waiter.inspect('lock')).holders[0]?.token).toBe(lease.token)
+    expect(await lease.release()).toBe('released')
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(lease.token)
+  })
+
+  it('gives a lock that was not replicated to a second holder, whose token keeps the first one out', async () => {
+    const resource = await redis()
+    const client = new Redis(resource.port)
+    const write = async (value: string, token: bigint): Promise<boolean> =>
+      (await fencedWrite(client, { key: 'guarded', value, token })).accepted
+    const [first, second] = [await open({ renew: false, ttl: 60_000 }), await open({ wait: 30_000 })]
+    const replicas = group.nodes.filter(({ port }) => port !== group.nodes[0]?.port)
+    for (const replica of replicas) await replica.pause()
+    const stale = await first.mutex('lock').acquire()
+    expect(await write('first', stale.token)).toBe(true)
+    const old = await primary()
+    await old.kill('SIGKILL')
+    for (const replica of replicas) await replica.resume()
+
+    const fresh = await second.mutex('lock').acquire()
+    // Both believe: this is what asynchronous replication costs.
+    expect([stale.held, fresh.held]).toEqual([true, true])
+    expect(fresh.token).toBeGreaterThan(stale.token)
+    expect(await write('second', fresh.token)).toBe(true)
+    expect(await write('late', stale.token)).toBe(false)
+    client.disconnect()
+    await resource.stop()
+  })
+
+  it('refuses a lock that the replicas did not confirm, and leaves nothing behind', async () => {
+    const careful = await open({ wait: 2_000 }, { replicas: 2, replicaTimeout: 200 })
+    const lease = await careful.mutex('lock').acquire()
+    expect(await lease.release()).toBe('released')
+    const [replica] = group.nodes.filter(({ port }) => port !== group.nodes[0]?.port)
+    await replica?.pause()
+    await expect(careful.mutex('lock').acquire({ wait: 500 })).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
+    await replica?.resume()
+    const plain = await open()
+    await expect.poll(async () => (await plain.inspect('lock')).holders).toEqual([])
+    await (await careful.mutex('lock').acquire({ wait: 10_000 })).release()
+  })
+})
