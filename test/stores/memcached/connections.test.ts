@@ -138,19 +138,4 @@ describe.skipIf(!available('memcached')).each(builds)('connections to $label', (
       expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
     },
   )
-
-  it.skipIf(!available('cc'))('a jump of the server’s wall clock does not end a lock', async () => {
-    const shim = await clockShim()
-    afterwards(() => shim.dispose())
-    const server = await start([], { ...shim.env })
-    const [a, b] = [open(server), open(server)]
-    await take(a, request('jump', { ttl: 10_000 }))
-    shim.jump(3_600_000)
-    await sleep(1500)
-    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
-    shim.jump(-7_200_000)
-    await sleep(1500)
-    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
-    expect((await b.claim(request('free'), TIMEOUT_MS)).kind).toBe('held')
-  })
 })

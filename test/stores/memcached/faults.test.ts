@@ -199,4 +199,19 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     expect(answer).toEqual({ kind: 'lost' })
     expect((await take(store, request('flushed'))).token).toBeGreaterThan(token)
   })
+
+  it.skipIf(!available('cc'))('a jump of the server’s wall clock does not end a lock', async () => {
+    const shim = await clockShim()
+    afterwards(() => shim.dispose())
+    const server = await start([], { ...shim.env })
+    const [a, b] = [open(server), open(server)]
+    await take(a, request('jump', { ttl: 10_000 }))
+    shim.jump(3_600_000)
+    await sleep(1500)
+    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
+    shim.jump(-7_200_000)
+    await sleep(1500)
+    expect((await b.claim(request('jump'), TIMEOUT_MS)).kind).toBe('busy')
+    expect((await b.claim(request('free'), TIMEOUT_MS)).kind).toBe('held')
+  })
 })
