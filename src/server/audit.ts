@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, openSync } from 'node:fs'
 import type { WriteStream } from 'node:fs'
 
 import type { Caller } from './caller.ts'
@@ -46,10 +46,20 @@ export class Audit {
       this.sink = target ?? null
       return
     }
-    const stream = createWriteStream(target, { flags: 'a', mode: 0o600 })
-    this.stream = stream
-    stream.on('error', (error) => (this.failure = error))
-    this.sink = (entry) => void stream.write(`${JSON.stringify(entry)}\n`)
+    this.stream = this.opened(target)
+    this.sink = (entry) => void this.stream?.write(`${JSON.stringify(entry)}\n`)
+  }
+
+  /** At once, so that the first request knows already whether it can be recorded. */
+  private opened(path: string): WriteStream | null {
+    try {
+      const stream = createWriteStream(path, { fd: openSync(path, 'a', 0o600) })
+      stream.on('error', (error) => (this.failure = error))
+      return stream
+    } catch (error) {
+      this.failure = error as Error
+      return null
+    }
   }
 
   get on(): boolean {

@@ -1,10 +1,11 @@
 import type { ClaimAnswer, ClaimRequest } from '../../core/contract.ts'
 import { BUSY, Claim, QUEUED } from './claim.ts'
 import type { ClaimHost } from './claim.ts'
-import { ZooKeeperError, hasCode } from './client/index.ts'
-import type { Created, Watcher } from './client/index.ts'
+import { ZooKeeperError } from './client/index.ts'
+import type { Watcher } from './client/index.ts'
 import { setTimeout } from './client/time.ts'
-import { SUFFIX, capacityOf, parseNode } from './place.ts'
+import { Leases } from './leases.ts'
+import { capacityOf, parseNode } from './place.ts'
 import type { Place } from './place.ts'
 import type { Seat } from './seat.ts'
 import { gateOf, leasesOf, parseCapacity } from './semaphore.ts'
@@ -18,10 +19,8 @@ type Turn = 'held' | 'full' | 'mismatch'
 /** Permits of a semaphore: a turn at the gate, then a node for each permit. */
 export class PermitClaim extends Claim {
   private readonly gate: Spot
-  private leases: string[] = []
+  private readonly leases: Leases
   private czxid = 0n
-  /** Leases may have been made without our hearing of it. */
-  private doubtful = false
   /** It is our turn at the gate. */
   private inside = false
   private watcher: Watcher | null = null
@@ -30,11 +29,13 @@ export class PermitClaim extends Claim {
   constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
     super(request, dir, seat, host)
     const moved = (place: Place | null): void => this.moved(place)
+    const { prefix, data } = this
+    this.leases = new Leases(seat.zk, { dir: leasesOf(dir), prefix, data, acl: host.acl })
     this.gate = new Spot(seat.zk, {
       dir: gateOf(dir),
       kind: 'lock',
-      prefix: this.prefix,
-      data: this.data,
+      prefix,
+      data,
       acl: host.acl,
       directories: host.directories,
       moved,
@@ -88,17 +89,14 @@ export class PermitClaim extends Claim {
       zk.getChildren(gateOf(this.dir)).catch(noChildren),
     ])
     this.contended = waiting.children.some((name) => !name.startsWith(this.prefix))
-    return this.has(children)
-  }
-
-  private has(children: readonly string[]): boolean {
-    return this.leases.every((lease) => children.includes(lease))
+    return this.leases.areAmong(children)
   }
 
   attend(): void {
-    const [lease] = this.leases
+    const [lease] = this.leases.names
     const own: Watcher = ({ type }) => {
-      if (this.state === 'held' && type === 'deleted' && this.leases[0] === lease) this.host.vanished(this)
+      if (this.state === 'held' && type === 'deleted' && this.leases.names[0] === lease)
+        this.host.vanished(this)
     }
     this.seat.zk.getData(`${leasesOf(this.dir)}/${lease}`, { watch: own }).catch(() => undefined)
     this.watchForWaiters()
@@ -128,16 +126,13 @@ export class PermitClaim extends Claim {
 
   async leave(): Promise<boolean> {
     this.stopWatching()
-    const removed = await this.removeAll()
+    const removed = await this.leases.remove()
     const waited = await this.gate.leave()
     return waited || removed
   }
 
   protected async replace(): Promise<bigint | undefined> {
-    const old = this.leases
-    const created = await this.createLeases()
-    await Promise.all(old.map((name) => this.remove(name)))
-    return created
+    return this.leases.replace(this.weight)
   }
 
   /** Another kind of lock, or a semaphore of another size, is in use under this name. */
@@ -165,57 +160,18 @@ export class PermitClaim extends Claim {
   private async turn(): Promise<Turn> {
     this.inside = true
     for (;;) {
-      if (this.leases.length === 0) {
-        if (!(await this.agree())) return 'mismatch'
-        if (this.doubtful) await this.removeAll()
-        this.czxid = await this.createLeases()
+      if (this.leases.names.length === 0) {
+        if (!(await this.leases.agree(this.capacity))) return 'mismatch'
+        // Nothing may be added for somebody who has left meanwhile.
+        this.assertWanted()
+        this.czxid = await this.leases.create(this.weight)
       }
       const count = await this.count()
       if (count !== 'missing') return count
       // Somebody removed ours. As long as we stand at the gate we may add them anew.
       this.assertWanted()
-      await this.removeAll()
+      await this.leases.remove()
     }
-  }
-
-  /** At the gate nobody else can change it: the first user of an idle semaphore says how large it is. */
-  private async agree(): Promise<boolean> {
-    const { zk } = this.seat
-    const path = leasesOf(this.dir)
-    const capacity = String(this.capacity)
-    for (;;) {
-      try {
-        const { data, stat } = await zk.getData(path)
-        if (data.toString() === capacity) return true
-        if (stat.numChildren > 0) return parseCapacity(data) === null
-        await zk.setData(path, capacity, stat.version)
-        return true
-      } catch (error) {
-        if (!hasCode(error, 'NO_NODE')) throw error
-      }
-      await zk
-        .create(path, { mode: 'container', data: capacity, acl: this.host.acl })
-        .catch((error: unknown) => {
-          if (!hasCode(error, 'NODE_EXISTS')) throw error
-        })
-    }
-  }
-
-  /** The transaction of the first. */
-  private async createLeases(): Promise<bigint> {
-    const { zk } = this.seat
-    const path = `${leasesOf(this.dir)}/${this.prefix}${SUFFIX.lease}`
-    const one = (): Promise<Created> =>
-      zk.create(path, { mode: 'ephemeral-sequential', data: this.data, acl: this.host.acl })
-    this.doubtful = true
-    const results = await Promise.allSettled(Array.from({ length: this.weight }, one))
-    const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    const failed = results.find((result) => result.status === 'rejected')
-    // What was made is found by its name, when we leave or try again.
-    if (failed !== undefined) throw failed.reason
-    this.doubtful = false
-    this.leases = made.map(({ path: at }) => at.slice(at.lastIndexOf('/') + 1))
-    return made[0]?.stat.czxid ?? 0n
   }
 
   /** Whether there are not too many leases. If there are, `countAgain` follows at the next change. */
@@ -229,7 +185,7 @@ export class PermitClaim extends Claim {
       this.stopWatching()
       this.watcher = watcher
       const { children } = await this.seat.zk.getChildren(leasesOf(this.dir), { watch: watcher })
-      if (!this.has(children)) return 'missing'
+      if (!this.leases.areAmong(children)) return 'missing'
       if (children.length <= this.capacity) {
         this.stopWatching()
         return 'held'
@@ -279,31 +235,5 @@ export class PermitClaim extends Claim {
     const { watcher } = this
     this.watcher = null
     if (watcher !== null) this.seat.zk.unwatch(leasesOf(this.dir), 'children', watcher)
-  }
-
-  /** Our leases, and those that we never heard of. */
-  private async removeAll(): Promise<boolean> {
-    const leases = this.doubtful ? await this.find() : this.leases
-    const removed = await Promise.all(leases.map((name) => this.remove(name)))
-    this.leases = []
-    this.doubtful = false
-    return removed.some(Boolean)
-  }
-
-  private async find(): Promise<string[]> {
-    const { zk } = this.seat
-    const path = leasesOf(this.dir)
-    const [, { children }] = await Promise.all([zk.sync(path), zk.getChildren(path).catch(noChildren)])
-    return children.filter((name) => name.startsWith(this.prefix))
-  }
-
-  private async remove(name: string): Promise<boolean> {
-    try {
-      await this.seat.zk.delete(`${leasesOf(this.dir)}/${name}`)
-      return true
-    } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
-      throw error
-    }
   }
 }
