@@ -62,6 +62,7 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
   zookeeper: stores.zookeeper,
   zookeepers: stores.zookeeper,
   memcached: stores.memcached,
+  memcacheds: stores.memcached,
   holdfast: stores.holdfast,
   holdfasts: stores.holdfast,
   'holdfast+unix': stores.holdfast,

@@ -11,7 +11,7 @@ interface StartupFinding {
 
 const CHECKS: readonly (readonly [RegExp, (url: string) => Promise<readonly StartupFinding[]>])[] = [
   [/^rediss?(\+\w+)?:/i, async (url) => (await import('../../stores/redis/open.ts')).checkRedis(url)],
-  [/^memcached:/i, async (url) => (await import('../../stores/memcached/open.ts')).checkMemcached(url)],
+  [/^memcacheds?:/i, async (url) => (await import('../../stores/memcached/open.ts')).checkMemcached(url)],
 ]
 
 const STATUS = { ok: 'ok', info: 'ok', warning: 'warn', error: 'fail' } as const

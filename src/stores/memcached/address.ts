@@ -34,7 +34,7 @@ export function parseUrl(url: string): ParsedUrl {
 const wanted =
   'url must look like memcached://host:port, memcacheds://host:port (TLS) or memcached:///path/to.sock'
 const several =
-  'url must name one server: a lock that moves between servers when their list changes can be held twice. For several, use the quorum store'
+  'url must name one server: a lock that moves between servers when their list changes can be held twice'
 
 function refuse(url: string, problem: string): never {
   throw new InvalidArgumentError(`${problem}; got "${redact(url)}"`, { argument: 'url' })

@@ -6,7 +6,7 @@ import { slotOf } from './slots.ts'
 /** As `createCluster` makes it. */
 export interface NodeRedisCluster extends NodeRedisBase {
   readonly masters: readonly object[]
-  sendCommand(firstKey: string, isReadonly: boolean, args: string[]): Promise<unknown>
+  sendCommand(firstKey: string | undefined, isReadonly: boolean, args: string[]): Promise<unknown>
 }
 
 export interface ClusterClient extends NodeRedisCluster {
@@ -16,13 +16,33 @@ export interface ClusterClient extends NodeRedisCluster {
 
 export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
   readonly cluster = true
+  private looking = false
 
   ready(): boolean {
     return this.client.isOpen && this.client.masters.length > 0
   }
 
-  protected send(key: string, command: string[]): Promise<unknown> {
-    return this.client.sendCommand(key, false, command)
+  protected async send(key: string, command: string[]): Promise<unknown> {
+    try {
+      return await this.client.sendCommand(key, false, command)
+    } catch (error) {
+      if (!isReply(error)) this.lookAround(key)
+      throw error
+    }
+  }
+
+  /**
+   * This client learns that slots have moved only from a server that says so. One that died says nothing, and the client
+   * would go on asking it after the failover. So some server is asked for the key: any but the right one says where it is.
+   */
+  private lookAround(key: string): void {
+    if (this.looking) return
+    this.looking = true
+    this.client
+      .sendCommand(undefined, false, ['EXISTS', key])
+      .catch(() => {})
+      .finally(() => (this.looking = false))
+      .catch(() => {})
   }
 
   nodeOf(key: string): string {
@@ -46,4 +66,9 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
     if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
     return listenThrough(await this.client.nodeClient(node), events)
   }
+}
+
+/** Errors of servers begin with a word in capitals; those of the client are sentences. */
+function isReply(error: unknown): boolean {
+  return error instanceof Error && /^[A-Z]{2}[A-Z0-9]* /.test(error.message)
 }

@@ -8,6 +8,8 @@ const { setTimeout, clearTimeout, performance } = globalThis
 
 /** How long to wait before connecting again, growing with every failure in a row. */
 const RETRY_MS = { shortest: 20, longest: 1_000 }
+/** A connection that takes longer is tried elsewhere. */
+const CONNECT_MS = 5_000
 /** A connection that has been silent for so long is asked whether it is alive, and given as long to answer. */
 const SILENCE_MS = 5_000
 
@@ -25,6 +27,7 @@ export class Watching {
   >()
   private connection: SubscriberConnection | null = null
   private connecting: Promise<SubscriberConnection> | null = null
+  private attempt = 0
   private retry: NodeJS.Timeout | null = null
   private failures = 0
   private heardAt = 0
@@ -83,18 +86,24 @@ export class Watching {
   }
 
   private connect(): Promise<SubscriberConnection> {
-    this.connecting ??= this.open().finally(() => (this.connecting = null))
+    if (this.connecting === null) {
+      const attempt = ++this.attempt
+      const connecting = this.open(attempt).finally(() => {
+        if (this.connecting === connecting) this.connecting = null
+      })
+      this.connecting = connecting
+    }
     return this.connecting
   }
 
-  private async open(): Promise<SubscriberConnection> {
+  private async open(attempt: number): Promise<SubscriberConnection> {
     const connection: SubscriberConnection = await this.link.subscriber({
       message: (channel, message) => this.told(channel, message),
       end: () => this.connection === connection && this.lost(),
     })
-    if (this.sessions.size === 0) {
+    if (this.sessions.size === 0 || attempt !== this.attempt) {
       connection.close()
-      throw new Error('nobody watches any more')
+      throw new Error('this connection is not wanted any more')
     }
     this.connection = connection
     this.heardAt = performance.now()
@@ -117,17 +126,15 @@ export class Watching {
     if (this.retry !== null) clearTimeout(this.retry)
     this.retry = setTimeout(() => {
       this.retry = null
-      this.reconnect().then(
-        () => (this.failures = 0),
-        () => {
-          if (this.sessions.size > 0 && this.connection === null) this.retryLater()
-        },
-      )
+      this.requests
+        .ask(() => this.reconnect(), CONNECT_MS)
+        .then((answer) => this.reconnected(answer.kind === 'connected'))
+        .catch(() => {})
     }, delay)
     this.retry.unref()
   }
 
-  private async reconnect(): Promise<void> {
+  private async reconnect(): Promise<{ readonly kind: 'connected' }> {
     const connection = await this.connect()
     try {
       await connection.subscribe([...this.sessions.keys()])
@@ -136,7 +143,19 @@ export class Watching {
       if (this.connection === connection) this.connection = null
       throw error
     }
-    for (const { listener } of this.sessions.values()) listener({ kind: 'gap' })
+    return { kind: 'connected' }
+  }
+
+  private reconnected(done: boolean): void {
+    if (done) {
+      this.failures = 0
+      for (const { listener } of this.sessions.values()) listener({ kind: 'gap' })
+    } else if (this.sessions.size > 0 && this.connection === null) {
+      // Whatever still comes of this attempt comes too late.
+      this.connecting = null
+      this.attempt++
+      this.retryLater()
+    }
   }
 
   private disconnect(): void {

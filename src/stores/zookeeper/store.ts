@@ -17,7 +17,6 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { sessionOf } from '../../core/claim-queue.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
@@ -26,6 +25,7 @@ import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
 import { Holders } from './holders.ts'
 import { inspectName, listNames, removeForeign } from './inspect.ts'
+import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
 import { QueueClaim } from './queue-claim.ts'
@@ -67,7 +67,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     () => this.claims.values(),
     (claim) => this.expired(claim),
   )
-  private readonly listeners = new Map<string, StoreListener>()
+  private readonly listeners = new Listeners()
   private readonly withdrawn = new Withdrawn()
 
   constructor(settings: StoreSettings) {
@@ -114,8 +114,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   watch(session: string, listener: StoreListener): Watch {
-    this.listeners.set(session, listener)
-    return { kind: 'watching', stop: () => void this.listeners.delete(session) }
+    return this.listeners.add(session, listener)
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
@@ -138,7 +137,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   tell(id: string, event: StoreEvent): void {
-    this.listeners.get(sessionOf(id))?.(event)
+    this.listeners.tell(id, event)
   }
 
   vanished(claim: Claim): void {
@@ -273,7 +272,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const { id, name, state } = claim
     this.drop(claim)
     if (state === 'held') this.tell(id, { kind: 'revoked', name, id })
-    else if (state === 'queued') this.tell(id, { kind: 'gap' })
+    else if (state === 'queued') this.listeners.gap([id])
   }
 
   private expired(claim: Claim): void {
@@ -281,22 +280,20 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private seatChanged(seat: Seat, state: SessionState): void {
+    const claims = [...seat.claims]
+    const queued = claims.filter((claim) => claim.state === 'queued').map(({ id }) => id)
     if (seat.over) {
-      const claims = [...seat.claims]
+      const held = claims.filter((claim) => claim.state === 'held')
       // All are forgotten before any is told: whoever hears of it may ask about the others at once.
-      const states = claims.map((claim) => claim.state)
       for (const claim of claims) this.drop(claim)
-      claims.forEach(({ id, name }, index) => {
-        if (states[index] === 'held') this.tell(id, { kind: 'revoked', name, id })
-        else this.tell(id, { kind: 'gap' })
-      })
-    } else if (state === 'connected' && seat.claims.size > 0) {
-      for (const claim of seat.claims) {
+      for (const { id, name } of held) this.tell(id, { kind: 'revoked', name, id })
+      this.listeners.gap(queued)
+    } else if (state === 'connected') {
+      for (const claim of claims) {
         if (claim.state === 'leaving') this.expired(claim)
         else claim.resume()
       }
-      const sessions = new Set(Array.from(seat.claims, ({ id }) => sessionOf(id)))
-      for (const session of sessions) this.listeners.get(session)?.({ kind: 'gap' })
+      this.listeners.gap(queued)
     }
   }
 

@@ -1,0 +1,169 @@
+import { Cluster } from 'ioredis'
+import { createCluster } from 'redis'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import type { HoldfastOptions, RenewRequest, Store } from 'holdfast'
+import { openRedisStore, redisStore } from 'holdfast/redis'
+
+import { available, redisCluster, redisCommand } from '../../../scripts/services.mjs'
+import type { RedisCluster, Server } from '../../../scripts/services.mjs'
+import { slotOf } from '../../../src/stores/redis/slots.ts'
+import { Crew } from './crew.ts'
+
+const DRIVERS = ['ioredis', 'redis'] as const
+
+describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %s', (driver) => {
+  let cluster: RedisCluster
+  const opened: Holdfast[] = []
+  const hosts = (): string => cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')
+  const openStore = (): Promise<Store> => openRedisStore(`redis+cluster://${hosts()}`, { driver })
+  const open = async (options: HoldfastOptions = {}): Promise<Holdfast> => {
+    const holdfast = new Holdfast(await openStore(), { ttl: 10_000, requestTimeout: 500, ...options })
+    opened.push(holdfast)
+    return holdfast
+  }
+  /** Which server the slot of a name is at now, by what a server that is up says. */
+  const homeOf = async (name: string): Promise<Server> => {
+    const slot = slotOf(`hf:{${name}}`)
+    const asked = cluster.nodes.find(({ pid }) => pid !== undefined) ?? cluster
+    const ranges = (await redisCommand(asked, 'CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
+    const port = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][1]
+    return cluster.nodes.find((node) => node.port === port) ?? expect.fail(`nobody has slot ${slot}`)
+  }
+
+  beforeAll(
+    async () => void (cluster = await redisCluster({ primaries: 3, replicas: 1, nodeTimeout: 1_500 })),
+  )
+  afterAll(() => cluster.stop())
+  afterEach(async () => {
+    for (const holdfast of opened.splice(0)) {
+      await holdfast.close()
+      await holdfast.store.close()
+    }
+  })
+
+  it('keeps a lock and its queue while their slot moves to another node', async () => {
+    const [holder, waiter] = [await open(), await open({ wait: 20_000 })]
+    const name = 'moving'
+    const lease = await holder.mutex(name).acquire()
+    const waiting = waiter.mutex(name).acquire()
+    waiting.catch(() => {})
+    await expect.poll(async () => (await holder.inspect(name)).waiters.length).toBe(1)
+
+    const from = await homeOf(name)
+    const to = cluster.primaries.find(({ port }) => port !== from.port) ?? expect.fail('one primary only')
+    await moveSlot(slotOf(`hf:{${name}}`), from, to)
+    expect((await homeOf(name)).port).toBe(to.port)
+
+    expect((await waiter.inspect(name)).holders[0]?.token).toBe(lease.token)
+    expect(await lease.release()).toBe('released')
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(lease.token)
+    expect(await next.release()).toBe('released')
+  })
+
+  it('answers for the locks at healthy nodes while another node stands still', async () => {
+    const store = await openStore()
+    const names = cluster.primaries.map((_, index) => `node-${index}`)
+    const homes = await Promise.all(namesOn(names, homeOf))
+    const requests = homes.map(({ name }, index): RenewRequest => {
+      return { name, id: `session.${index}`, ttl: 20_000, patience: 1_000, tokens: 0 }
+    })
+    for (const { name, id, ttl, patience } of requests) {
+      const claim = {
+        name,
+        id,
+        ttl,
+        patience,
+        tokens: 1,
+        weight: 1,
+        capacity: 1,
+        whenBusy: 'try',
+        owner: '',
+      } as const
+      expect(await store.claim(claim, 2_000)).toMatchObject({ kind: 'held' })
+    }
+    const [frozen] = homes
+    await frozen?.home.pause()
+    const began = performance.now()
+    const answers = await store.renew(requests, 400)
+    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(answers.map(({ kind }) => kind)).toEqual(
+      homes.map(({ home }) => (home.port === frozen?.home.port ? 'unknown' : 'renewed')),
+    )
+    await frozen?.home.resume()
+    await store.close()
+  })
+
+  it('goes on after the primary of a lock died, and its tokens grow', async () => {
+    const name = 'failing-over'
+    await expect.poll(async () => (await homeOf(name)).pid).toBeDefined()
+    const crew = new Crew(await Promise.all([1, 2, 3].map(openStore)), name)
+    crew.start()
+    await crew.progress(20)
+    const old = await homeOf(name)
+    await old.kill('SIGKILL')
+    await crew.progress(20, 30_000)
+    expect((await homeOf(name)).port).not.toBe(old.port)
+    expect((await crew.stop()).tokens).toEqual([])
+    await old.restart()
+  })
+
+  it('never asks a replica, whatever the client likes to read from', async () => {
+    const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }))
+    const client =
+      driver === 'ioredis'
+        ? new Cluster(nodes, { scaleReads: 'slave' })
+        : createCluster({ rootNodes: nodes.map((socket) => ({ socket })), useReplicas: true })
+    client.on('error', () => {})
+    if (driver === 'redis') await client.connect()
+    const holdfast = new Holdfast(redisStore(client), { ttl: 5_000 })
+    for (let round = 0; round < 20; round++) {
+      const lease = await holdfast.mutex(`read-${round}`).acquire()
+      // A replica would still show nobody now and then.
+      expect((await holdfast.inspect(`read-${round}`)).holders.length).toBe(1)
+      expect(await lease.release()).toBe('released')
+      expect((await holdfast.inspect(`read-${round}`)).holders.length).toBe(0)
+    }
+    await holdfast.close()
+    await holdfast.store.close()
+    client.disconnect()
+  })
+
+  async function moveSlot(slot: number, from: Server, to: Server): Promise<void> {
+    const [fromId, toId] = [
+      String(await redisCommand(from, 'CLUSTER', 'MYID')),
+      String(await redisCommand(to, 'CLUSTER', 'MYID')),
+    ]
+    await redisCommand(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId)
+    await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId)
+    const keys = (await redisCommand(from, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
+    expect(keys.length).toBeGreaterThan(0)
+    await redisCommand(from, 'MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys)
+    await redisCommand(to, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId)
+    await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId)
+  }
+})
+
+/** For each, a name of that kind whose home is another server than those of the others. */
+function namesOn(
+  names: readonly string[],
+  homeOf: (name: string) => Promise<Server>,
+): Promise<{ name: string; home: Server }>[] {
+  const taken = new Set<number>()
+  let before: Promise<unknown> = Promise.resolve()
+  return names.map((kind) => {
+    const found = before.then(async () => {
+      for (let attempt = 0; ; attempt++) {
+        const name = `${kind}-${attempt}`
+        const home = await homeOf(name)
+        if (taken.has(home.port)) continue
+        taken.add(home.port)
+        return { name, home }
+      }
+    })
+    before = found
+    return found
+  })
+}
