@@ -2,7 +2,7 @@ import { METRICS } from './metrics.mjs'
 import { bar, rule, svg, text } from './svg.mjs'
 
 const WIDTH = 760
-const NAMES = 235
+const NAMES = 255
 const VALUES = 90
 const ROW = 22
 const HEAD = 50
@@ -22,8 +22,8 @@ export function panelOf(result, { metric = result.headline, title, note, without
       ({ summary, secondary, role }) =>
         Number.isFinite(summary[metric]?.median) && !secondary && role !== without,
     )
-    .map(({ label, role, summary }) => ({
-      label,
+    .map(({ label, role, summary, ownStore }) => ({
+      label: ownStore ? `${label} (no Redis)` : label,
       value: summary[metric].median,
       kind: kindOf(role, summary),
       role,

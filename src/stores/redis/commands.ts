@@ -71,14 +71,23 @@ export class Commands {
 
   private waitUntilReady(): void {
     if (this.waiting.length > MOST_EXPIRED) this.waiting = this.waiting.filter(({ settled }) => !settled)
-    this.stopListening ??= this.link.onReady(() => this.flush())
+    this.stopListening ??= this.link.onReady(() => {
+      const refusal = this.requests.refusal()
+      if (refusal === undefined) return this.flush()
+      this.stopWaiting()
+      for (const command of this.waiting.splice(0)) command.settle(refusal)
+    })
+  }
+
+  private stopWaiting(): void {
+    this.stopListening?.()
+    this.stopListening = null
   }
 
   private flush(): void {
     this.scheduled = false
     if (!this.link.ready()) return this.waitUntilReady()
-    this.stopListening?.()
-    this.stopListening = null
+    this.stopWaiting()
     const commands = this.waiting.filter(({ settled }) => !settled)
     this.waiting = []
     // In a Cluster a script takes keys of one slot only; the driver sends the commands of a moment together.

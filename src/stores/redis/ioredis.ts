@@ -1,3 +1,5 @@
+import { plainError } from './failure.ts'
+import { listen } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { slotOf } from './slots.ts'
@@ -62,12 +64,17 @@ export class IoredisLink implements Link {
   readonly keyPrefix: string
   private readonly client: IoredisClient
   private readonly owned: boolean
+  private trouble: Error | undefined
 
   constructor(client: IoredisClient, owned: boolean) {
     this.client = client
     this.owned = owned
     this.cluster = client.isCluster
     this.keyPrefix = client.options.keyPrefix ?? ''
+    // Nothing is listened to on a client of the user's: an error that nobody listens to is the user's to hear of.
+    if (!owned) return
+    client.on('error', (error) => (this.trouble = plainError(error)))
+    client.on('ready', () => (this.trouble = undefined))
   }
 
   ready(): boolean {
@@ -77,8 +84,7 @@ export class IoredisLink implements Link {
   onReady(listener: () => void): () => void {
     // A lazy client connects with its first command, which it will not be given before it is connected.
     if (this.client.status === 'wait') this.client.connect().catch(() => {})
-    this.client.on('ready', listener)
-    return () => this.client.off('ready', listener)
+    return listen(this.client, this.owned ? ['ready', 'error'] : ['ready'], listener)
   }
 
   onDisconnect(listener: () => void): void {
@@ -87,8 +93,8 @@ export class IoredisLink implements Link {
     this.client.on('-node', listener)
   }
 
-  notReadyBecause(): string | undefined {
-    return this.client.status === 'end' ? 'the Redis client has been closed' : undefined
+  notReadyBecause(): Error | undefined {
+    return this.client.status === 'end' ? new Error('the Redis client has been closed') : this.trouble
   }
 
   evalsha(args: string[]): Promise<unknown> {

@@ -8,10 +8,10 @@ export interface Link {
   readonly keyPrefix: string
   /** A command sent now leaves now. Otherwise the driver would keep it, for who knows how long. */
   ready(): boolean
-  /** Calls back whenever the driver has become ready. Returns the function that ends it. */
+  /** Calls back whenever the driver has become ready, or has failed to. Returns the function that ends it. */
   onReady(listener: () => void): () => void
   /** Why it is not ready, if there is more to say than that. */
-  notReadyBecause(): string | undefined
+  notReadyBecause(): Error | undefined
   /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */
   evalsha(args: string[]): Promise<unknown>
   eval(args: string[]): Promise<unknown>
@@ -52,4 +52,15 @@ export interface SubscriberConnection {
   /** Resolves when the server has answered. */
   ping(): Promise<void>
   close(): void
+}
+
+interface Emitter {
+  on(event: string, listener: () => void): unknown
+  off(event: string, listener: () => void): unknown
+}
+
+/** Listens to several events. Returns the function that ends it. */
+export function listen(emitter: Emitter, events: readonly string[], listener: () => void): () => void {
+  for (const event of events) emitter.on(event, listener)
+  return () => events.forEach((event) => emitter.off(event, listener))
 }

@@ -1,3 +1,5 @@
+import { plainError } from './failure.ts'
+import { listen } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
 
@@ -35,10 +37,15 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   readonly keyPrefix = ''
   protected readonly client: C
   protected readonly owned: boolean
+  private trouble: Error | undefined
 
   constructor(client: C, owned: boolean) {
     this.client = client
     this.owned = owned
+    // Nothing is listened to on a client of the user's: an error that nobody listens to is the user's to hear of.
+    if (!owned) return
+    client.on('error', (error) => (this.trouble = plainError(error)))
+    client.on('ready', () => (this.trouble = undefined))
   }
 
   abstract ready(): boolean
@@ -50,14 +57,12 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
 
   onReady(listener: () => void): () => void {
     const events = ['ready', 'connect', 'node-ready', 'topology-change']
-    for (const event of events) this.client.on(event, listener)
-    return () => events.forEach((event) => this.client.off(event, listener))
+    return listen(this.client, this.owned ? [...events, 'error'] : events, listener)
   }
 
-  notReadyBecause(): string | undefined {
-    return this.client.isOpen
-      ? undefined
-      : 'the Redis client is not connected: await client.connect() before using it'
+  notReadyBecause(): Error | undefined {
+    if (this.trouble !== undefined || this.client.isOpen) return this.trouble
+    return new Error('the Redis client is not connected: await client.connect() before using it')
   }
 
   evalsha(args: string[]): Promise<unknown> {

@@ -22,10 +22,10 @@ export class Requests {
       const request = new Request<T>(this, resolve, timeout)
       this.deadlines.add(request, timeout)
       if (this.link.ready()) return request.send(start)
-      const stop = this.link.onReady(() => {
-        if (!this.link.ready()) return
-        stop()
-        request.send(start)
+      request.stopWaiting = this.link.onReady(() => {
+        const refusal = this.refusal()
+        if (refusal !== undefined) request.settle(refusal)
+        else if (this.link.ready()) request.send(start)
       })
     })
   }
@@ -40,8 +40,17 @@ export class Requests {
   late(timeout: number): Unknown {
     if (this.closed) return unknown(new Error('the store was closed before the server answered'))
     if (this.link.ready()) return unknown(new Error(`no answer from the Redis server within ${timeout} ms`))
-    const reason = this.link.notReadyBecause() ?? `no connection to the Redis server within ${timeout} ms`
-    return unknown(new Error(reason))
+    const reason = this.link.notReadyBecause()
+    return reason === undefined
+      ? unknown(new Error(`no connection to the Redis server within ${timeout} ms`))
+      : failed(reason)
+  }
+
+  /** Said by a server that will not let us in, however long we wait; otherwise nothing. */
+  refusal(): Unknown | undefined {
+    const reason = this.link.ready() ? undefined : this.link.notReadyBecause()
+    const answer = reason && failed(reason)
+    return answer?.retryable === false ? answer : undefined
   }
 }
 
@@ -50,6 +59,7 @@ class Request<T> extends Deadline {
   private readonly resolve: (answer: T | Unknown) => void
   private readonly timeout: number
   private settled = false
+  stopWaiting: (() => void) | null = null
 
   constructor(requests: Requests, resolve: (answer: T | Unknown) => void, timeout: number) {
     super()
@@ -59,7 +69,8 @@ class Request<T> extends Deadline {
   }
 
   send(start: () => Promise<T>): void {
-    if (this.settled) return
+    this.stopWaiting?.()
+    this.stopWaiting = null
     start().then(
       (answer) => this.settle(answer),
       (error: unknown) => this.settle(failed(error)),
@@ -70,9 +81,10 @@ class Request<T> extends Deadline {
     this.settle(this.requests.late(this.timeout))
   }
 
-  private settle(answer: T | Unknown): void {
+  settle(answer: T | Unknown): void {
     if (this.settled) return
     this.settled = true
+    this.stopWaiting?.()
     this.requests.deadlines.remove(this)
     this.resolve(answer)
   }

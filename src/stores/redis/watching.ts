@@ -135,7 +135,7 @@ export class Watching {
   }
 
   private async reconnect(): Promise<{ readonly kind: 'connected' }> {
-    const connection = await this.connect()
+    const connection = this.connection ?? (await this.connect())
     try {
       await connection.subscribe([...this.sessions.keys()])
     } catch (error) {

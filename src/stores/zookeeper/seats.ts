@@ -1,7 +1,10 @@
+import type { Unknown } from '../../core/contract.ts'
 import { ZooKeeper, ZooKeeperError } from './client/index.ts'
 import type { ConnectString, SessionState, ZooKeeperOptions } from './client/index.ts'
+import { now } from './client/time.ts'
 import { Seat } from './seat.ts'
 import type { Timeouts } from './timeouts.ts'
+import { LATE, unknown } from './unknown.ts'
 
 /** Where sessions come from: a client of the user's, or servers to dial. */
 export type Source = { readonly client: ZooKeeper } | (ConnectString & { readonly options: ZooKeeperOptions })
@@ -17,7 +20,7 @@ const SESSION_PER_TTL = 1.5
 const MOST_LENGTHS = 8
 const TOO_MANY = 'The session of the client that was passed in carries as many locks as one session should'
 
-export function sessionTimeoutFor(ttl: number): number {
+function sessionTimeoutFor(ttl: number): number {
   return Math.ceil(ttl * SESSION_PER_TTL)
 }
 
@@ -62,6 +65,20 @@ export class Seats {
           ? 'Give the client a longer sessionTimeout.'
           : 'Shorten the ttl, or raise maxSessionTimeout at the servers.'),
     )
+  }
+
+  /** A question that belongs to no claim, by way of any session. */
+  ask<T>(question: (zk: ZooKeeper) => Promise<T>, timeout: number): Promise<T | Unknown> {
+    const answer = async (): Promise<T | Unknown> => {
+      try {
+        const seat = this.any()
+        await seat.ready(now() + timeout)
+        return await seat.asking(() => question(seat.zk))
+      } catch (error) {
+        return unknown(error)
+      }
+    }
+    return this.timeouts.race(answer(), timeout, LATE)
   }
 
   /** Any seat: for questions that belong to no claim. */

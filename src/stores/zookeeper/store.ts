@@ -31,24 +31,11 @@ import { PermitClaim } from './permit-claim.ts'
 import { QueueClaim } from './queue-claim.ts'
 import type { Seat } from './seat.ts'
 import { Seats } from './seats.ts'
-import type { Source } from './seats.ts'
+import type { StoreSettings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
-import { unknown } from './unknown.ts'
+import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
-export interface StoreSettings {
-  readonly source: Source
-  /** The directory of all locks, absolute. */
-  readonly root: string
-  readonly acl: readonly Acl[]
-  /** The longest session that the servers allow. */
-  readonly maxSessionTimeout: number
-  /** Open a session for claims of this ttl at once. */
-  readonly ttl: number | undefined
-  readonly onRevocation: ((name: string) => void) | undefined
-}
-
-const LATE: Unknown = unknown(new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'))
 const LOST: RenewAnswer = { kind: 'lost' }
 const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
 const RELEASED: ReleaseAnswer = { kind: 'released' }
@@ -118,11 +105,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    return this.ask((seat) => inspectName(seat.zk, name, this.dirOf(name), this.claims), timeout)
+    return this.seats.ask((zk) => inspectName(zk, name, this.dirOf(name), this.claims), timeout)
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.ask((seat) => listNames(seat.zk, this.settings.root, query), timeout)
+    return this.seats.ask((zk) => listNames(zk, this.settings.root, query), timeout)
   }
 
   /** Holders are told before their nodes go. */
@@ -143,7 +130,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   vanished(claim: Claim): void {
     this.forget(claim)
     // What is left of it (a second node, a place at a gate) goes too.
-    this.leave(claim).catch(() => undefined)
+    this.expired(claim)
   }
 
   settled(claim: Claim): void {
@@ -222,8 +209,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
       if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
       const [, there] = await Promise.all([proof, claim.check()])
       if (!there) {
-        this.forget(claim)
-        this.leave(claim).catch(() => undefined)
+        this.vanished(claim)
         return LOST
       }
       if ((claim.state as string) === 'leaving') return LOST
@@ -295,19 +281,6 @@ export class ZooKeeperStore implements Store, ClaimHost {
       }
       this.listeners.gap(queued)
     }
-  }
-
-  private ask<T>(question: (seat: Seat) => Promise<T>, timeout: number): Promise<T | Unknown> {
-    const answer = async (): Promise<T | Unknown> => {
-      try {
-        const seat = this.seats.any()
-        await seat.ready(now() + timeout)
-        return await seat.asking(() => question(seat))
-      } catch (error) {
-        return unknown(error)
-      }
-    }
-    return this.timeouts.race(answer(), timeout, LATE)
   }
 
   private dirOf(name: string): string {

@@ -3,7 +3,7 @@
  * room for the hand-overs inside one process. 16 bits leave a signed 64-bit column enough for 32,767 elections of a leader
  * (the upper half of a czxid counts them); with 20 bits it would be 2,047.
  */
-export const HAND_OVER_BITS = 16n
+const HAND_OVER_BITS = 16n
 export const TOKENS_PER_NODE: number = 2 ** Number(HAND_OVER_BITS)
 
 export function tokenOf(czxid: bigint): bigint {

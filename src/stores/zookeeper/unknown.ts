@@ -17,3 +17,7 @@ export function unknown(cause: unknown): Unknown {
   const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
   return final ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
 }
+
+export const LATE: Unknown = unknown(
+  new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'),
+)

@@ -29,7 +29,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     const asked = cluster.nodes.find(({ pid }) => pid !== undefined) ?? cluster
     const ranges = (await redisCommand(asked, 'CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
     const port = ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][1]
-    return cluster.nodes.find((node) => node.port === port) ?? expect.fail(`nobody has slot ${slot}`)
+    return found(cluster.nodes.find((node) => node.port === port))
   }
 
   beforeAll(
@@ -52,7 +52,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await expect.poll(async () => (await holder.inspect(name)).waiters.length).toBe(1)
 
     const from = await homeOf(name)
-    const to = cluster.primaries.find(({ port }) => port !== from.port) ?? expect.fail('one primary only')
+    const to = found(cluster.primaries.find(({ port }) => port !== from.port))
     await moveSlot(slotOf(`hf:{${name}}`), from, to)
     expect((await homeOf(name)).port).toBe(to.port)
 
@@ -128,7 +128,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     }
     await holdfast.close()
     await holdfast.store.close()
-    client.disconnect()
+    await client.disconnect()
   })
 
   async function moveSlot(slot: number, from: Server, to: Server): Promise<void> {
@@ -145,6 +145,11 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId)
   }
 })
+
+function found<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('there is no such server')
+  return value
+}
 
 /** For each, a name of that kind whose home is another server than those of the others. */
 function namesOn(

@@ -54,7 +54,7 @@ export class Crew {
     this.done = true
     await this.working
     await Promise.all(this.holdfasts.map((holdfast) => holdfast.close()))
-    await Promise.all(this.stores.map((store) => store.close()))
+    for (const store of this.stores) await store.close()
     const holds = holdsOf(this.recorders.flatMap(({ events }) => events))
     return { exclusivity: checkExclusivity(holds), tokens: checkTokenOrder(holds) }
   }

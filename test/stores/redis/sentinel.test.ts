@@ -28,7 +28,11 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     opened.push(holdfast)
     return holdfast
   }
-  const primary = async (): Promise<Server> => (await group.primary()) ?? expect.fail('there is no primary')
+  const primary = async (): Promise<Server> => {
+    const node = await group.primary()
+    if (node === undefined) throw new Error('there is no primary')
+    return node
+  }
   const failover = async (): Promise<void> => {
     const old = await primary()
     await old.kill('SIGKILL')

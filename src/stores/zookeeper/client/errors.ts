@@ -58,7 +58,7 @@ export class ZooKeeperError extends Error {
   }
 }
 
-export function codeOf(number: number): ZooKeeperErrorCode {
+function codeOf(number: number): ZooKeeperErrorCode {
   return BY_NUMBER.get(number) ?? 'UNKNOWN'
 }
 

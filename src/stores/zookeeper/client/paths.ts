@@ -47,11 +47,6 @@ export class Chroot {
   }
 }
 
-export function parentOf(path: string): string {
-  const slash = path.lastIndexOf('/')
-  return slash <= 0 ? '/' : path.slice(0, slash)
-}
-
 /** The path and what lies above it, from the top, without the root: `/a/b` → `/a`, `/a/b`. */
 export function ancestry(path: string): string[] {
   const parts = path.split('/').slice(1)

@@ -1,0 +1,14 @@
+import type { Acl } from './client/index.ts'
+import type { Source } from './seats.ts'
+
+export interface StoreSettings {
+  readonly source: Source
+  /** The directory of all locks, absolute. */
+  readonly root: string
+  readonly acl: readonly Acl[]
+  /** The longest session that the servers allow. */
+  readonly maxSessionTimeout: number
+  /** Open a session for claims of this ttl at once. */
+  readonly ttl: number | undefined
+  readonly onRevocation: ((name: string) => void) | undefined
+}

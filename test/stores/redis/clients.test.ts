@@ -1,0 +1,212 @@
+import { inspect } from 'node:util'
+
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import type { ClaimRequest, Store } from 'holdfast'
+import { openRedisStore, redisStore } from 'holdfast/redis'
+
+import { available, redis, redisCommand } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { leftoversAt } from './leftovers.ts'
+
+const claimOf = (name: string, id = 'session.1'): ClaimRequest => ({
+  name,
+  id,
+  weight: 1,
+  capacity: 1,
+  ttl: 5_000,
+  patience: 1_000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'test',
+})
+
+describe.skipIf(!available('redis'))('a client of the user’s', () => {
+  let server: Server
+  beforeAll(async () => void (server = await redis()))
+  afterAll(() => server.stop())
+
+  it('of ioredis stays open and as it was when the store is closed', async () => {
+    const client = new Redis(server.port)
+    const before = { ...client.options }
+    const store = redisStore(client)
+    const watch = await store.watch('session', () => {}, 1_000)
+    expect(watch.kind).toBe('watching')
+    expect(await store.claim(claimOf('own'), 1_000)).toMatchObject({ kind: 'held' })
+    await store.close()
+    expect(await client.ping()).toBe('PONG')
+    expect(client.options).toEqual(before)
+    expect(client.listenerCount('ready')).toBe(0)
+    await expect.poll(() => redisCommand(server, 'PUBSUB', 'CHANNELS', '*')).toEqual([])
+    client.disconnect()
+  })
+
+  it('of node-redis stays open when the store is closed', async () => {
+    const client = createClient({ url: server.url })
+    await client.connect()
+    const store = redisStore(client)
+    expect(await store.watch('session', () => {}, 1_000)).toMatchObject({ kind: 'watching' })
+    expect(await store.claim(claimOf('own-too'), 1_000)).toMatchObject({ kind: 'held' })
+    await store.close()
+    expect(await client.ping()).toBe('PONG')
+    await expect.poll(() => redisCommand(server, 'PUBSUB', 'CHANNELS', '*')).toEqual([])
+    client.destroy()
+  })
+
+  it('may put a prefix before its keys: locks, wake-ups and lists work behind it', async () => {
+    const clients = [0, 1].map(() => new Redis(server.port, { keyPrefix: 'app{x}:' }))
+    const [one, two] = clients.map((client) => new Holdfast(redisStore(client)))
+    const lease = await one?.mutex('prefixed').acquire()
+    expect(await redisCommand(server, 'EXISTS', 'app{x}:hf:{prefixed}')).toBe(1)
+    const waiting = two?.mutex('prefixed').acquire()
+    await expect.poll(async () => (await one?.inspect('prefixed'))?.waiters.length).toBe(1)
+    expect((await one?.list({ prefix: 'pre' }))?.names).toEqual(['prefixed'])
+    const began = performance.now()
+    await lease?.release()
+    await (await waiting)?.release()
+    // Woken: the first sign of life would have come after a second and more.
+    expect(performance.now() - began).toBeLessThan(1_000)
+    await Promise.all([one?.close(), two?.close()])
+    for (const client of clients) client.disconnect()
+  })
+
+  it('that connects lazily is connected by the first claim', async () => {
+    const client = new Redis(server.port, { lazyConnect: true })
+    expect(await redisStore(client).claim(claimOf('lazy'), 1_000)).toMatchObject({ kind: 'held' })
+    client.disconnect()
+  })
+
+  it('that was never connected is an answer, not a wait for ever', async () => {
+    const client = createClient({ url: server.url })
+    const answer = await redisStore(client).claim(claimOf('never'), 100)
+    expect(answer).toMatchObject({ kind: 'unknown', cause: { message: /client\.connect\(\)/ } })
+  })
+
+  it('must be one of the drivers that are known', () => {
+    for (const thing of [undefined, null, {}, 'redis://', () => {}]) {
+      expect(() => redisStore(thing as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    }
+  })
+
+  it('must come with options that make sense', () => {
+    const client = new Redis({ lazyConnect: true })
+    for (const options of [
+      { prefix: 'a{b}' },
+      { prefix: '' },
+      { replicas: -1 },
+      { replicaTimeout: 0 },
+      { fencing: 'x' },
+    ]) {
+      expect(() => redisStore(client, options as never)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
+      )
+    }
+  })
+})
+
+describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
+  'while the server is away, %s',
+  (driver) => {
+    it('keeps no claim back to send it later', async () => {
+      const server = await redis()
+      const client = driver === 'ioredis' ? new Redis(server.port) : createClient({ url: server.url })
+      client.on('error', () => {})
+      if ('isReady' in client) await client.connect()
+      const store = redisStore(client)
+      await store.claim(claimOf('before'), 1_000)
+      await server.kill('SIGKILL')
+      await expect.poll(async () => (await store.claim(claimOf('gone'), 50)).kind).toBe('unknown')
+      const began = performance.now()
+      expect(await store.claim(claimOf('away'), 200)).toMatchObject({ kind: 'unknown' })
+      expect(performance.now() - began).toBeLessThan(600)
+
+      await server.restart()
+      // The next one is sent as soon as the connection stands, and nothing that was asked before it.
+      expect(await store.claim(claimOf('after'), 10_000)).toMatchObject({ kind: 'held' })
+      expect(await redisCommand(server, 'KEYS', 'hf:*')).toEqual(['hf:{after}'])
+      await store.close()
+      if ('destroy' in client) client.destroy()
+      else client.disconnect()
+      await server.stop()
+    })
+  },
+)
+
+describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
+  'a store from a URL, through %s',
+  (driver) => {
+    let server: Server
+    beforeAll(async () => void (server = await redis({ args: ['--requirepass', 'hunter2'] })))
+    afterAll(() => server.stop())
+    const url = (credentials: string): string => `redis://${credentials}@${server.host}:${server.port}`
+
+    it('uses the password and the database', async () => {
+      const store = await openRedisStore(`${url(':hunter2')}/5`, { driver })
+      await store.claim(claimOf('in-five'), 1_000)
+      const admin = new Redis(server.port, { password: 'hunter2', db: 5 })
+      expect(await admin.exists('hf:{in-five}')).toBe(1)
+      admin.disconnect()
+      await store.close()
+    })
+
+    it.each([':wrong', 'ann:wrong', ''])(
+      'says at once that the credentials "%s" are not good, without showing them',
+      async (credentials) => {
+        const began = performance.now()
+        const error: unknown = await openRedisStore(url(credentials), { driver }).catch(
+          (thrown: unknown) => thrown,
+        )
+        expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+        expect(String(error)).toMatch(/NOAUTH|WRONGPASS/)
+        expect(performance.now() - began).toBeLessThan(4_000)
+        for (let cause = error; cause instanceof Error; cause = cause.cause) {
+          expect(inspect(cause, { depth: 10, showHidden: true })).not.toContain('wrong')
+        }
+      },
+    )
+
+    it('leaves no connection, no subscription and no key behind', async () => {
+      const store: Store = await openRedisStore(url(':hunter2'), { driver, prefix: 'gone' })
+      const holdfast = new Holdfast(store)
+      await holdfast.mutex('job').run(() => {})
+      await holdfast.semaphore('pool', 3).run(() => {})
+      await holdfast.close()
+      await store.close()
+      const admin = new Redis(server.port, { password: 'hunter2' })
+      await expect
+        .poll(
+          async () =>
+            String(await admin.client('LIST'))
+              .trim()
+              .split('\n').length,
+        )
+        .toBe(1)
+      admin.disconnect()
+    })
+  },
+)
+
+describe.skipIf(!available('redis'))('a store that is done', () => {
+  it('has left nothing at the server but fences that run out', async () => {
+    const server = await redis()
+    const stores = await Promise.all([0, 1, 2].map(() => openRedisStore(server.url)))
+    const holdfasts = stores.map((store) => new Holdfast(store))
+    await Promise.all(
+      holdfasts.flatMap((holdfast) => [
+        ...Array.from({ length: 20 }, () => holdfast.mutex('one').run(() => {})),
+        ...Array.from({ length: 20 }, () => holdfast.semaphore('three', 3).run(() => {}, { permits: 2 })),
+        ...Array.from({ length: 20 }, () => holdfast.readWriteLock('both').read.run(() => {})),
+        ...Array.from({ length: 5 }, () => holdfast.readWriteLock('both').write.run(() => {})),
+      ]),
+    )
+    for (const holdfast of holdfasts) await holdfast.close()
+    for (const store of stores) await store.close()
+    await expect.poll(() => leftoversAt(server)).toEqual([])
+    const keys = (await redisCommand(server, 'KEYS', '*')) as string[]
+    expect(keys.toSorted()).toEqual(['hf:{both}', 'hf:{one}', 'hf:{three}'])
+    await server.stop()
+  })
+})

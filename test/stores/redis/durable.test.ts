@@ -1,0 +1,94 @@
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import { openRedisStore, prepareDurableFencing } from 'holdfast/redis'
+
+import { available, redis, redisCommand } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+
+const SAFE = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction']
+
+describe.skipIf(!available('redis'))('durable fencing', () => {
+  let server: Server
+  const opened: Holdfast[] = []
+  const open = async (): Promise<Holdfast> => {
+    const holdfast = new Holdfast(await openRedisStore(server.url, { fencing: 'durable' }), {
+      requestTimeout: 1_000,
+    })
+    opened.push(holdfast)
+    return holdfast
+  }
+  const prepare = async (): Promise<void> => {
+    const client = new Redis(server.port)
+    await prepareDurableFencing(client).finally(() => client.disconnect())
+  }
+  const tokenOf = async (holdfast: Holdfast): Promise<bigint> =>
+    holdfast.mutex('job').run(({ token }) => token)
+
+  beforeEach(async () => void (server = await redis({ args: SAFE })))
+  afterEach(async () => {
+    for (const holdfast of opened.splice(0)) {
+      await holdfast.close()
+      await holdfast.store.close()
+    }
+    await server.stop()
+  })
+
+  it('counts, whatever the clock says, and goes on counting after a crash', async () => {
+    await prepare()
+    const before = await open()
+    const first = await tokenOf(before)
+    const second = await tokenOf(before)
+    expect(first).toBeLessThan(1_000n)
+    expect(second).toBeGreaterThan(first)
+    expect(await redisCommand(server, 'PTTL', 'hf:{job}')).toBe(-1)
+
+    await server.kill('SIGKILL')
+    await server.restart()
+    const after = await open()
+    const third = await tokenOf(after)
+    expect(third).toBeGreaterThan(second)
+    expect(third).toBeLessThan(1_000n)
+  })
+
+  it('serves queues, readers and permits like any other', async () => {
+    await prepare()
+    const [one, two] = [await open(), await open()]
+    const lease = await one.mutex('line').acquire()
+    const waiting = two.mutex('line').acquire()
+    await expect.poll(async () => (await one.inspect('line')).waiters.length).toBe(1)
+    await lease.release()
+    expect((await waiting).token).toBeGreaterThan(lease.token)
+    const permits = await Promise.all([one, two].map((holdfast) => holdfast.semaphore('pool', 2).acquire()))
+    expect(permits.map(({ held }) => held)).toEqual([true, true])
+  })
+
+  it('refuses a server that was never prepared', async () => {
+    await expect(open()).rejects.toThrow(/prepareDurableFencing/)
+  })
+
+  it('refuses a server that has lost its data, also while it is in use', async () => {
+    await prepare()
+    const holdfast = await open()
+    await tokenOf(holdfast)
+    await redisCommand(server, 'FLUSHALL')
+    await expect(tokenOf(holdfast)).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      cause: { message: expect.stringContaining('lost its data') as string },
+    })
+    expect(await redisCommand(server, 'KEYS', '*')).toEqual([])
+  })
+
+  it.each([
+    ['appendonly', 'no', /appendonly/],
+    ['appendfsync', 'everysec', /appendfsync/],
+    ['maxmemory-policy', 'allkeys-lru', /noeviction/],
+  ])('refuses a server with %s %s', async (setting, value, reason) => {
+    await prepare()
+    await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', '100mb')
+    await redisCommand(server, 'CONFIG', 'SET', setting, value)
+    await expect(prepare()).rejects.toThrow(reason)
+    await expect(open()).rejects.toThrow(reason)
+  })
+})

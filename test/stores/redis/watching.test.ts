@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+
+import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast'
+import { openRedisStore } from 'holdfast/redis'
+import { FaultProxy } from 'holdfast/testkit'
+
+import { available, redis, redisCommand } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+
+const claimOf = (name: string, id: string): ClaimRequest => ({
+  name,
+  id,
+  weight: 1,
+  capacity: 1,
+  ttl: 30_000,
+  patience: 30_000,
+  tokens: 1,
+  whenBusy: 'queue',
+  owner: 'test',
+})
+
+describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
+  'what a session hears, through %s',
+  (driver) => {
+    let server: Server
+    let store: Store
+    let heard: StoreEvent[]
+    beforeAll(async () => void (server = await redis()))
+    afterAll(() => server.stop())
+    beforeEach(async () => {
+      await redisCommand(server, 'FLUSHALL')
+      store = await openRedisStore(server.url, { driver })
+      heard = []
+    })
+    afterEach(() => store.close())
+
+    const watch = async (session: string, events = heard): Promise<Watch> => {
+      const answer = await store.watch(session, (event) => events.push(event), 2_000)
+      if (answer.kind === 'unknown') throw answer.cause
+      return answer
+    }
+    const subscribers = async (): Promise<number> => {
+      const list = String(await redisCommand(server, 'CLIENT', 'LIST', 'TYPE', 'pubsub'))
+      return list.split('\n').filter((line) => line.includes('addr=')).length
+    }
+
+    it('comes over one connection, for any number of sessions and names', async () => {
+      const others: StoreEvent[] = []
+      await watch('ann')
+      await watch('bob', others)
+      for (let i = 0; i < 50; i++) {
+        await store.claim(claimOf(`name ${i}`, `ann.${i}`), 2_000)
+        await store.claim(claimOf(`name ${i}`, `bob.${i}`), 2_000)
+      }
+      expect(await subscribers()).toBe(1)
+      await expect.poll(() => heard.length).toBe(50)
+      expect(new Set(heard.map(({ kind }) => kind))).toEqual(new Set(['contended']))
+      for (let i = 0; i < 50; i++)
+        await store.release({ name: `name ${i}`, id: `ann.${i}` }, undefined, 2_000)
+      await expect.poll(() => others.length).toBe(50)
+      expect(others[7]).toMatchObject({
+        kind: 'granted',
+        name: 'name 7',
+        id: 'bob.7',
+        count: 1,
+        contended: false,
+      })
+    })
+
+    it('ends with the session; the connection goes with the last one', async () => {
+      const [ann, bob] = [await watch('ann'), await watch('bob')]
+      ann.stop()
+      await expect.poll(() => redisCommand(server, 'PUBSUB', 'CHANNELS')).toEqual(['hf:s:bob'])
+      bob.stop()
+      await expect.poll(subscribers).toBe(0)
+      await watch('eve')
+      expect(await redisCommand(server, 'PUBSUB', 'CHANNELS')).toEqual(['hf:s:eve'])
+    })
+
+    it('has a gap after the connection was lost, and goes on after it', async () => {
+      await watch('ann')
+      await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await expect.poll(() => heard).toEqual([{ kind: 'gap' }])
+      // What is told after the gap is heard.
+      await store.claim(claimOf('name', 'ann.1'), 2_000)
+      await store.claim(claimOf('name', 'bob.1'), 2_000)
+      await expect.poll(() => heard.at(-1)).toEqual({ kind: 'contended', name: 'name', id: 'ann.1' })
+    })
+
+    it('is not disturbed by what others publish on its channel', async () => {
+      await watch('ann')
+      for (const noise of ['', 'g', 'g a b c', 'c x', 'g x 1 1 1 no-key', '\u0000', 'c ann.1 hf:{other}']) {
+        await redisCommand(server, 'PUBLISH', 'hf:s:ann', noise)
+      }
+      await expect.poll(() => heard).toEqual([{ kind: 'contended', name: 'other', id: 'ann.1' }])
+    })
+
+    it('is looked after when the connection swallows everything without a word', async () => {
+      await store.close()
+      const proxy = await FaultProxy.open(server)
+      store = await openRedisStore(`redis://127.0.0.1:${proxy.port}`, { driver })
+      await watch('ann')
+      const direct = await openRedisStore(server.url, { driver })
+      await direct.claim(claimOf('name', 'bob.1'), 2_000)
+      await store.claim(claimOf('name', 'ann.1'), 2_000)
+      expect(await subscribers()).toBe(1)
+
+      // Both connections are dead from here on. Signs of life are what finds out, and what is then heard is a gap.
+      proxy.set('replies', { blackhole: true })
+      proxy.set('requests', { blackhole: true })
+      const renew = { ...claimOf('name', 'ann.1'), tokens: 0 }
+      for (let i = 0; i < 3; i++) expect((await store.renew([renew], 600))[0]?.kind).toBe('unknown')
+      proxy.heal()
+      const renewed = async (): Promise<unknown> => (await store.renew([renew], 500))[0]?.kind
+      await expect.poll(renewed, { timeout: 10_000 }).toBe('queued')
+      await expect
+        .poll(async () => (await renewed()) && heard, { timeout: 20_000, interval: 500 })
+        .toEqual([{ kind: 'gap' }])
+      await direct.close()
+      await store.close()
+      await proxy.close()
+      store = direct
+    })
+  },
+)
