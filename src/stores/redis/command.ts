@@ -13,7 +13,7 @@ export class Command<T> extends Deadline {
   readonly kind: CommandKind
   readonly terms: string
   settled = false
-  /** Called if the command was sent and not answered in time. */
+  /** Called if the command was not answered in time. */
   onSilence: ((name: string, waited: number) => void) | null = null
   private readonly read: (reply: unknown) => T
   private requests!: Requests

@@ -55,6 +55,7 @@ export class Commands {
 
   send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
     return new Promise((resolve) => {
+      command.onSilence = this.noAnswer
       command.begin(this.requests, timeout, resolve)
       const ready = this.link.ready()
       if (ready && (this.mode !== '' || (this.underWay === 0 && this.waiting.length === 0))) {
@@ -97,7 +98,6 @@ export class Commands {
 
   private transmit(lot: Lot): void {
     this.underWay++
-    for (const command of lot) command.onSilence = this.noAnswer
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
     this.link.evalsha(this.argumentsOf(lot, sha1)).then(

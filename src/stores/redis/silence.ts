@@ -2,6 +2,10 @@ import type { Link } from './link.ts'
 
 /** A connection on which so long nothing came back, although something was asked, is not waited for any longer. */
 const SILENT_MS = 1_000
+/** Nor is one that has been opened and not become usable for so long. */
+const NOT_READY_MS = 3_000
+
+const NOT_READY = 'not ready'
 
 /**
  * Watches for servers that have fallen silent. A network that swallows packets does not close connections: the system
@@ -18,17 +22,18 @@ export class Silence {
     this.link = link
   }
 
-  /** A request about this key, sent so many milliseconds ago, was not answered in its time. */
+  /** A request about this key, made so many milliseconds ago, was not answered in its time. */
   noAnswer(key: string, waited: number): void {
-    if (!this.link.ready()) return
-    const node = this.link.nodeOf(key)
+    const ready = this.link.ready()
+    if (ready) this.since.delete(NOT_READY)
+    const where = ready ? this.link.nodeOf(key) : NOT_READY
     const now = performance.now()
-    const since = Math.min(this.since.get(node) ?? Infinity, now - waited)
-    if (now - since < SILENT_MS) {
-      this.since.set(node, since)
+    const since = Math.min(this.since.get(where) ?? Infinity, now - waited)
+    if (now - since < (ready ? SILENT_MS : NOT_READY_MS)) {
+      this.since.set(where, since)
       return
     }
-    this.since.delete(node)
+    this.since.delete(where)
     this.link.reset(key)
   }
 
@@ -39,6 +44,7 @@ export class Silence {
 
   /** The server of this key has answered something. */
   answer(key: string): void {
+    this.since.delete(NOT_READY)
     this.since.delete(this.link.nodeOf(key))
   }
 }
