@@ -142,7 +142,8 @@ function busy(claim: Claim, retryAfter = Infinity): void {
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
-  if (!session.store.capabilities.queue) return tryLater()
+  // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
+  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
   session.startWatching((watching) => {
     if (claim.state !== 'asking' || claim.inFlight) return
     if (watching) ask(claim)

@@ -49,6 +49,7 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
   const { kind, hosts, user, password, database, tls, master } = address
   const common = {
     connectTimeout: CONNECT_MS,
+    disconnectTimeout: 100,
     keepAlive: 10_000,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,

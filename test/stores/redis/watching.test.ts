@@ -105,16 +105,24 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await store.claim(claimOf('name', 'ann.1'), 2_000)
       expect(await subscribers()).toBe(1)
 
-      // Both connections are dead from here on. Signs of life are what finds out, and what is then heard is a gap.
+      // Both connections are dead from here on, and the grant gets lost on one of them.
       proxy.set('replies', { blackhole: true })
       proxy.set('requests', { blackhole: true })
+      await direct.release({ name: 'name', id: 'bob.1' }, undefined, 2_000)
       const renew = { ...claimOf('name', 'ann.1'), tokens: 0 }
       for (let i = 0; i < 3; i++) expect((await store.renew([renew], 600))[0]?.kind).toBe('unknown')
       proxy.heal()
+      // Signs of life get through again, and tell what was missed.
       const renewed = async (): Promise<unknown> => (await store.renew([renew], 500))[0]?.kind
-      await expect.poll(renewed, { timeout: 10_000 }).toBe('queued')
+      await expect.poll(renewed, { timeout: 10_000 }).toBe('renewed')
+      // Who waits looks after the connection.
+      await direct.claim(claimOf('another', 'bob.2'), 2_000)
+      const waiting = claimOf('another', 'ann.2')
+      expect(await store.claim(waiting, 2_000)).toEqual({ kind: 'queued' })
+      const stillWaiting = async (): Promise<unknown> =>
+        (await store.renew([{ ...waiting, tokens: 0 }], 500))[0]?.kind
       await expect
-        .poll(async () => (await renewed()) && heard, { timeout: 20_000, interval: 500 })
+        .poll(async () => (await stillWaiting()) && heard, { timeout: 20_000, interval: 500 })
         .toEqual([{ kind: 'gap' }])
       await direct.close()
       await store.close()

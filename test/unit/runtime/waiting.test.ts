@@ -2,7 +2,25 @@ import { describe, expect, it } from 'vitest'
 
 import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
+import type { ClaimRequest } from '../../../src/core/contract.ts'
 import { isClean, world } from './far-store.ts'
+
+/** The fields of a claim that are not its own properties. */
+const named = ({
+  name,
+  weight,
+  capacity,
+  ttl,
+  patience,
+  owner,
+}: ClaimRequest): Omit<ClaimRequest, 'id' | 'tokens' | 'whenBusy'> => ({
+  name,
+  weight,
+  capacity,
+  ttl,
+  patience,
+  owner,
+})
 
 describe('waiting between processes', () => {
   it('ends with a push from the store, long before the next heartbeat', async () => {
@@ -146,6 +164,17 @@ describe('waiting between processes', () => {
     await env.advance(6000)
     await env.until(first.release())
     expect((await env.until(second)).held).toBe(true)
+  })
+
+  it('asks again with pauses also where the store has a queue and does not let us in', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process({ wait: 5000 })
+    await env.until(a.holdfast.mutex('x').acquire())
+    const { claim } = b.store
+    b.store.claim = (request, timeout) => claim({ ...request, ...named(request), whenBusy: 'try' }, timeout)
+    await expect(env.until(b.holdfast.mutex('x').acquire())).rejects.toBeInstanceOf(LockTimeoutError)
+    expect(b.store.count('claim')).toBeLessThan(50)
   })
 
   it('asks again with growing pauses where the store has no queue', async () => {
