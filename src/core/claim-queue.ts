@@ -165,6 +165,8 @@ interface Promotion {
   readonly blocked: boolean
 }
 
+const RENEWED: RenewAnswer = { kind: 'renewed', contended: false }
+const RENEWED_CONTENDED: RenewAnswer = { kind: 'renewed', contended: true }
 const NO_PROMOTION: Promotion = { blocked: false }
 
 class Transition {
@@ -246,7 +248,7 @@ class Transition {
     const holder = state.holders.get(request.id)
     if (holder !== undefined) {
       this.keepHolder(holder, request.ttl)
-      if (request.tokens === 0) return { kind: 'renewed', contended: state.waiters.size > 0 }
+      if (request.tokens === 0) return state.waiters.size > 0 ? RENEWED_CONTENDED : RENEWED
       this.giveTokens(holder, request.tokens)
       return this.held(holder)
     }

@@ -125,9 +125,10 @@ export class Upkeep {
     answers: readonly RenewAnswer[] | Unknown,
   ): void {
     const now = this.session.clock.now()
+    const forAll = 'kind' in answers ? answers : null
     batch.forEach((claim, index) => {
       claim.inFlight = false
-      const answer = 'kind' in answers ? answers : (answers[index] ?? NO_ANSWER)
+      const answer = forAll ?? (answers as readonly RenewAnswer[])[index] ?? NO_ANSWER
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
     })
