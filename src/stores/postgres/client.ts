@@ -103,7 +103,8 @@ export class PostgresDriver implements Driver<PostgresLink> {
       throw error
     } finally {
       call.onExpire = null
-      client.removeListener('error', gone)
+      // One that is thrown away may still say that the server ended it: that must not end the process either.
+      if (!broken && !call.expired) client.removeListener('error', gone)
       if (!call.expired) client.release(broken)
     }
   }
@@ -132,7 +133,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
         () => true,
         () => false,
       )
-      client.removeListener('error', gone)
+      if (undone) client.removeListener('error', gone)
       client.release(!undone)
       throw error
     }

@@ -15,6 +15,8 @@ describe.skipIf(!available('postgres') || !available('cc'))('PostgreSQL that is 
   /** A connection of its own, for nothing of it may be killed along with the others. */
   const admin = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
     const client = new Client({ connectionString: server.url })
+    // Another one of these may be killed by this one.
+    client.on('error', () => {})
     await client.connect()
     try {
       return await work(client)

@@ -20,6 +20,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
   beforeAll(async () => {
     server = await postgres()
     admin = new Client({ connectionString: server.url })
+    admin.on('error', () => {})
     await admin.connect()
   })
   afterAll(async () => {
