@@ -2,6 +2,7 @@ import type { ClaimAnswer, Held, RenewAnswer, StoreEvent } from '../core/contrac
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import * as errors from './lane-errors.ts'
+import { blockFor } from './turn.ts'
 
 /**
  * From "I want it" to "I have it": how a claim is asked for, what each answer means, and what becomes of a claim that
@@ -19,7 +20,7 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   const { lane } = claim
   const { session } = lane
   claim.inFlight = true
-  claim.tokens = lane.blockFor(claim)
+  claim.tokens = blockFor(claim, lane.waiting)
   claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
@@ -73,7 +74,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
       return
     case 'renewed':
       // Granted meanwhile, and no token came with the answer: ask for one.
-      claim.tokens = lane.blockFor(claim)
+      claim.tokens = blockFor(claim, lane.waiting)
       return upkeep.renewNow(claim)
     case 'lost':
       // Silent for too long, or the store lost its memory: to the end of the line.

@@ -10,17 +10,13 @@ import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { Lease, ReleaseOutcome } from './lease.ts'
 import type { Session } from './session.ts'
 import { Task, TaskLine } from './task.ts'
+import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
 
 export interface WaitOptions {
   readonly wait: number
   readonly maxHold: number
   readonly signal: AbortSignal | undefined
 }
-
-/** A turn without rivals lets the event loop look for input after this many sections. */
-const YIELD_EVERY = 256
-/** How many tokens to reserve at a time. */
-const BLOCK = { least: 1, readers: 16, first: 64, most: 1024 }
 
 /**
  * The line of this process's tasks for one name and one kind of claim, and the claims that serve it. To the store a lane
@@ -64,9 +60,9 @@ export class Lane {
     return this.line.length === 0 && this.claims.length === 0
   }
 
-  /** Tasks are in line. */
-  get waitedFor(): boolean {
-    return this.line.length > 0
+  /** How many tasks are in line. */
+  get waiting(): number {
+    return this.line.length
   }
 
   claimsIn(wanted: ClaimState): readonly Claim[] {
@@ -147,7 +143,7 @@ export class Lane {
   resume(claim: Claim): void {
     if (claim.state !== 'held' || (claim.users > 0 && !this.shared)) return
     const now = this.session.clock.now()
-    if (this.line.length > 0 && this.mayPassOn(claim, now)) return this.passOn(claim, now)
+    if (this.line.length > 0 && mayPassOn(claim, now)) return this.passOn(claim, now)
     if (claim.users === 0) this.giveUpInBackground(claim)
   }
 
@@ -161,7 +157,7 @@ export class Lane {
     claim.dropLease(lease)
     if (claim.state !== 'held') return EXPIRED
     if (claim.users > 0) return RELEASED
-    if (this.line.length > 0 && this.mayPassOn(claim, now)) {
+    if (this.line.length > 0 && mayPassOn(claim, now)) {
       this.passOn(claim, now)
       return RELEASED
     }
@@ -219,7 +215,7 @@ export class Lane {
     if (line.length > 0 && !session.closed) {
       const held = this.claims[0]
       if (this.shared && held?.state === 'held') {
-        if (held.tokensLeft === 0 && this.mayPassOn(held, session.clock.now())) this.refill(held)
+        if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) this.refill(held)
       } else {
         while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
       }
@@ -236,13 +232,6 @@ export class Lane {
     const { claims } = this
     this.claims =
       claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
-  }
-
-  /** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
-  blockFor({ only, sections }: Claim): number {
-    if (!this.renew || only !== null) return BLOCK.least
-    const wanted = Math.max(sections, Math.min(this.line.length, BLOCK.first))
-    return Math.min(Math.max(wanted, this.shared ? BLOCK.readers : BLOCK.least), BLOCK.most)
   }
 
   /** The store has not said a word to any of the claims. */
@@ -263,7 +252,7 @@ export class Lane {
   private join(now: number, maxHold: number): ClaimLease | null {
     if (!this.shared || this.line.length > 0) return null
     const claim = this.claims[0]
-    if (claim?.state !== 'held' || claim.tokensLeft === 0 || !this.mayPassOn(claim, now)) return null
+    if (claim?.state !== 'held' || claim.tokensLeft === 0 || !mayPassOn(claim, now)) return null
     return this.lend(claim, now, now, maxHold)
   }
 
@@ -316,14 +305,6 @@ export class Lane {
     return lease
   }
 
-  /** Whether the next task here may have it, or the store's queue goes first. */
-  private mayPassOn({ validUntil, contended, sections, since }: Claim, now: number): boolean {
-    const { turn, closed, patience } = this.session
-    if (!this.renew || closed || validUntil - now < Math.min(this.ttl, patience) / 3) return false
-    if (!contended) return true
-    return this.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms
-  }
-
   private passOn(claim: Claim, now: number): void {
     if (claim.unyielded >= YIELD_EVERY) {
       claim.unyielded = 0
@@ -336,7 +317,7 @@ export class Lane {
   /** Every hand-over needs a token of its own: fetch more. */
   private refill(claim: Claim): void {
     if (claim.inFlight) return
-    claim.tokens = this.blockFor(claim)
+    claim.tokens = blockFor(claim, this.line.length)
     this.session.upkeep.renewNow(claim)
   }
 
@@ -348,7 +329,7 @@ export class Lane {
     if (next !== undefined) {
       next.inFlight = true
       next.whenBusy = 'queue'
-      next.tokens = this.blockFor(next)
+      next.tokens = blockFor(next, this.line.length)
     }
     let outcome = null as ReleaseOutcome | null
     let resolve = null as ((outcome: ReleaseOutcome) => void) | null

@@ -172,7 +172,7 @@ export class Session {
 
   /** A queue that formed before we listened was told to nobody: ask about what others here wait for. */
   private catchUp(): void {
-    for (const lane of this.everyLane()) if (lane.waitedFor) this.upkeep.renewAllNow(lane.claimsIn('held'))
+    for (const lane of this.everyLane()) if (lane.waiting > 0) this.upkeep.renewAllNow(lane.claimsIn('held'))
   }
 
   private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {

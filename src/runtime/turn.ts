@@ -1,0 +1,24 @@
+import type { Claim } from './claim.ts'
+
+/** How long a process keeps a claim for its own tasks, and how many tokens it takes along. */
+
+/** A turn without rivals lets the event loop look for input after this many sections. */
+export const YIELD_EVERY = 256
+
+/** How many tokens to reserve at a time. */
+const BLOCK = { least: 1, readers: 16, first: 64, most: 1024 }
+
+/** Whether the next task here may have it, or the store's queue goes first. */
+export function mayPassOn({ lane, validUntil, contended, sections, since }: Claim, now: number): boolean {
+  const { turn, closed, patience } = lane.session
+  if (!lane.renew || closed || validUntil - now < Math.min(lane.ttl, patience) / 3) return false
+  if (!contended) return true
+  return lane.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms
+}
+
+/** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
+export function blockFor({ lane, only, sections }: Claim, waiting: number): number {
+  if (!lane.renew || only !== null) return BLOCK.least
+  const wanted = Math.max(sections, Math.min(waiting, BLOCK.first))
+  return Math.min(Math.max(wanted, lane.shared ? BLOCK.readers : BLOCK.least), BLOCK.most)
+}
