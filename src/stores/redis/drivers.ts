@@ -10,7 +10,7 @@ type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster' |
 
 /**
  * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
- * that `redis` 6 takes, and `redis` 5 is no faster once commands travel together (docs/stores/redis.md has the numbers).
+ * that `redis` 6 takes, and `redis` 5 is no faster once commands travel together (`npm run bench` measures it).
  *
  * A lock must not be asked for by a command that the driver kept back or repeats after a reconnect: the store tells its
  * callers when a command did not get through, and they decide. So queues and repetitions are off.
