@@ -14,7 +14,7 @@ const FOOT = 12
  */
 
 /** @returns {Panel | undefined} nothing when nobody has the number */
-export function panelOf(result, { metric = result.headline, title, note, without }) {
+export function panelOf(result, { metric = result.headline, title, note, without, oneEach = false }) {
   const order = { limit: 0, ours: 1, peer: 2 }
   const sign = METRICS[metric].better === 'more' ? -1 : 1
   const bars = result.rows
@@ -22,15 +22,21 @@ export function panelOf(result, { metric = result.headline, title, note, without
       ({ summary, secondary, role }) =>
         Number.isFinite(summary[metric]?.median) && !secondary && role !== without,
     )
-    .map(({ label, role, summary, ownStore }) => ({
+    .map(({ label, role, family, summary, ownStore }) => ({
+      family,
       label: ownStore ? `${label} (no Redis)` : label,
       value: summary[metric].median,
       kind: kindOf(role, summary),
       role,
     }))
     .sort((a, b) => order[a.role] - order[b.role] || (a.role === 'peer' ? sign * (a.value - b.value) : 0))
-  return bars.length === 0 ? undefined : { title, note, metric, bars }
+  const shown = oneEach ? bars.filter((one) => isBest(one, bars)) : bars
+  return shown.length === 0 ? undefined : { title, note, metric, bars: shown }
 }
+
+/** Of a peer's configurations the first, for they are sorted; of ours and of the limit all. */
+const isBest = (one, bars) =>
+  one.role !== 'peer' || bars.find(({ role, family }) => role === 'peer' && family === one.family) === one
 
 const kindOf = (role, summary) =>
   (summary.lost?.median ?? 0) + (summary.overlaps?.median ?? 0) > 0 ? 'wrong' : role

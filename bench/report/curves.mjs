@@ -71,6 +71,6 @@ function drawLine({ label, kind, points }, x, y, labelAt) {
   return [
     polyline(placed, kind),
     ...placed.map(([across, up]) => dot(across, up, role)),
-    text(placed.at(-1)[0] + 10, labelAt + 4, label, { kind: role }),
+    text(placed.at(-1)[0] + 10, labelAt + 4, label, { kind: `end ${role}` }),
   ].join('\n')
 }

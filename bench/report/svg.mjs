@@ -13,6 +13,7 @@ text { font: 12px system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #1f293
 .wrong { fill: #d64545; }
 text.ours { fill: #0b6e65; font-weight: 600; }
 text.peer, text.limit { fill: #3c4856; }
+.end { paint-order: stroke; stroke: #ffffff; stroke-width: 4px; stroke-linejoin: round; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .line.ours { stroke: #0f8a7e; fill: none; }
 .line.strict { stroke-dasharray: 5 4; }
@@ -28,6 +29,7 @@ text.peer, text.limit { fill: #3c4856; }
   .wrong { fill: #f07171; }
   text.ours { fill: #4fd8c8; }
   text.peer, text.limit { fill: #b9c4cf; }
+  .end { stroke: #0d1117; }
   .line.ours { stroke: #2bc4b2; }
   .line.peer { stroke: #75849a; }
 }`

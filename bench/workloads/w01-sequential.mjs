@@ -16,8 +16,8 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     // Many and short: what disturbs the machine for a second then spoils few of them.
-    full: { rounds: 25, ms: 150, warmUp: 400 },
-    quick: { rounds: 3, ms: 100, warmUp: 250 },
+    full: { rounds: 21, ms: 150, warmUp: 1000 },
+    quick: { rounds: 3, ms: 100, warmUp: 600 },
   },
   variants: () => [{ id: 'alone', label: '' }],
   takes: ({ waitingOnly }) => !waitingOnly,
