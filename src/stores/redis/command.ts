@@ -4,7 +4,7 @@ import { failed } from './failure.ts'
 import type { Requests } from './requests.ts'
 
 /** What can be done to a claim, as scripts/one.lua calls it. */
-export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'r' | 'w'
+export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'K' | 'r' | 'R' | 'w'
 
 /** One command on a claim, and where its answer goes. Is answered once, by the server or by the clock. */
 export class Command<T> extends Deadline {
@@ -12,9 +12,13 @@ export class Command<T> extends Deadline {
   readonly id: string
   readonly kind: CommandKind
   readonly terms: string
+  /** Milliseconds that a grant is to last from now; 0 if the command asks for none. */
+  ttl = 0
   settled = false
   /** Called if the command was not answered in time. */
   onSilence: ((name: string, waited: number) => void) | null = null
+  /** What takes the place of the answer when there is none. */
+  otherwise: ((problem: Unknown) => T) | null = null
   private readonly read: (reply: unknown) => T
   private requests!: Requests
   private resolve!: (answer: T | Unknown) => void
@@ -41,20 +45,27 @@ export class Command<T> extends Deadline {
   }
 
   override expire(): void {
-    this.settle(this.requests.late(this.timeout))
+    this.fail(this.requests.late(this.timeout))
     this.onSilence?.(this.name, this.timeout)
   }
 
   answered(reply: unknown): void {
     if (this.settled) return
+    if (isFailure(reply)) return this.fail(failed(new Error(reply.slice(1))))
+    let answer: T
     try {
-      this.settle(isFailure(reply) ? failed(new Error(reply.slice(1))) : this.read(reply))
+      answer = this.read(reply)
     } catch (error) {
-      this.settle(failed(error))
+      return this.fail(failed(error))
     }
+    this.settle(answer)
   }
 
-  settle(answer: T | Unknown): void {
+  fail(problem: Unknown): void {
+    this.settle(this.otherwise === null ? problem : this.otherwise(problem))
+  }
+
+  private settle(answer: T | Unknown): void {
     if (this.settled) return
     this.settled = true
     this.requests.deadlines.remove(this)

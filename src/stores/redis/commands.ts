@@ -8,15 +8,13 @@ import type { ReplicaWish } from './replicas.ts'
 import type { Requests } from './requests.ts'
 import { scripts } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
-import { unexpected } from './wire.ts'
+import { outlives, unexpected } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
 
-/** More than these are not kept waiting for a connection once their time is up. */
-const MOST_EXPIRED = 1_000
-
 type Lot = readonly Command<unknown>[]
+type Asked = Pick<Command<unknown>, 'name' | 'id' | 'kind' | 'terms' | 'ttl'>
 
 export interface CommandsOptions {
   readonly prefix: string
@@ -36,6 +34,7 @@ export class Commands {
   private readonly prefix: string
   private readonly mode: string
   private readonly mark: string | undefined
+  private readonly outlives: number
   private readonly confirmed: ConfirmedScripts | null
   private readonly silence: Silence
   private waiting: Command<unknown>[] = []
@@ -48,6 +47,7 @@ export class Commands {
     this.link = requests.link
     this.prefix = prefix
     this.mark = durableMark
+    this.outlives = outlives(durableMark !== undefined)
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
     this.silence = new Silence(this.link)
     this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
@@ -71,18 +71,21 @@ export class Commands {
   }
 
   private waitUntilReady(): void {
-    if (this.waiting.length > MOST_EXPIRED) this.waiting = this.waiting.filter(({ settled }) => !settled)
-    this.stopListening ??= this.link.onReady(() => {
+    if (this.stopListening !== null) return
+    this.requests.deadlines.holdProcess(true)
+    this.stopListening = this.link.onReady(() => {
       const refusal = this.requests.refusal()
       if (refusal === undefined) return this.flush()
       this.stopWaiting()
-      for (const command of this.waiting.splice(0)) command.settle(refusal)
+      for (const command of this.waiting.splice(0)) command.fail(refusal)
     })
   }
 
   private stopWaiting(): void {
-    this.stopListening?.()
+    if (this.stopListening === null) return
+    this.stopListening()
     this.stopListening = null
+    this.requests.deadlines.holdProcess(false)
   }
 
   private flush(): void {
@@ -99,22 +102,22 @@ export class Commands {
   private transmit(lot: Lot): void {
     this.underWay++
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
-    const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
-    this.link.evalsha(this.argumentsOf(lot, sha1)).then(
-      (reply) => this.answered(lot, reply),
-      (error: unknown) => {
-        // A server that was restarted, flushed or promoted may not know the script.
-        if (isNoScript(error)) this.transmitText(lot, lua)
-        else this.broke(lot, error)
-      },
-    )
+    const script = lot.length === 1 ? scripts.one : scripts.many
+    this.follow('evalsha', lot, script.sha1, (error) => {
+      // A server that was restarted, flushed or promoted may not know the script.
+      if (isNoScript(error)) this.follow('eval', lot, script.lua, (second) => this.broke(lot, second))
+      else this.broke(lot, error)
+    })
   }
 
-  private transmitText(lot: Lot, lua: string): void {
-    this.link.eval(this.argumentsOf(lot, lua)).then(
-      (reply) => this.answered(lot, reply),
-      (error: unknown) => this.broke(lot, error),
-    )
+  private follow(how: 'evalsha' | 'eval', lot: Lot, script: string, onError: (error: unknown) => void): void {
+    let reply: Promise<unknown>
+    try {
+      reply = this.link[how](this.argumentsOf(lot, script))
+    } catch (error) {
+      return this.broke(lot, error)
+    }
+    reply.then((answer) => this.answered(lot, answer), onError)
   }
 
   private transmitConfirmed(lot: Lot, confirmed: ConfirmedScripts): void {
@@ -138,47 +141,59 @@ export class Commands {
   /** A grant that too few replicas know of is given back; a renewal or a release of which that is true is in doubt. */
   private undo(command: Command<unknown>, cause: Error): void {
     const { name, id } = command
-    command.settle(unknown(cause))
+    command.fail(unknown(cause))
     if (!command.claims) return
-    const args = this.argumentsOf([{ name, id, kind: 'r', terms: '' }], scripts.one.sha1)
+    const args = this.argumentsOf([{ name, id, kind: 'r', terms: '', ttl: 0 }], scripts.one.sha1)
     this.link.evalsha(args).catch(() => {})
   }
 
-  private argumentsOf(
-    lot: readonly Pick<Command<unknown>, 'name' | 'id' | 'kind' | 'terms'>[],
-    script: string,
-  ): string[] {
+  private argumentsOf(lot: readonly Asked[], script: string): string[] {
     const [first] = lot
     if (first === undefined || lot.length > 1) {
       const args = [script, String(3 * lot.length)]
       for (const { name } of lot) args.push(...keysOf(this.prefix, name))
-      for (const { id, kind, terms } of lot) args.push(id, kind, terms)
+      for (const { id, kind, terms, ttl } of lot) {
+        if (terms === '') args.push(id, kind)
+        else if (ttl === 0) args.push(id, kind, terms)
+        else args.push(id, kind, terms, this.life(ttl))
+      }
       return args
     }
-    const [header, index, records] = keysOf(this.prefix, first.name)
-    const { id, kind, terms } = first
-    if (this.mark !== undefined)
-      return [script, '4', header, index, records, this.mark, id, kind, terms, this.mode]
-    if (this.mode !== '') return [script, '3', header, index, records, id, kind, terms, this.mode]
-    return terms === ''
-      ? [script, '3', header, index, records, id, kind]
-      : [script, '3', header, index, records, id, kind, terms]
+    const { name, id, kind, terms, ttl } = first
+    const [header, index, records] = keysOf(this.prefix, name)
+    if (this.mode === '') {
+      return terms === ''
+        ? [script, '3', header, index, records, id, kind]
+        : [script, '3', header, index, records, id, kind, terms, this.life(ttl)]
+    }
+    const args = [id, kind, terms, this.life(ttl), this.mode]
+    return this.mark === undefined
+      ? [script, '3', header, index, records, ...args]
+      : [script, '4', header, index, records, this.mark, ...args]
+  }
+
+  /** How long the header of a name is to live that is held for so long; see scripts/lib/header.lua. */
+  private life(ttl: number): string {
+    return ttl === 0 ? '' : String(ttl + this.outlives)
   }
 
   private readonly noAnswer = (name: string, waited: number): void => {
     this.silence.noAnswer(headerKey(this.prefix, name), waited)
+    if (this.waiting.length === 0) return
+    this.waiting = this.waiting.filter(({ settled }) => !settled)
+    if (this.waiting.length === 0) this.stopWaiting()
   }
 
   private answered(lot: Lot, reply: unknown): void {
     this.underWay--
     if (this.silence.suspects) this.silence.answer(headerKey(this.prefix, lot[0]?.name ?? ''))
     if (lot.length === 1) return lot[0]?.answered(reply)
-    if (!Array.isArray(reply)) return lot.forEach((command) => command.settle(failed(unexpected())))
+    if (!Array.isArray(reply)) return lot.forEach((command) => command.fail(failed(unexpected())))
     lot.forEach((command, i) => command.answered(reply[i]))
   }
 
   private broke(lot: Lot, error: unknown): void {
     this.underWay--
-    for (const command of lot) command.settle(failed(error))
+    for (const command of lot) command.fail(failed(error))
   }
 }

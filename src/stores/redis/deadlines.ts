@@ -20,6 +20,7 @@ export class Deadlines {
   private last: Deadline | null = null
   private timer: NodeJS.Timeout | null = null
   private armedFor = Infinity
+  private holding = false
 
   add(entry: Deadline, ms: number): void {
     const at = performance.now() + ms
@@ -35,8 +36,6 @@ export class Deadlines {
     else later.earlier = entry
 
     if (at < this.armedFor) this.arm(at, ms)
-    // Somebody waits for this answer: the process must not end before it.
-    else if (earlier === null && later === null) this.timer?.ref()
   }
 
   remove(entry: Deadline): void {
@@ -49,8 +48,17 @@ export class Deadlines {
     else later.earlier = earlier
     entry.earlier = null
     entry.later = null
-    // Left running, for the next request will want it; it fires once for nothing, and keeps no process alive.
-    if (this.first === null) this.timer?.unref()
+    // The timer is left running, for the next request will want it; it fires once for nothing.
+  }
+
+  /**
+   * Whether the process has to stay alive for these. A request that is under way has a connection that sees to that;
+   * one that waits for a connection has nothing but its deadline.
+   */
+  holdProcess(hold: boolean): void {
+    this.holding = hold
+    if (hold) this.timer?.ref()
+    else this.timer?.unref()
   }
 
   /** Expires everything at once. */
@@ -65,6 +73,7 @@ export class Deadlines {
     if (this.timer !== null) clearTimeout(this.timer)
     this.armedFor = at
     this.timer = setTimeout(() => this.fire(), Math.max(1, Math.ceil(ms)))
+    if (!this.holding) this.timer.unref()
   }
 
   private fire(): void {

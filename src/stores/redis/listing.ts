@@ -16,17 +16,23 @@ interface Place {
   readonly skip: number
 }
 
+interface Namespace {
+  readonly prefix: string
+  /** By how much a header outlives a lease. */
+  readonly outlives: number
+}
+
 /**
  * A page of the names that are held or waited for. SCAN's promise carries over: a name that is in use all the time is
  * shown, one that comes or goes meanwhile may or may not be.
  */
 export async function listNames(
   link: Link,
-  prefix: string,
+  of: Namespace,
   { prefix: start = '', limit = 100, cursor }: ListQuery,
 ): Promise<ListPage> {
   const primaries = await link.primaries()
-  const pattern = headerPattern(link.keyPrefix + prefix, start)
+  const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
   let { primary, scan, skip } = parseCursor(cursor)
   for (let node = primaries[primary]; node !== undefined; node = primaries[++primary]) {
@@ -42,7 +48,7 @@ export async function listNames(
         'string',
       ])
       const [next, keys] = reply as [string, readonly string[]]
-      for (const [at, used] of (await inUse(link, prefix, keys)).entries()) {
+      for (const [at, used] of (await inUse(link, of, keys)).entries()) {
         if (at < skip || used === undefined || names.has(used)) continue
         if (names.size === limit) return { names: [...names], cursor: `${primary}.${scan}.${at}` }
         names.add(used)
@@ -55,12 +61,16 @@ export async function listNames(
 }
 
 /** The name behind each key, or `undefined` if it is nobody's header, or of a name that nobody holds or waits for. */
-function inUse(link: Link, prefix: string, keys: readonly string[]): Promise<(string | undefined)[]> {
+function inUse(
+  link: Link,
+  { prefix, outlives }: Namespace,
+  keys: readonly string[],
+): Promise<(string | undefined)[]> {
   return Promise.all(
     keys.map(async (key) => {
       const name = nameOfHeader(String(key))
       if (name === undefined) return undefined
-      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
+      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name), String(outlives)])
       const { holders, waiters } = readName(name, reply)
       return holders.length + waiters.length > 0 ? name : undefined
     }),

@@ -27,6 +27,7 @@ import { scripts } from './scripts.gen.ts'
 import { Watching } from './watching.ts'
 import {
   nextTerms,
+  outlives,
   readClaim,
   readName,
   readRelease,
@@ -57,6 +58,7 @@ export class RedisStore implements Store {
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
+  private readonly outlives: number
 
   constructor(link: Link, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
     this.link = link
@@ -67,29 +69,45 @@ export class RedisStore implements Store {
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
+    this.outlives = outlives(durableMark !== undefined)
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const whole = request.weight === request.capacity
     const kind = request.whenBusy === 'queue' ? (whole ? 'Q' : 'q') : whole ? 'T' : 't'
     const read = (reply: unknown): ClaimAnswer => readClaim(reply, request.tokens)
-    return this.send(new Command(request, kind, terms(request), read), timeout)
+    const command = new Command(request, kind, terms(request), read)
+    command.ttl = request.ttl
+    return this.send(command, timeout)
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const answers = await Promise.all(
-      requests.map((request) =>
-        this.send(new Command(request, 'k', renewTerms(request), readRenewal), timeout),
-      ),
+      requests.map((request) => {
+        const command = new Command(
+          request,
+          request.tokens === 0 ? 'k' : 'K',
+          renewTerms(request),
+          readRenewal,
+        )
+        command.ttl = request.ttl
+        return this.send(command, timeout)
+      }),
     )
     if (answers.some(({ kind }) => kind === 'queued')) this.watching.checkAlive()
     return answers
   }
 
   release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
-    if (next === undefined) return this.send(new Command(claim, 'r', '', readRelease), timeout).then(asResult)
+    if (next === undefined) {
+      const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
+      command.otherwise = (problem) => ({ released: problem })
+      return this.send(command, timeout) as Promise<ReleaseResult>
+    }
     const read = (reply: unknown): ReleaseResult => readReleaseAndNext(reply, next.tokens)
-    return this.send(new Command(claim, 'r', nextTerms(next), read), timeout).then(asResultWithNext)
+    const command = new Command(claim, 'R', nextTerms(next), read)
+    command.otherwise = (problem) => ({ released: problem, next: problem })
+    return this.send(command, timeout) as Promise<ReleaseResult>
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
@@ -101,7 +119,7 @@ export class RedisStore implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    const args = ['3', ...keysOf(this.prefix, name)]
+    const args = ['3', ...keysOf(this.prefix, name), String(this.outlives)]
     return this.requests.ask(
       async () => readName(name, await runScript(this.link, scripts.inspect, args)),
       timeout,
@@ -109,7 +127,10 @@ export class RedisStore implements Store {
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.requests.ask(() => listNames(this.link, this.prefix, query), timeout)
+    return this.requests.ask(
+      () => listNames(this.link, { prefix: this.prefix, outlives: this.outlives }, query),
+      timeout,
+    )
   }
 
   /** Whether the server answers and can be used: nothing, or why not. */
@@ -133,17 +154,9 @@ export class RedisStore implements Store {
     const { prepare } = this
     if (prepare !== null && !this.prepared) {
       const problem = await this.requests.ask(prepare, timeout)
-      if (problem !== undefined) return problem
+      if (problem !== undefined) return command.otherwise?.(problem) ?? problem
       this.prepared = true
     }
     return this.commands.send(command, Math.max(1, timeout - (performance.now() - began)))
   }
-}
-
-function asResult(answer: ReleaseResult | Unknown): ReleaseResult {
-  return 'kind' in answer ? { released: answer } : answer
-}
-
-function asResultWithNext(answer: ReleaseResult | Unknown): ReleaseResult {
-  return 'kind' in answer ? { released: answer, next: answer } : answer
 }

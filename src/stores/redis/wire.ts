@@ -14,6 +14,14 @@ import { nameOfHeader } from './keys.ts'
 
 /** What the scripts are given and what they answer. Their headers are the other half of this file. */
 
+const DAY_MS = 86_400_000
+const TEN_YEARS_MS = 3_650 * DAY_MS
+
+/** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same numbers. */
+export function outlives(durable: boolean): number {
+  return durable ? TEN_YEARS_MS : DAY_MS
+}
+
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
 export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
   return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 
 import { Redis } from 'ioredis'
@@ -210,3 +211,36 @@ describe.skipIf(!available('redis'))('a store that is done', () => {
     await server.stop()
   })
 })
+
+describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
+  'a user of %s with few permissions',
+  (driver) => {
+    it('needs no more than the documentation says', async () => {
+      const page = readFileSync(new URL('../../../docs/stores/redis.md', import.meta.url), 'utf8')
+      const rule = /^ACL SETUSER locks (.*)$/m.exec(page)?.[1]?.split(' ') ?? []
+      const server = await redis()
+      await redisCommand(server, 'ACL', 'SETUSER', 'locks', ...rule)
+      const url = `redis://locks:password@${server.host}:${server.port}`
+      const [one, two] = await Promise.all(
+        [0, 1].map(async () => new Holdfast(await openRedisStore(url, { driver }))),
+      )
+      const lease = await one?.mutex('job').acquire()
+      const waiting = two?.mutex('job').acquire()
+      await expect.poll(async () => (await one?.inspect('job'))?.waiters.length).toBe(1)
+      expect(await lease?.release()).toBe('released')
+      expect(await (await waiting)?.release()).toBe('released')
+      for (const holdfast of [one, two]) await holdfast?.readWriteLock('both').read.run(() => {})
+      expect(await one?.semaphore('pool', 3).run(({ held }) => held, { permits: 2 })).toBe(true)
+      const aborted = one
+        ?.mutex('x')
+        .acquire({ signal: AbortSignal.timeout(0) })
+        .catch(() => undefined)
+      await (await aborted)?.release()
+      for (const holdfast of [one, two]) {
+        await holdfast?.close()
+        await holdfast?.store.close()
+      }
+      await server.stop()
+    })
+  },
+)

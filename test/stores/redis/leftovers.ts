@@ -17,9 +17,9 @@ for _, key in ipairs(redis.call('KEYS', prefix .. ':*')) do
       if till > now then add(key .. ': ' .. records[i]) end
     end
   elseif key:match('}$') then
+    -- A header lives a day longer than the lease in it.
     local body = redis.call('GET', key):gsub('^%+[^|]*|', '')
-    local at, ttl = body:match('^%S+ (%d+) %d+ %d+ %d+ %d+ %d+ (%d+) ')
-    if at and at / 1000 + ttl > now then add(key .. ': ' .. body) end
+    if body:match('^%S') and redis.call('PTTL', key) > 86400000 then add(key .. ': ' .. body) end
   elseif not key:match('}:i$') then
     add(key)
   end

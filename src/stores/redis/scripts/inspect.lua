@@ -1,31 +1,30 @@
 -- Shows who holds a name and who waits for it.
 -- KEYS: header, index, records
--- ARGV: none
+-- ARGV[1]: milliseconds that a header outlives a lease
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
 -- @include "header.lua"
 value = call('GET', header)
-local durable
+LIVE = tonumber(ARGV[1])
 -- @include "state.lua"
 load()
 local answer, holders = { capacity, 0 }, 0
 local function add(...)
   for _, fact in ipairs({ ... }) do answer[#answer + 1] = fact end
 end
-local left = (at - at % 1000) / 1000 + ttl - now
-if holder and left > 0 then
+if holder and ends > now then
   holders = 1
-  add(holder, owner, capacity, format('%.0f', token), format('%.0f', left))
+  add(holder, owner, capacity, format('%.0f', token), format('%.0f', ends - now))
 end
 local members = {}
 if waiting + shared > 0 then members = call('ZRANGEBYSCORE', index, 1, '+inf', 'WITHSCORES') end
 for i = 1, #members, 2 do
-  local id, ends = members[i], tonumber(members[i + 1])
-  local record = ends >= 1e12 and ends > now and call('HGET', records, id)
+  local id, till = members[i], tonumber(members[i + 1])
+  local record = till >= 1e12 and till > now and call('HGET', records, id)
   if record then
     local first, weight, who = match(record, '^(%d+) %d+ (%d+) (.*)$')
     holders = holders + 1
-    add(id, who, tonumber(weight), first, format('%.0f', ends - now))
+    add(id, who, tonumber(weight), first, format('%.0f', till - now))
   end
 end
 for i = 1, #members, 2 do

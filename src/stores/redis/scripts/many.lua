@@ -1,14 +1,20 @@
 -- Carries out many commands on claims, one after the other. One that fails does not keep the others from being done.
 -- KEYS: header, index, records of each command's name; the names may differ
--- ARGV: of each command the claim's id, what is to be done, and the terms (or nothing), as in one.lua
+-- ARGV: of each command what one.lua takes, without a mode: two for r and w, three for R, else four
 -- returns: an array of answers, as in one.lua; or e<message>: failed, having changed nothing
 -- @include "header.lua"
 local everyoneListens, durable = false, false
 local answers, longWay = {}, nil
-for i = 1, #ARGV, 3 do
-  header, index, records = KEYS[i], KEYS[i + 1], KEYS[i + 2]
-  local id, kind, terms, answer = ARGV[i], ARGV[i + 1], ARGV[i + 2], nil
-  if terms == '' then terms = nil end
+local at = 1
+for i = 1, #KEYS / 3 do
+  header, index, records = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  local id, kind, terms, life, answer = ARGV[at], ARGV[at + 1], nil, nil, nil
+  if kind == 'r' or kind == 'w' then
+    at = at + 2
+  else
+    terms, life = ARGV[at + 2], ARGV[at + 3]
+    at = at + (kind == 'R' and 3 or 4)
+  end
   value = call('GET', header)
   -- @include "quick.lua"
   if not answer then
@@ -20,6 +26,6 @@ for i = 1, #ARGV, 3 do
     done, answer = pcall(longWay, id, kind, terms)
     if not done then answer = 'e' .. (type(answer) == 'table' and answer.err or tostring(answer)) end
   end
-  answers[#answers + 1] = answer
+  answers[i] = answer
 end
 return answers

@@ -3,17 +3,18 @@
 -- ARGV[1]: the claim's id
 -- ARGV[2]: what is to be done
 --   q, t  claim: q waits in the line when it is busy, t is told. Q, T: the same, of the whole capacity
---   k     keep (renew)
---   r     release
+--   k, K  keep (renew); K with new tokens
+--   r, R  release; R queues a new claim in the same step
 --   w     withdraw: release, and refuse the id for a minute, so that a late copy of its request is harmless
 -- ARGV[3]: the terms
 --   of a claim    <tokens> <weight> <capacity> <ttl> <patience> <owner>
 --   to keep       <ttl> <patience> <tokens>
---   to release    none; or, to queue a new claim in the same step, <q or t><its id> <its terms>
--- ARGV[4]: mode, if it is not the usual one
+--   for R         of the new claim: <q or t><its id> <its terms>
+-- ARGV[4]: of a claim and to keep: milliseconds for the header to live, the ttl and a day
+-- ARGV[5]: mode, if it is not the usual one
 --   c  Cluster: PUBLISH counts only the listeners at this node, so nobody is passed over for not listening
---   d  durable fencing: tokens only count up, and the header is kept for ever. The mark was given to the server when it
---      was set up; a server without it has lost its data, and with them the counters
+--   d  durable fencing: tokens only count up, and the header is kept for ten years instead of a day. The mark was given
+--      to the server when it was set up; a server without it has lost its data, and with them the counters
 -- returns: the answer
 --   to claim      <token>: held, with as many tokens as asked for and nobody behind; else h<token> <count> <contended 0|1>:
 --                 held; q: queued; b or b<ms until a lease ends>: busy; m<capacity>: mismatch
@@ -21,17 +22,21 @@
 --   to release    1: released; 0: not held; with a new claim an array of that and the claim's answer
 --   to withdraw   1: released; 0: not held
 -- @include "header.lua"
-local id, kind, terms, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
--- With a mode behind them, no terms are an empty string.
-if terms == '' then terms = nil end
+local id, kind, terms, life, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local everyoneListens, durable = mode == 'c', mode == 'd'
 local answer
 value = call('GET', header)
-if not durable then
+if durable then
+  LIVE = 315360000000
+  if call('EXISTS', KEYS[4]) == 0 then
+    return redis.error_reply('HFNOMARK the mark of durable fencing is missing: the server may have lost its data')
+  end
+else
   -- @include "quick.lua"
   if answer then return answer end
-elseif call('EXISTS', KEYS[4]) == 0 then
-  return redis.error_reply('HFNOMARK the mark of durable fencing is missing: the server may have lost its data')
 end
--- @include "long-way.lua"
-return carryOut(id, kind, terms)
+-- A function of its own, for what it needs would have to be made ready for the quick way too.
+return (function()
+  -- @include "long-way.lua"
+  return carryOut(id, kind, terms)
+end)()

@@ -20,9 +20,9 @@ local function claim(id, terms, onlyTry)
     return held(token, count)
   end
   if onlyTry then
-    local ends
-    if holder then ends = holderEnds() else _, ends = firstToEnd() end
-    return ends and format('b%.0f', ends - now) or 'b'
+    local first = ends
+    if not holder then _, first = firstToEnd() end
+    return first and format('b%.0f', first - now) or 'b'
   end
   enqueue(id, terms)
   if waiting == 1 then tellHolders() end

@@ -1,9 +1,5 @@
 -- Holders: granting, keeping, forgetting.
 
-local function holderEnds()
-  return (at - at % 1000) / 1000 + ttl
-end
-
 -- The shared holder whose lease ends first, and when.
 local function firstToEnd()
   local first = call('ZRANGEBYSCORE', index, FIRST_MS, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -20,7 +16,7 @@ local function removeShared(id)
 end
 
 local function forgetExpired()
-  if holder and holderEnds() <= now then
+  if holder and ends <= now then
     holder, used = nil, 0
   end
   if withdrawn > 0 and withdrawn <= now then
@@ -28,11 +24,11 @@ local function forgetExpired()
     withdrawn = 0
   end
   while shared > 0 do
-    local id, ends = firstToEnd()
+    local id, first = firstToEnd()
     if not id then
       -- The index was evicted or ran out: so did every lease in it.
       shared, used = 0, 0
-    elseif ends <= now then
+    elseif first <= now then
       removeShared(id)
     else
       return
@@ -59,7 +55,7 @@ local function grant(id, weight, tokens, lease, who)
   take(tokens)
   used = used + weight
   if weight == capacity then
-    holder, at, ttl, owner = id, micros, tonumber(lease), who
+    holder, owner, ends, endsAnew = id, who, now + lease, true
     return
   end
   startIndex()
@@ -83,7 +79,7 @@ end
 -- holds nothing.
 local function keepHolder(id, score, lease, tokens)
   if id == holder then
-    at, ttl = micros, tonumber(lease)
+    ends, endsAnew = now + lease, true
     if tokens > 0 then take(tokens) end
     return token, count
   end

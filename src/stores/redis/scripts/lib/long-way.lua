@@ -6,21 +6,19 @@
 
 -- One command, from the header to the header.
 local function carryOut(id, kind, terms)
-  local claiming = kind ~= 'k' and kind ~= 'r' and kind ~= 'w'
+  local claiming = match(kind, '[QTqt]')
   -- A server whose memory is full refuses a script's first write if that could need more of it, and none after the
-  -- first. This one needs none: who holds can keep and give up also then, and only claims are refused.
-  if not claiming then
-    if durable then call('PERSIST', header) else call('PEXPIRE', header, KEEP_HEADER) end
-  end
+  -- first. This one needs none and changes nothing: who holds can keep and give up also then; only claims are refused.
+  if not claiming then call('ZREMRANGEBYSCORE', index, 1, 0) end
   load()
   forgetExpired()
   local answer
   if claiming then
     answer = claim(id, terms, kind == 't' or kind == 'T')
-  elseif kind == 'k' then
+  elseif kind == 'k' or kind == 'K' then
     answer = renew(id, terms)
-  elseif kind == 'r' then
-    answer = release(id, terms)
+  elseif kind == 'r' or kind == 'R' then
+    answer = release(id, kind == 'R' and terms)
   else
     answer = withdraw(id)
   end

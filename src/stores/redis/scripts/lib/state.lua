@@ -8,6 +8,9 @@
 --                   1 … 1e12      waiter; the score is its place in the line
 --                   1e12 or more  shared holder; the score is the ms at which its lease ends
 -- One zset for three orders keeps the keys of a command few: each costs the driver and the server a little time.
+local format = string.format
+time = time or call('TIME')
+local micros = time[1] * 1000000 + time[2]
 local now = (micros - micros % 1000) / 1000
 local FIRST_MS, BEFORE_MS = '1000000000000', '(1000000000000'
 
@@ -15,12 +18,12 @@ local FIRST_MS, BEFORE_MS = '1000000000000', '(1000000000000'
 -- any more, or 0; `kept` the ms until which Redis keeps index and records.
 local used, capacity, waiting, shared, seq, withdrawn, kept
 local token, count
--- The holder that takes all of the capacity, or nil.
-local holder, at, ttl, patience, owner
+-- The holder that takes all of the capacity, or nil; when its lease ends, and whether that has just been set.
+local holder, owner, ends, endsAnew
 
 local function load()
   used, capacity, waiting, shared, seq, withdrawn, kept = 0, 0, 0, 0, 0, 0, 0
-  token, count, holder, at, ttl, patience, owner = 0, 1, nil, 0, 0, '0', ''
+  token, count, holder, owner, ends, endsAnew = 0, 1, nil, '', 0, false
   if not value then return end
   local body = value
   if sub(value, 1, 1) == '+' then
@@ -29,28 +32,31 @@ local function load()
     used, capacity, waiting, shared = tonumber(u), tonumber(c), tonumber(w), tonumber(s)
     seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
   end
-  local id, a, t, n, c, l, p, o = match(body, '^(%S+) (%d+) %d+ (%d+) (%d+) %d+ (%d+) (%d+) (%d+) (.*)$')
+  local id, t, n, c, o = match(body, '^(%S+) (%d+) (%d+) %d+ (%d+) %d+ %d+ (.*)$')
   if id then
-    holder, at, capacity, ttl, patience, owner = id, tonumber(a), tonumber(c), tonumber(l), p, o
+    holder, capacity, owner = id, tonumber(c), o
     used = capacity
+    ends = now + call('PTTL', header) - LIVE
   else
-    t, n = match(body, '^ %d+ (%d+) (%d+)$')
+    t, n = match(body, '^ (%d+) (%d+)$')
   end
   token, count = tonumber(t), tonumber(n)
 end
 
 local function save()
-  local text = format(' %s %.0f %d', stamp, token, count)
-  if holder then
-    local claim = format(' %d %d %d %s %s', capacity, capacity, ttl, patience, owner)
-    text = format('%s %.0f%s', holder, at, text) .. claim
-  end
+  local text = format(' %.0f %d', token, count)
+  if holder then text = holder .. text .. format(' %d %d 0 0 %s', capacity, capacity, owner) end
   if waiting + shared > 0 or withdrawn > 0 then
     text = format('+%d %d %d %d %d %.0f %.0f|', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
   end
-  -- What changed nothing costs no write, which replicas and the log would have to repeat.
-  if text == (value or format(' %s 0 1', stamp)) then return end
-  if durable then call('SET', header, text) else call('SET', header, text, 'PX', KEEP_HEADER) end
+  if holder and not endsAnew then
+    -- What changed nothing costs no write, which replicas and the log would have to repeat.
+    if text ~= value then call('SET', header, text, 'KEEPTTL') end
+  elseif holder then
+    call('SET', header, text, 'PX', format('%.0f', ends - now + LIVE))
+  elseif text ~= (value or ' 0 1') then
+    call('SET', header, text, 'PX', format('%.0f', 2 * LIVE))
+  end
 end
 
 -- Before the first entry of an index that the header does not know: drops what an evicted header left behind.
@@ -65,7 +71,7 @@ end
 local function keepUntil(ms)
   if ms <= kept and waiting + shared > 1 then return end
   if ms > kept then kept = ms + 60000 end
-  local life = format('%.0f', kept - now)
-  call('PEXPIRE', index, life)
-  call('PEXPIRE', records, life)
+  local rest = format('%.0f', kept - now)
+  call('PEXPIRE', index, rest)
+  call('PEXPIRE', records, rest)
 end

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+
+import { failed } from '../../../src/stores/redis/failure.ts'
+
+const answerTo = (message: string, more: object = {}) => failed(Object.assign(new Error(message), more))
+
+describe('a failed command', () => {
+  it.each([
+    'NOAUTH Authentication required.',
+    'WRONGPASS invalid username-password pair or user is disabled.',
+    "NOPERM this user has no permissions to run the 'evalsha' command",
+    "ERR unknown command 'evalsha'",
+    'WRONGTYPE Operation against a key holding the wrong kind of value',
+    'ERR user_script:7: Script attempted to access nonexistent global variable',
+    'HFNOMARK the mark of durable fencing is missing',
+  ])('is not to be repeated after "%s"', (message) => {
+    expect(answerTo(message)).toMatchObject({ kind: 'unknown', retryable: false })
+  })
+
+  it.each([
+    'connect ECONNREFUSED 127.0.0.1:6379',
+    'LOADING Redis is loading the dataset in memory',
+    "READONLY You can't write against a read only replica. script: abc, on @user_script:7.",
+    "OOM command not allowed when used memory > 'maxmemory'. script: abc, on @user_script:7.",
+    'CLUSTERDOWN The cluster is down',
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+    'MISCONF Redis is configured to save RDB snapshots',
+    'Connection is closed.',
+  ])('may be repeated after "%s"', (message) => {
+    expect(answerTo(message).retryable).toBeUndefined()
+  })
+
+  it('tells the message and the code, and nothing else that the driver put into its error', () => {
+    const secrets = {
+      command: { name: 'evalsha', args: ['session.1'] },
+      client: { password: 'hunter2' },
+      code: 'ECONNRESET',
+    }
+    const { cause } = answerTo('read ECONNRESET', secrets)
+    expect({ ...(cause as object) }).toEqual({ code: 'ECONNRESET' })
+  })
+
+  it('does not quote the arguments of a command that the server does not know', () => {
+    const { cause } = answerTo(
+      "ERR unknown command 'evalsha', with args beginning with: 'abc' '3' 'hf:{x}' 'session.1' ",
+    )
+    expect(String(cause)).toBe("Error: ERR unknown command 'evalsha'")
+  })
+
+  it('says something also when the driver says nothing', () => {
+    const both = new AggregateError(
+      [new Error('connect ECONNREFUSED ::1:6379'), new Error('connect ECONNREFUSED 127.0.0.1:6379')],
+      '',
+    )
+    expect(String(failed(both).cause)).toMatch(/::1.*127\.0\.0\.1/)
+    expect(String(failed(undefined).cause)).toMatch(/without an error/)
+  })
+})

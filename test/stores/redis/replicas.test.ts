@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+
+import type { ClaimRequest } from 'holdfast'
+import { openRedisStore } from 'holdfast/redis'
+
+import { available, redis, redisCluster, redisCommand } from '../../../scripts/services.mjs'
+import type { RedisCluster, Server } from '../../../scripts/services.mjs'
+
+const DRIVERS = ['ioredis', 'redis'] as const
+
+const claimOf = (name: string, id = 'session.1'): ClaimRequest => ({
+  name,
+  id,
+  weight: 1,
+  capacity: 1,
+  ttl: 30_000,
+  patience: 5_000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'test',
+})
+
+describe.skipIf(!available('redis')).each(DRIVERS)(
+  'a grant that replicas have to confirm, through %s',
+  (driver) => {
+    let primary: Server
+    let replica: Server
+    beforeAll(async () => {
+      primary = await redis()
+      replica = await redis({ args: ['--replicaof', primary.host, String(primary.port)] })
+      const online = async (): Promise<boolean> =>
+        String(await redisCommand(primary, 'INFO', 'replication')).includes('state=online')
+      await vi.waitUntil(online, { timeout: 20_000 })
+    })
+    afterAll(async () => {
+      await replica.stop()
+      await primary.stop()
+    })
+    const open = (replicas: number) => openRedisStore(primary.url, { driver, replicas, replicaTimeout: 300 })
+
+    it('is given once one has it', async () => {
+      const store = await open(1)
+      expect(await store.claim(claimOf('known'), 2_000)).toMatchObject({ kind: 'held' })
+      expect(await redisCommand(replica, 'EXISTS', 'hf:{known}')).toBe(1)
+      const renewal = { ...claimOf('known'), tokens: 0 }
+      expect(await store.renew([renewal], 2_000)).toEqual([{ kind: 'renewed', contended: false }])
+      expect(await store.release(claimOf('known'), undefined, 2_000)).toEqual({
+        released: { kind: 'released' },
+      })
+      await store.close()
+    })
+
+    it('is unknown and given back when there are not enough of them', async () => {
+      const store = await open(2)
+      const answer = await store.claim(claimOf('doubtful'), 2_000)
+      expect(answer).toMatchObject({
+        kind: 'unknown',
+        cause: { message: '1 of 2 replicas confirmed within 300 ms' },
+      })
+      await expect
+        .poll(async () => (await store.inspect('doubtful', 2_000)) as object)
+        .toMatchObject({ holders: [] })
+      await store.close()
+    })
+
+    it('goes on when the server has forgotten the script, and is carried out once', async () => {
+      const store = await open(1)
+      expect(await store.claim(claimOf('flushed'), 2_000)).toMatchObject({ kind: 'held' })
+      await redisCommand(primary, 'SCRIPT', 'FLUSH')
+      expect(await store.release(claimOf('flushed'), undefined, 2_000)).toEqual({
+        released: { kind: 'released' },
+      })
+      await store.close()
+    })
+
+    it('may be one of many at once', async () => {
+      const store = await open(1)
+      const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
+      const answers = await Promise.all(names.map(async (name) => store.claim(claimOf(name), 2_000)))
+      expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['held']))
+      await store.close()
+    })
+  },
+)
+
+describe.skipIf(!available('redis-cluster')).each(DRIVERS)('replicas of a Cluster, through %s', (driver) => {
+  let cluster: RedisCluster
+  beforeAll(async () => void (cluster = await redisCluster({ primaries: 3, replicas: 1 })))
+  afterAll(() => cluster.stop())
+
+  it('confirm grants at the node where they were made', async () => {
+    const url = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
+    const store = await openRedisStore(url, { driver, replicas: 1, replicaTimeout: 1_000 })
+    for (let i = 0; i < 12; i++) {
+      expect(await store.claim(claimOf(`name-${i}`), 3_000)).toMatchObject({ kind: 'held' })
+    }
+    await store.close()
+    const strict = await openRedisStore(url, { driver, replicas: 2, replicaTimeout: 50 })
+    expect(await strict.claim(claimOf('other'), 3_000)).toMatchObject({ kind: 'unknown' })
+    await strict.close()
+  })
+})
