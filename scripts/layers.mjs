@@ -16,7 +16,8 @@ const DOWN = {
   recipes: ['locks', 'runtime', 'stores', 'core'],
   testkit: ['locks', 'runtime', 'stores/memory', 'core'],
   server: ['recipes', 'locks', 'runtime', 'stores', 'core'],
-  cli: ['server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
+  lab: ['testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
+  cli: ['lab', 'server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
   root: ['recipes', 'locks', 'runtime', 'stores', 'core'],
 }
 
