@@ -36,7 +36,10 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'servers',
-          include: ['test/{cli,conformance,faults,process,server,stores}/**/*.test.ts'],
+          include: [
+            'test/{cli,conformance,faults,process,server,stores}/**/*.test.ts',
+            'test/lab/{specimens,live,report,cli}/**/*.test.ts',
+          ],
           pool: 'forks',
           // Each file starts real servers and measures time: more of them at once than a small machine has
           // cores would measure the machine instead.

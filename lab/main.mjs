@@ -1,35 +1,72 @@
 #!/usr/bin/env node
-// Runs the conformance cases against the real runtime on a virtual clock, seed after seed: npm run lab [-- --seeds 50]
-import { parseArgs } from 'node:util'
+// Everything that the lab can show: npm run lab [-- --only TEXT --html FILE --json FILE]
+import { writeFileSync } from 'node:fs'
+import { parseArgs, styleText } from 'node:util'
 
-import { memoryStore } from '../dist/stores/memory/index.js'
-import { lockCases, runCase, sharedStore, storeCases, VirtualEnv } from '../dist/testkit/index.js'
+import { exitCode, runAll, summary, tally } from '../dist/lab/index.js'
+import { LabServers } from './servers.mjs'
+import { specimenTasks } from './specimens.mjs'
 
-const { values } = parseArgs({ options: { seeds: { type: 'string', default: '20' } } })
-const seeds = Number(values.seeds)
-if (!Number.isInteger(seeds) || seeds < 1) {
-  console.error('--seeds must be a whole number of at least 1')
-  process.exit(64)
-}
+const USAGE = `usage: npm run lab -- [options]
+  --only TEXT   only runs whose id contains this
+  --json FILE   everything that was seen, for programs
+  --list        the ids, and nothing is run`
 
-const cases = [...storeCases, ...lockCases]
-const counts = { passed: 0, 'not applicable': 0, failed: 0 }
-const failures = []
-const live = process.stdout.isTTY
-
-for (let seed = 1; seed <= seeds; seed += 1) {
-  for (const testCase of cases) {
-    const env = new VirtualEnv({ seed })
-    const store = memoryStore({ now: () => env.instant() })
-    const result = await runCase(testCase, { name: 'memory', env, createStore: () => sharedStore(store) })
-    counts[result.status] += 1
-    if (result.status === 'failed') failures.push({ seed, id: testCase.id, error: result.error })
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        only: { type: 'string', default: '' },
+        json: { type: 'string' },
+        list: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+    if (!values.help) return values
+    console.log(USAGE)
+    process.exit(0)
+  } catch (error) {
+    console.error(`${error.message}\n${USAGE}`)
+    process.exit(64)
   }
-  const line = `seed ${seed} of ${seeds}: ${counts.passed} passed, ${counts.failed} failed`
-  if (live) process.stdout.write(`\r${line}`)
-  else if (seed % 5 === 0 || seed === seeds) console.log(line)
 }
-if (live) console.log()
-for (const { seed, id, error } of failures) console.error(`seed ${seed}, ${id}: ${String(error)}`)
-console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts['not applicable']} skipped`)
-process.exit(failures.length > 0 ? 1 : 0)
+
+const live = process.stdout.isTTY
+const paint = (colour, text) => (live ? styleText(colour, text) : text)
+const PILES = {
+  held: 'green',
+  broke: 'green',
+  lucky: 'dim',
+  unexpected: 'red',
+  unknown: 'yellow',
+  notRun: 'dim',
+}
+
+/** One line that is written over while something runs, and a line for each run that is over. */
+function show({ done, total, title, records }) {
+  if (live) process.stdout.write('\r\u001b[K')
+  for (const record of records) {
+    const piles = Object.entries(tally([record])).filter(([, pile]) => pile.length > 0)
+    const words = piles.map(([name, pile]) => paint(PILES[name], `${pile.length} ${name}`))
+    console.log(`${record.title} [${record.fault}]: ${words.join(', ')}`)
+  }
+  if (!live || done === total) return
+  const full = Math.round((done / total) * 30)
+  process.stdout.write(`${'█'.repeat(full)}${'·'.repeat(30 - full)} ${done}/${total} ${title}`)
+}
+
+const given = options()
+const servers = new LabServers()
+const tasks = specimenTasks(servers).filter(({ id }) => id.includes(given.only))
+if (given.list || tasks.length === 0) {
+  console.log(
+    tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
+  )
+  process.exit(tasks.length === 0 ? 64 : 0)
+}
+const stop = new AbortController()
+process.once('SIGINT', () => stop.abort())
+const records = await runAll(tasks, { onProgress: show, signal: stop.signal }).finally(() => servers.stop())
+console.log(`\n${summary(records, paint)}`)
+if (given.json !== undefined) writeFileSync(given.json, `${JSON.stringify(records, null, 1)}\n`)
+process.exit(exitCode(tally(records)))

@@ -1,0 +1,16 @@
+/** The lab: lock clients under faults, their histories checked, and what happened in a picture. */
+export { judge } from './record.ts'
+export type {
+  At,
+  FaultRecord,
+  Outcome,
+  RunRecord,
+  Surprise,
+  TimelineEvent,
+  Verdict,
+  ViolationRecord,
+} from './record.ts'
+export { runAll } from './run.ts'
+export type { Progress, RunOptions, Task } from './run.ts'
+export { summary } from './report/summary.ts'
+export { exitCode, tally } from './report/tally.ts'

@@ -1,0 +1,15 @@
+/** A server that the lab may hurt. Whoever starts servers hands these in; the lab itself starts none. */
+export interface ServerHandle {
+  readonly host: string
+  readonly port: number
+  readonly url: string
+  kill(signal?: NodeJS.Signals): Promise<void>
+  restart(options?: { keepData?: boolean }): Promise<void>
+  pause(): Promise<void>
+  resume(): Promise<void>
+}
+
+/** A wall clock that can be moved for one server. */
+export interface ClockHandle {
+  jump(ms: number): void
+}

@@ -1,0 +1,56 @@
+import type { RunRecord, Verdict } from '../record.ts'
+import { judge } from '../record.ts'
+
+/** One verdict with the run that it is about. */
+export interface Finding {
+  readonly run: RunRecord
+  readonly verdict: Verdict
+}
+
+export interface Tally {
+  /** Promised, and seen to hold. */
+  readonly held: readonly Finding[]
+  /** Known not to hold, and seen to break. */
+  readonly broke: readonly Finding[]
+  /** Could have broken, and did not this time. */
+  readonly lucky: readonly Finding[]
+  /** Not as the table says. */
+  readonly unexpected: readonly Finding[]
+  /** Could not be decided: not counted as held. */
+  readonly unknown: readonly Finding[]
+  readonly notRun: readonly Finding[]
+}
+
+export type Pile = keyof Tally
+
+export function pileOf(verdict: Verdict): Pile {
+  if (verdict.seen === 'not run') return 'notRun'
+  switch (judge(verdict)) {
+    case 'undecided':
+      return 'unknown'
+    case 'unexpected':
+      return 'unexpected'
+    case 'as expected':
+      return verdict.seen === 'broke' ? 'broke' : verdict.expected === 'holds' ? 'held' : 'lucky'
+  }
+}
+
+export function tally(records: readonly RunRecord[]): Tally {
+  const piles: Record<Pile, Finding[]> = {
+    held: [],
+    broke: [],
+    lucky: [],
+    unexpected: [],
+    unknown: [],
+    notRun: [],
+  }
+  for (const run of records) {
+    for (const verdict of run.verdicts) piles[pileOf(verdict)].push({ run, verdict })
+  }
+  return piles
+}
+
+/** 0: everything that was run is as the table says. 1: something is not, or could not be decided. */
+export function exitCode({ unexpected, unknown }: Tally): 0 | 1 {
+  return unexpected.length + unknown.length === 0 ? 0 : 1
+}

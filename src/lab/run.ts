@@ -1,0 +1,66 @@
+import type { RunRecord } from './record.ts'
+
+/** One run to be made. */
+export interface Task {
+  readonly id: string
+  readonly title: string
+  run(): Promise<RunRecord | readonly RunRecord[]>
+}
+
+export interface Progress {
+  readonly done: number
+  readonly total: number
+  /** What is under way, or was the last. */
+  readonly title: string
+  /** What the last task left behind; nothing when one has just begun. */
+  readonly records: readonly RunRecord[]
+}
+
+export interface RunOptions {
+  readonly onProgress?: (progress: Progress) => void
+  /** No further task begins. */
+  readonly signal?: AbortSignal
+}
+
+/** One after the other: they measure time, and more than one at once would measure each other. */
+export async function runAll(
+  tasks: readonly Task[],
+  { onProgress = () => undefined, signal }: RunOptions = {},
+): Promise<RunRecord[]> {
+  const all: RunRecord[] = []
+  for (const [done, task] of tasks.entries()) {
+    if (signal?.aborted === true) break
+    const { title } = task
+    onProgress({ done, total: tasks.length, title, records: [] })
+    const records = await attempt(task)
+    all.push(...records)
+    onProgress({ done: done + 1, total: tasks.length, title, records })
+  }
+  return all
+}
+
+/** A run that fails itself proves nothing, and must not be taken for one that held. */
+async function attempt(task: Task): Promise<readonly RunRecord[]> {
+  try {
+    const made = await task.run()
+    return Array.isArray(made) ? (made as readonly RunRecord[]) : [made as RunRecord]
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return [failedRun(task, why)]
+  }
+}
+
+function failedRun({ id, title }: Task, why: string): RunRecord {
+  return {
+    id,
+    title,
+    store: id.split('/')[1] ?? id,
+    fault: id.split('/')[2] ?? '',
+    durationMs: 0,
+    clients: [],
+    faults: [],
+    timeline: [],
+    violations: [],
+    verdicts: [{ check: 'the run itself', expected: 'holds', seen: 'unknown', why }],
+  }
+}
