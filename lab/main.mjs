@@ -3,12 +3,13 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { exitCode, runAll, summary, tally } from '../dist/lab/index.js'
+import { exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
 import { LabServers } from './servers.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
   --only TEXT   only runs whose id contains this
+  --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
 
@@ -17,6 +18,7 @@ function options() {
     const { values } = parseArgs({
       options: {
         only: { type: 'string', default: '' },
+        html: { type: 'string' },
         json: { type: 'string' },
         list: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
@@ -68,5 +70,6 @@ const stop = new AbortController()
 process.once('SIGINT', () => stop.abort())
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal }).finally(() => servers.stop())
 console.log(`\n${summary(records, paint)}`)
+if (given.html !== undefined) writeFileSync(given.html, report(records))
 if (given.json !== undefined) writeFileSync(given.json, `${JSON.stringify(records, null, 1)}\n`)
 process.exit(exitCode(tally(records)))

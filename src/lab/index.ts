@@ -12,5 +12,7 @@ export type {
 } from './record.ts'
 export { runAll } from './run.ts'
 export type { Progress, RunOptions, Task } from './run.ts'
+export { report } from './report/html.ts'
+export type { ReportOptions } from './report/html.ts'
 export { summary } from './report/summary.ts'
 export { exitCode, tally } from './report/tally.ts'

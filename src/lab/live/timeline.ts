@@ -10,10 +10,14 @@ export function since(began: bigint, at: bigint): At {
 
 /** What a picture shows of a history: the beliefs in between are for the checkers. */
 export function timelineOf(history: readonly HistoryEvent[], began: bigint): TimelineEvent[] {
+  const tokens = new Map<string, bigint>()
   return history.flatMap((event) => {
+    const { at, process: client, op, name, validUntil } = event
+    if (event.token !== undefined) tokens.set(`${client}#${op}`, event.token)
     const kind = kindOf(event)
     if (kind === undefined) return []
-    const { at, process: client, name, token, validUntil } = event
+    // The end of a grant is told apart from that of another by its token.
+    const token = tokens.get(`${client}#${op}`)
     return {
       at: since(began, at),
       client,

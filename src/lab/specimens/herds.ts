@@ -1,8 +1,10 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { ALL } from '../../core/contract.ts'
 import type { Lock } from '../../locks/lock.ts'
 import { ZooKeeper } from '../../stores/zookeeper/client/index.ts'
+import type { ClaimShape } from '../../testkit/history.ts'
 import type { ServerHandle } from '../live/servers.ts'
 import type { Actor, Play } from './play.ts'
 import { belief } from './play.ts'
@@ -10,7 +12,7 @@ import type { Specimen } from './specimen.ts'
 import type { CountedLock } from './zookeeper-locks.ts'
 import { ParentWatchLock, UniqueNodeLock } from './zookeeper-locks.ts'
 
-const CLIENTS = 7
+const CLIENTS = 12
 /** One who is next, and one for whoever looks after the queue. */
 const ENOUGH_PER_RELEASE = 2
 
@@ -35,10 +37,18 @@ async function inTurn(play: Play, takers: readonly Taker[]): Promise<void> {
   play.measured('herd', fired, takers.length * ENOUGH_PER_RELEASE, `wake-ups for ${takers.length} releases`)
 }
 
-function flawedTakers(play: Play, make: (zookeeper: ZooKeeper, index: number) => CountedLock): Taker[] {
+type ShapeOf = (index: number) => ClaimShape
+
+const alone: ShapeOf = () => ({})
+
+function flawedTakers(
+  play: Play,
+  make: (zookeeper: ZooKeeper, index: number) => CountedLock,
+  shape: ShapeOf = alone,
+): Taker[] {
   const { host, port } = serverOf(play)
   return Array.from({ length: CLIENTS }, (_, index) => {
-    const actor = play.actor(`client ${index + 1}`)
+    const actor = play.actor(`client ${index + 1}`, shape(index))
     const zookeeper = new ZooKeeper([{ host, port }], { sessionTimeout: 10_000 })
     play.finally(() => zookeeper[Symbol.asyncDispose]())
     const lock = make(zookeeper, index)
@@ -56,10 +66,14 @@ function flawedTakers(play: Play, make: (zookeeper: ZooKeeper, index: number) =>
   })
 }
 
-async function ourTakers(play: Play, lockOf: (play: Play, index: number) => Promise<Lock>): Promise<Taker[]> {
+async function ourTakers(
+  play: Play,
+  lockOf: (play: Play, index: number) => Promise<Lock>,
+  shape: ShapeOf = alone,
+): Promise<Taker[]> {
   return Promise.all(
     Array.from({ length: CLIENTS }, async (_, index) => {
-      const actor = play.actor(`client ${index + 1}`)
+      const actor = play.actor(`client ${index + 1}`, shape(index))
       const lock = await lockOf(play, index)
       return {
         actor,
@@ -77,6 +91,7 @@ const onHoldfast = async (play: Play): Promise<Lock> =>
 
 /** Every third one writes. */
 const isWriter = (index: number): boolean => index % 3 === 0
+const readWrite: ShapeOf = (index) => ({ weight: isWriter(index) ? ALL : 1, capacity: ALL })
 
 export const uniqueNode: Specimen = {
   id: 'zookeeper-unique-node',
@@ -123,7 +138,11 @@ export const readWriteParentWatch: Specimen = {
     const kind = (index: number): 'read' | 'write' => (isWriter(index) ? 'write' : 'read')
     await inTurn(
       play,
-      flawedTakers(play, (zookeeper, index) => new ParentWatchLock(zookeeper, pathOf(play), kind(index))),
+      flawedTakers(
+        play,
+        (zookeeper, index) => new ParentWatchLock(zookeeper, pathOf(play), kind(index)),
+        readWrite,
+      ),
     )
   },
   ours: {
@@ -133,7 +152,7 @@ export const readWriteParentWatch: Specimen = {
         const lock = holdfast.readWriteLock(play.name)
         return isWriter(index) ? lock.write : lock.read
       }
-      await inTurn(play, await ourTakers(play, lockOf))
+      await inTurn(play, await ourTakers(play, lockOf, readWrite))
     },
   },
 }

@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Holdfast } from '../../locks/holdfast.ts'
 import type { HoldfastOptions } from '../../locks/options.ts'
 import { openStore } from '../../open.ts'
-import type { Recorder } from '../../testkit/history.ts'
-import type { RecordedLease, Story } from '../../testkit/history.ts'
+import type { ClaimShape, RecordedLease, Recorder, Story } from '../../testkit/history.ts'
 import { spawnTaker } from '../../testkit/taker.ts'
 import type { Taker } from '../../testkit/taker.ts'
 import { compiled } from '../live/compiled.ts'
@@ -25,17 +24,19 @@ export class Actor {
   readonly label: string
   private readonly recorder: Recorder
   private readonly name: string
+  private readonly shape: ClaimShape
   private story: Story | undefined
 
-  constructor(label: string, recorder: Recorder, name: string) {
+  constructor(label: string, recorder: Recorder, name: string, shape: ClaimShape) {
     this.label = label
     this.recorder = recorder
     this.name = name
+    this.shape = shape
   }
 
   /** Asks once. Null: it was not given the lock. */
   async tries<L extends RecordedLease>(ask: () => Promise<L | null>): Promise<L | null> {
-    const story = this.recorder.acquire(this.name)
+    const story = this.recorder.acquire(this.name, this.shape)
     const lease = await ask()
     if (lease === null) story.failed()
     else {
@@ -87,8 +88,9 @@ export class Play {
     this.servers = servers
   }
 
-  actor(label: string): Actor {
-    const actor = new Actor(label, this.diary.recorder(label), this.name)
+  /** Default: somebody who takes a mutex. */
+  actor(label: string, shape: ClaimShape = {}): Actor {
+    const actor = new Actor(label, this.diary.recorder(label), this.name, shape)
     this.actors.push(actor)
     return actor
   }
@@ -125,7 +127,7 @@ export class Play {
 
   /** What a process wrote down itself joins the diary, under the name it has in the play. */
   adopt(label: string, taker: Taker): void {
-    this.actors.push(new Actor(label, this.diary.recorder(label), this.name))
+    this.actor(label)
     this.diary.history.push(...taker.events().map((event) => ({ ...event, process: label })))
   }
 

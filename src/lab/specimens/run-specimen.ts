@@ -84,9 +84,8 @@ function verdictOf(
     : { check, expected, seen: 'broke', why: first.message }
 }
 
-function historyViolations({ diary, resources, name, checked }: Play, cast: Cast): ViolationRecord[] {
-  // Readers of a herd may hold together; their weights are not part of these histories.
-  const holds = checked.has('herd') ? [] : holdsOf(diary.history)
+function historyViolations({ diary, resources, name }: Play, cast: Cast): ViolationRecord[] {
+  const holds = holdsOf(diary.history)
   const overlaps = checkExclusivity(holds).length === 0 ? [] : overlapsOf(holds)
   const tokens = cast === 'ours' ? checkTokenOrder(holds) : []
   const writes = resources.fenced.log.map(({ token, accepted }) => ({ name, token, accepted }))

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+
+import { report } from '../../../src/lab/report/html.ts'
+import { laneOf } from '../../../src/lab/report/lanes.ts'
+import { summary } from '../../../src/lab/report/summary.ts'
+import { exitCode, tally } from '../../../src/lab/report/tally.ts'
+import { windowOf } from '../../../src/lab/report/window.ts'
+import { runAll } from '../../../src/lab/run.ts'
+import { calm, crowded, missing, paused } from './records.ts'
+
+describe('The summary', () => {
+  it('says what held, what broke as expected, what did not go as said and what was not run', () => {
+    const text = summary([paused, calm, missing])
+    expect(text).toContain('3 runs; verdicts: 2 held, 1 broke as expected, 1 could break, did not this time')
+    expect(text).toContain('redis, pause: lost update (2 increments were built on 4)')
+    expect(text).toContain(
+      'redis, pause: exclusivity: expected "holds", seen "broke". client 1 & client 2 <both> [seed 7]',
+    )
+    expect(text).toContain('redis, clock-jump: there is no compiler')
+    expect(text).toContain('redis, pause: linearizability: the search was given up')
+  })
+
+  it('is a success only if nothing was unexpected and nothing undecided', () => {
+    expect(exitCode(tally([calm, missing]))).toBe(0)
+    expect(exitCode(tally([calm, paused]))).toBe(1)
+    const undecided = { ...paused, verdicts: paused.verdicts.filter(({ seen }) => seen === 'unknown') }
+    expect(exitCode(tally([calm, undecided]))).toBe(1)
+  })
+
+  it('does not take a run that failed itself for one that held', async () => {
+    const failing = {
+      id: 'live/redis/cut',
+      title: 'fails',
+      run: () => Promise.reject(new Error('no server')),
+    }
+    const seen: number[] = []
+    const records = await runAll([failing, { id: 'x', title: 'x', run: () => Promise.resolve(calm) }], {
+      onProgress: ({ done }) => void seen.push(done),
+    })
+    expect(records[0]?.verdicts).toMatchObject([{ seen: 'unknown', why: 'no server' }])
+    expect(records).toHaveLength(2)
+    expect(seen).toEqual([0, 1, 1, 2])
+  })
+})
+
+describe('A lane', () => {
+  it('shows waiting, holding until the loss, and what came after it', () => {
+    const { spans, marks } = laneOf('client 1', paused.timeline, 2000)
+    expect(spans).toMatchObject([
+      { kind: 'waiting', from: 10, to: 20, end: 'acquired' },
+      { kind: 'held', from: 20, to: 905, token: '1001', end: 'lost', renewals: [100] },
+    ])
+    expect(marks.map(({ kind }) => kind)).toEqual(['lost', 'write-refused'])
+  })
+
+  it('ends an open wait with the run, and an open hold with its validity', () => {
+    expect(laneOf('client 2', paused.timeline, 2000).spans.at(-1)).toMatchObject({
+      from: 1600,
+      to: 2000,
+      end: 'open',
+    })
+    const killed = laneOf('client 1', paused.timeline.slice(0, 2), 2000)
+    expect(killed.spans.at(-1)).toMatchObject({ kind: 'held', from: 20, to: 520, end: 'open' })
+  })
+})
+
+describe('The picture', () => {
+  it('draws what lies around the first violation when there is too much to draw', () => {
+    const crowd = crowded(9000)
+    const window = windowOf({ ...crowd, violations: [{ check: 'exclusivity', message: '', at: 6000 }] })
+    expect(window.shown).toBe(1200)
+    expect(window.from).toBeLessThan(6000)
+    expect(window.to).toBeGreaterThan(6000)
+    expect(windowOf(paused)).toMatchObject({ from: 0, to: 2000, shown: paused.timeline.length })
+    expect(report([crowd]).length).toBeLessThan(1_000_000)
+    expect(report([crowd])).toContain('Drawn: 1200 of 9000 events')
+  })
+})
+
+describe('The page', () => {
+  const html = report([paused, calm, missing], { about: 'redis://localhost' })
+
+  it('shows names and messages as text, whatever they contain', () => {
+    expect(html).toContain('client 1 &amp; client 2 &lt;both&gt;')
+    expect(html).not.toContain('<both>')
+    expect(html).not.toContain('<17>')
+  })
+
+  it('has no script and fetches nothing', () => {
+    expect(html).not.toMatch(/<script|https?:|@import|url\(/)
+    expect(html).toContain("default-src 'none'")
+  })
+})
