@@ -25,7 +25,7 @@ export const workload = {
     'multiple of its fair share; "switched" is the share of sections that went to another process than the last.',
   stores: ['redis'],
   plans: {
-    full: { rounds: 3, ms: 800, longMs: 2000, warmUp: 300 },
+    full: { rounds: 3, ms: 1500, longMs: 2000, warmUp: 1500 },
     quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200 },
   },
   variants: () => [

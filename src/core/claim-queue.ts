@@ -51,20 +51,6 @@ interface Waiter {
   keptUntil: number
 }
 
-export interface QueueState {
-  /** The last token given. A double holds microseconds exactly until the year 2255. */
-  fence: number
-  capacity: number
-  used: number
-  /** No holder's lease ends before this: lets most commands skip the search for expired ones. */
-  nextExpiry: number
-  readonly holders: OneOrMany<Holder>
-  /** In order of arrival. Made when the first one comes: most names never have a queue. */
-  waiters: Map<string, Waiter>
-  /** Withdrawn ids, and until when a late copy of their request is refused. Made like the waiters. */
-  withdrawn: Map<string, number>
-}
-
 export type QueueCommand =
   | { readonly kind: 'claim'; readonly request: ClaimRequest }
   | { readonly kind: 'renew'; readonly request: RenewRequest }
@@ -105,16 +91,27 @@ export function sessionOf(id: string): string {
   return id.slice(0, id.indexOf('.'))
 }
 
-export function emptyQueue(fence = 0): QueueState {
-  return {
-    fence,
-    capacity: 0,
-    used: 0,
-    nextExpiry: Infinity,
-    holders: new OneOrMany(),
-    waiters: NOBODY,
-    withdrawn: NONE,
+/** What is known of one name. A class, for V8 lays out the fields of a literal that is spread or extended badly. */
+export class QueueState {
+  /** The last token given. A double holds microseconds exactly until the year 2255. */
+  fence: number
+  capacity = 0
+  used = 0
+  /** No holder's lease ends before this: lets most commands skip the search for expired ones. */
+  nextExpiry: number = Infinity
+  readonly holders: OneOrMany<Holder> = new OneOrMany()
+  /** In order of arrival. Made when the first one comes: most names never have a queue. */
+  waiters: Map<string, Waiter> = NOBODY
+  /** Withdrawn ids, and until when a late copy of their request is refused. Made like the waiters. */
+  withdrawn: Map<string, number> = NONE
+
+  constructor(fence = 0) {
+    this.fence = fence
   }
+}
+
+export function emptyQueue(fence = 0): QueueState {
+  return new QueueState(fence)
 }
 
 /** Nothing is held, waited for or remembered but the fence. */

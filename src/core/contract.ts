@@ -13,6 +13,7 @@
  * - **lease**: what a user's task gets: a claim's validity and a token of its own.
  * - **turn**: the time for which one process keeps a claim and hands it from task to task.
  * - **session**: one client's life. Claims are named `<session>.<number>`, so a store knows whom to tell.
+ * - **vote**: what one store of a quorum says to a claim. **attempt**: one round of votes, with a number of its own.
  */
 
 /** The capacity of a read-write lock: a writer weighs as much, a reader 1. */
@@ -251,9 +252,105 @@ export interface Store {
 
   /** Frees what the store itself opened. A client that the user passed in stays open. */
   close(): MaybePromise<void>
+
+  /** What makes it a full member of a quorum. Locks of its own and votes do not know of each other. */
+  readonly votes?: Voter
 }
 
 export interface Watch {
   readonly kind: 'watching'
   stop(): void
+}
+
+/** One attempt at a claim. A number is used once: what is late from an earlier attempt is not taken for this one. */
+export interface VoteRef extends ClaimRef {
+  readonly attempt: number
+}
+
+export interface VoteRequest extends VoteRef {
+  readonly ttl: number
+  readonly tokens: number
+  readonly owner: string
+  /** Milliseconds for which a store that has no memory of votes looks on before it votes. 0: it is known to be new. */
+  readonly probation: number
+  /** Tell the session when the name may have become free. */
+  readonly interest: boolean
+}
+
+/** `count` tokens from `token` on are set apart for the claim at this store. */
+export interface Granted {
+  readonly kind: 'granted'
+  readonly token: bigint
+  readonly count: number
+  readonly contended: boolean
+}
+
+/** The store came back empty, or is new, and does not vote for so many milliseconds. */
+export interface NotReady {
+  readonly kind: 'not-ready'
+  readonly readyIn: number
+}
+
+/** Somebody was granted the name after this claim was. */
+export interface Fenced {
+  readonly kind: 'fenced'
+}
+
+/** Nobody holds the name here, and nobody was granted it since. */
+export interface Free {
+  readonly kind: 'free'
+}
+
+/** Accept `count` tokens from `token` on, if everything that this claim rests on here is no later than `base`. */
+export interface ConfirmRequest extends VoteRef {
+  readonly base: bigint
+  readonly token: bigint
+  readonly count: number
+}
+
+export interface ExtendRequest extends VoteRef {
+  readonly ttl: number
+  readonly owner: string
+  readonly probation: number
+  /** The first and the last token of the block that a majority accepted last. */
+  readonly token: bigint
+  readonly top: bigint
+  /** 0, or how many new ones to set apart. */
+  readonly tokens: number
+  /** `restore`: where nobody holds it and nobody was granted it since, hold it again. */
+  readonly mode: 'keep' | 'restore'
+}
+
+export type VoteAnswer = Granted | Busy | NotReady | Unknown
+export type ConfirmAnswer = { readonly kind: 'confirmed' } | Lost | Fenced | Unknown
+export type ExtendAnswer = Renewed | Granted | Free | Fenced | Lost | NotReady | Unknown
+
+/** Who holds a name at one store of a quorum. */
+export interface VoteInfo extends VoteRef {
+  readonly owner: string
+  readonly token: bigint
+  readonly expiresIn: number
+}
+
+/**
+ * One store of a quorum. core/vote-cell.ts is the rule that it follows. As for stores: nothing throws, every request is
+ * answered in its time. A vote that is granted after its time was up is given back by the voter itself.
+ */
+export interface Voter {
+  vote(request: VoteRequest, timeout: number): MaybePromise<VoteAnswer>
+  confirm(request: ConfirmRequest, timeout: number): MaybePromise<ConfirmAnswer>
+  extend(requests: readonly ExtendRequest[], timeout: number): MaybePromise<readonly ExtendAnswer[]>
+  /** Of one attempt, or of any if it is 0. `tell`: it was held, so whoever is interested is told. */
+  release(ref: VoteRef, tell: boolean, timeout: number): MaybePromise<ReleaseAnswer>
+  /** As `Store.withdraw`: no attempt at this claim is granted any more. */
+  withdraw(ref: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer>
+  watch(session: string, listener: StoreListener, timeout: number): MaybePromise<Watch | Unknown>
+  inspect(name: string, timeout: number): MaybePromise<VoteInfo | Free | Unknown>
+  /** All names that are held here. */
+  names(prefix: string, timeout: number): MaybePromise<readonly string[] | Unknown>
+  /** In which of all servers this is, in words that differ exactly if the servers do; and when it can vote. */
+  identify(
+    probation: number,
+    timeout: number,
+  ): MaybePromise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown>
 }

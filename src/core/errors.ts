@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'LOCK_ABORTED'
   | 'LOCK_REENTRY'
   | 'STORE_UNAVAILABLE'
+  | 'QUORUM_UNAVAILABLE'
   | 'UNSUPPORTED'
   | 'INVALID_ARGUMENT'
   | 'CAPACITY_MISMATCH'
@@ -100,6 +101,30 @@ export class StoreUnavailableError extends HoldfastError {
   }
 }
 
+/** What one store of a quorum said last. */
+export interface NodeState {
+  /** Which one: its address, without secrets, or its number. */
+  readonly node: string
+  readonly state: 'granted' | 'busy' | 'not ready' | 'no answer'
+  readonly detail?: string
+}
+
+/** Too few stores of a quorum can vote, whoever holds the lock. The `cause` of a StoreUnavailableError. */
+export class QuorumUnavailableError extends HoldfastError {
+  readonly nodes: readonly NodeState[]
+  /** How many have to agree. */
+  readonly needed: number
+
+  constructor(
+    message: string,
+    details: ErrorDetails & { readonly nodes: readonly NodeState[]; readonly needed: number },
+  ) {
+    super('QUORUM_UNAVAILABLE', message, details)
+    this.nodes = details.nodes
+    this.needed = details.needed
+  }
+}
+
 /** The store cannot do this; the message names one that can. */
 export class UnsupportedError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
@@ -153,6 +178,7 @@ const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
   [LockAbortedError, 'LOCK_ABORTED'],
   [LockReentryError, 'LOCK_REENTRY'],
   [StoreUnavailableError, 'STORE_UNAVAILABLE'],
+  [QuorumUnavailableError, 'QUORUM_UNAVAILABLE'],
   [UnsupportedError, 'UNSUPPORTED'],
   [InvalidArgumentError, 'INVALID_ARGUMENT'],
   [CapacityMismatchError, 'CAPACITY_MISMATCH'],

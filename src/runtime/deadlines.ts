@@ -29,7 +29,9 @@ export interface DeadlinesOptions {
   readonly background: boolean
   /** Part of its span by which a deadline may be called early, so that many go together. */
   readonly slack?: number
-  /** After all that was due has been called. */
+  /** So many are called before the event loop has its turn again. Default: all that are due. */
+  readonly atOnce?: number
+  /** After those that were due have been called. */
   readonly afterwards?: () => void
 }
 
@@ -68,6 +70,7 @@ export class Deadlines {
     link(list, entry)
     this.size++
     if (at < this.armedFor || this.timer === null) this.arm(at)
+    else if (this.size === 1 && !this.options.background) this.timer.keepAlive?.(true)
   }
 
   /** Only for entries that are in here; `entry.cancel()` asks the right one. */
@@ -75,8 +78,11 @@ export class Deadlines {
     if (entry.list?.owner !== this) return
     unlink(entry.list, entry)
     this.size--
-    // A background timer may stay: it fires once for nothing. Another would keep the process from ending.
-    if (this.size === 0 && !this.options.background) this.disarm()
+    // The timer may stay and fire once for nothing: to make one for each lone acquire costs more than that. It must
+    // not keep the process from ending, though.
+    if (this.size > 0 || this.options.background || this.timer === null) return
+    if (this.timer.keepAlive === undefined) this.disarm()
+    else this.timer.keepAlive(false)
   }
 
   /** Leaves no timer, unless there is something to wait for. */
@@ -88,6 +94,7 @@ export class Deadlines {
     this.timer = null
     this.armedFor = Infinity
     const now = this.clock.now()
+    let left = this.options.atOnce ?? Infinity
     for (const list of this.lists.values()) {
       const until = now + (this.options.slack ?? 0) * list.span
       // What is called may set new deadlines; those come later than the last one that stands here now.
@@ -95,7 +102,7 @@ export class Deadlines {
       for (let entry = list.first; entry !== null && entry.at <= until; entry = list.first) {
         this.delete(entry)
         entry.due(now)
-        if (entry === last) break
+        if (entry === last || --left <= 0) break
       }
     }
     this.options.afterwards?.()

@@ -23,6 +23,8 @@ export interface Env {
 
 export interface Timer {
   cancel(): void
+  /** Whether it keeps the process alive from now on. A world without that question leaves it out. */
+  keepAlive?(on: boolean): void
 }
 
 // Taken once: a user's fake timers must not freeze a lease.
@@ -37,7 +39,10 @@ export const systemEnv: Env = {
   setTimer(callback, ms, background) {
     const timeout = setTimeout(callback, ms)
     if (background) timeout.unref()
-    return { cancel: () => clearTimeout(timeout) }
+    return {
+      cancel: () => clearTimeout(timeout),
+      keepAlive: (on) => void (on ? timeout.ref() : timeout.unref()),
+    }
   },
   defer: (callback) => void setImmediate(callback),
   randomId: () => randomBytes(16).toString('base64url'),

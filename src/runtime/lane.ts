@@ -33,6 +33,8 @@ export class Lane {
   sibling: Lane | null = null
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
+  /** How many sections the last turn had: the next one will want about as many tokens. */
+  lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
   private line: TaskLine = NO_LINE
 
@@ -324,6 +326,7 @@ export class Lane {
   /** Ends the turn. For the tasks still in line here, the release and the next claim are one request. */
   private giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
     const { session } = this
+    this.lastTurn = claim.sections
     this.drop(claim)
     const next = this.line.length > this.onTheirWay() && session.canQueue ? this.newClaim() : undefined
     if (next !== undefined) {

@@ -19,6 +19,6 @@ export function mayPassOn({ lane, validUntil, contended, sections, since }: Clai
 /** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
 export function blockFor({ lane, only, sections }: Claim, waiting: number): number {
   if (!lane.renew || only !== null) return BLOCK.least
-  const wanted = Math.max(sections, Math.min(waiting, BLOCK.first))
+  const wanted = Math.max(sections, lane.lastTurn, Math.min(waiting, BLOCK.first))
   return Math.min(Math.max(wanted, lane.shared ? BLOCK.readers : BLOCK.least), BLOCK.most)
 }

@@ -1,5 +1,5 @@
-import { emptyQueue, isIdle, isSpent, step, view } from '../../core/claim-queue.ts'
-import type { Instant, Outcome, QueueCommand, QueueState } from '../../core/claim-queue.ts'
+import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
+import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -50,16 +50,32 @@ const systemNow = (): Instant => {
 
 const SWEEP_AT = 1000
 
+/** The queue of one name. */
+class Kept extends QueueState {
+  /** Empty once the queue is forgotten. */
+  name: string
+  /**
+   * The one that was renewed after it last time. A watchdog renews its claims in the same order again and again, and
+   * with a hundred thousand of them a look into the map costs more than all else about a renewal.
+   */
+  successor: Kept | null = null
+
+  constructor(name: string, fence: number) {
+    super(fence)
+    this.name = name
+  }
+}
+
 /** The claim queue of core, one per name, in this process. */
 class MemoryStore implements Store {
   readonly kind = 'memory'
   readonly capabilities: Capabilities = capabilities
-  private readonly queues = new Map<string, QueueState>()
+  private readonly queues = new Map<string, Kept>()
   private readonly listeners = new Map<string, StoreListener>()
   private readonly now: () => Instant
   private readonly reachable = (session: string): boolean => this.listeners.has(session)
-  /** The name that fell idle last. Its queue is kept: it is likely to be the next one needed. */
-  private idleName: string | undefined
+  /** The one that fell idle last. It is kept: it is likely to be the next one needed. */
+  private idle: Kept | undefined
   /** With so many names, those are looked for whose holders never came back. */
   private sweepAt = SWEEP_AT
   /** The highest token of any name that was forgotten: tokens grow also for a name that comes back. */
@@ -70,20 +86,31 @@ class MemoryStore implements Store {
   }
 
   claim(request: ClaimRequest): ClaimAnswer {
-    return this.run(request.name, { kind: 'claim', request }).answer
+    const now = this.now()
+    return this.run(this.queueOf(request.name, now), { kind: 'claim', request }, now).answer
   }
 
   renew(requests: readonly RenewRequest[]): readonly RenewAnswer[] {
     const now = this.now()
-    return requests.map((request) => this.run(request.name, { kind: 'renew', request }, now).answer)
+    let before: Kept | null = null
+    return requests.map((request) => {
+      const { name } = request
+      const guess: Kept | null = before === null ? null : before.successor
+      const queue = guess !== null && guess.name === name ? guess : this.queueOf(name, now)
+      if (before !== null && guess !== queue) before.successor = queue
+      before = queue
+      return this.run(queue, { kind: 'renew', request }, now).answer
+    })
   }
 
   release(claim: ClaimRef, next: ClaimRequest | undefined): ReleaseResult {
-    return this.run(claim.name, { kind: 'release', claim, next }).answer
+    const now = this.now()
+    return this.run(this.queueOf(claim.name, now), { kind: 'release', claim, next }, now).answer
   }
 
   withdraw(claim: ClaimRef): ReleaseAnswer {
-    return this.run(claim.name, { kind: 'withdraw', claim }).answer
+    const now = this.now()
+    return this.run(this.queueOf(claim.name, now), { kind: 'withdraw', claim }, now).answer
   }
 
   watch(session: string, listener: StoreListener): Watch {
@@ -112,19 +139,18 @@ class MemoryStore implements Store {
     this.listeners.clear()
   }
 
-  private run<C extends QueueCommand>(
-    name: string,
-    command: C,
-    now: Instant = this.now(),
-  ): Outcome<C['kind']> {
-    let queue = this.queues.get(name)
-    if (queue === undefined) {
-      if (this.queues.size >= this.sweepAt) this.sweep(now)
-      queue = emptyQueue(this.fence)
-      this.queues.set(name, queue)
-    }
+  private queueOf(name: string, now: Instant): Kept {
+    const known = this.queues.get(name)
+    if (known !== undefined) return known
+    if (this.queues.size >= this.sweepAt) this.sweep(now)
+    const queue = new Kept(name, this.fence)
+    this.queues.set(name, queue)
+    return queue
+  }
+
+  private run<C extends QueueCommand>(queue: Kept, command: C, now: Instant): Outcome<C['kind']> {
     const outcome = step(queue, command, now, this.reachable)
-    if (isIdle(queue)) this.rest(name)
+    if (isIdle(queue)) this.rest(queue)
     // Not from inside the command: whoever is told may send the next one at once.
     for (const { session, event } of outcome.notices)
       queueMicrotask(() => this.listeners.get(session)?.(event))
@@ -132,22 +158,23 @@ class MemoryStore implements Store {
   }
 
   private sweep(now: Instant): void {
-    for (const [name, queue] of this.queues) if (isSpent(queue, now)) this.forget(name, queue)
+    for (const queue of this.queues.values()) if (isSpent(queue, now)) this.forget(queue)
     this.sweepAt = Math.max(SWEEP_AT, this.queues.size * 2)
   }
 
-  private forget(name: string, { fence }: QueueState): void {
-    this.fence = Math.max(this.fence, fence)
-    this.queues.delete(name)
+  private forget(queue: Kept): void {
+    this.fence = Math.max(this.fence, queue.fence)
+    this.queues.delete(queue.name)
+    // Who still points here must not take it for the name's queue, nor keep others in memory by it.
+    queue.name = ''
+    queue.successor = null
   }
 
-  private rest(name: string): void {
-    const { idleName } = this
-    if (name === idleName) return
-    this.idleName = name
-    if (idleName === undefined) return
-    const queue = this.queues.get(idleName)
-    if (queue !== undefined && isIdle(queue)) this.forget(idleName, queue)
+  private rest(queue: Kept): void {
+    const { idle } = this
+    if (queue === idle) return
+    this.idle = queue
+    if (idle !== undefined && isIdle(idle)) this.forget(idle)
   }
 }
 
