@@ -1,0 +1,80 @@
+import type { RunRecord } from '../record.ts'
+import { anchor, escape, milliseconds } from './escape.ts'
+import { allEvents, violationSections } from './events.ts'
+import { picture } from './picture.ts'
+import { STYLE } from './style.ts'
+import type { Pile } from './tally.ts'
+import { tally } from './tally.ts'
+import { verdictList, verdictTable } from './verdicts.ts'
+import { windowOf } from './window.ts'
+
+export interface ReportOptions {
+  readonly title?: string
+  /** What was run, in words: a store's address without its password, a seed. */
+  readonly about?: string
+  readonly date?: Date
+}
+
+const COUNTS: readonly (readonly [Pile, string])[] = [
+  ['held', 'held'],
+  ['broke', 'broke, as the table says'],
+  ['lucky', 'could break, did not this time'],
+  ['unexpected', 'not as the table says'],
+  ['unknown', 'undecided'],
+  ['notRun', 'not run'],
+]
+
+const LEGEND = [
+  ['--wait', 'waiting'],
+  ['--held', 'held; the number counts the tokens, the white lines are renewals'],
+  ['--warn', 'lost, or gave up waiting'],
+  ['--faultbg', 'fault'],
+  ['--bad', 'violation; ⊘ a write that the fenced resource refused'],
+  ['--good', 'write'],
+]
+
+/** Everything in one file: it opens without a network, and has no script that could be blocked. */
+export function report(records: readonly RunRecord[], options: ReportOptions = {}): string {
+  const { title = 'holdfast lab', about = '', date = new Date() } = options
+  const piles = tally(records)
+  const counts = COUNTS.filter(([pile]) => piles[pile].length > 0).map(
+    ([pile, words]) => `<li class="${pile}"><b>${piles[pile].length}</b>${words}</li>`,
+  )
+  const bad = new Set([...piles.unexpected, ...piles.unknown].map(({ run }) => run))
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>${escape(title)}</title><style>${STYLE}</style></head>
+<body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} runs</p></header>
+<main><ul class="counts">${counts.join('')}</ul>
+<h2>Verdicts</h2>${verdictTable(records)}
+<h2>Runs</h2><ul class="legend">${LEGEND.map(([colour, words]) => `<li><i style="background:var(${colour})"></i>${words}</li>`).join('')}</ul>
+${records.map((run) => section(run, bad.has(run))).join('\n')}
+</main></body></html>
+`
+}
+
+function section(run: RunRecord, open: boolean): string {
+  const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
+  const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
+  return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
+<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${timeline(run)}${violationSections(run)}${allEvents(run)}</div></details>`
+}
+
+function timeline(run: RunRecord): string {
+  if (run.clients.length === 0 || run.timeline.length === 0) return ''
+  const window = windowOf(run)
+  const id = anchor(run.id)
+  const zoom = [1, 4, 16].map(
+    (factor) =>
+      `<label><input type="radio" class="z${factor}" name="zoom-${id}"${factor === 1 ? ' checked' : ''}> ${factor}×</label>`,
+  )
+  const part =
+    window.shown === window.all
+      ? ''
+      : `<p class="dim">Drawn: ${window.shown} of ${window.all} events, from ${milliseconds(window.from)} to ${milliseconds(window.to)}.</p>`
+  const labels = run.clients.map((client) => `<div title="${escape(client)}">${escape(client)}</div>`)
+  return `${part}<fieldset class="zoom"><legend>Zoom</legend>${zoom.join('')}</fieldset>
+<div class="timeline"><div class="labels" aria-hidden="true">${labels.join('')}</div>
+<div class="view" tabindex="0" role="region" aria-label="${escape(`Timeline of ${run.title}`)}">${picture(run, window)}</div></div>`
+}

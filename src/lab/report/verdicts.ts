@@ -1,0 +1,55 @@
+import type { RunRecord, Verdict } from '../record.ts'
+import { anchor, escape } from './escape.ts'
+import type { Pile } from './tally.ts'
+import { pileOf } from './tally.ts'
+
+const WORDS: Readonly<Record<Pile, readonly [sign: string, word: string]>> = {
+  held: ['✓', 'held'],
+  broke: ['⚡', 'broke, as said'],
+  lucky: ['✓', 'held this time'],
+  unexpected: ['✗', 'not as said'],
+  unknown: ['?', 'undecided'],
+  notRun: ['–', 'not run'],
+}
+
+/** Store × fault × check, what is expected and what was seen. */
+export function verdictTable(records: readonly RunRecord[]): string {
+  const checks = [...new Set(records.flatMap(({ verdicts }) => verdicts.map(({ check }) => check)))]
+  const head = ['store', 'fault', ...checks].map((name) => `<th scope="col">${escape(name)}</th>`)
+  const rows = records.map((run) => {
+    const cells = checks.map((check) =>
+      cellOf(
+        check,
+        run.verdicts.find((verdict) => verdict.check === check),
+      ),
+    )
+    const link = `<a href="#${anchor(run.id)}">${escape(run.fault)}</a>`
+    return `<tr><th scope="row">${escape(run.store)}</th><td class="fault-name">${link}</td>${cells.join('')}</tr>`
+  })
+  return `<div class="scroll" tabindex="0" role="region" aria-label="Verdicts"><table class="verdicts">
+<thead><tr>${head.join('')}</tr></thead>
+<tbody>${rows.join('\n')}</tbody></table></div>`
+}
+
+function cellOf(check: string, verdict: Verdict | undefined): string {
+  if (verdict === undefined) return '<td class="none"></td>'
+  return `<td class="${pileOf(verdict)}" data-check="${escape(check)}">${seen(verdict)}</td>`
+}
+
+function seen(verdict: Verdict): string {
+  const [sign, word] = WORDS[pileOf(verdict)]
+  const { expected, why } = verdict
+  const hint = [`expected: ${expected}`, `seen: ${verdict.seen}`, why ?? '']
+    .filter((part) => part !== '')
+    .join('. ')
+  return `<span title="${escape(hint)}"><b aria-hidden="true">${sign}</b> ${word}<small> expected: ${expected}</small></span>`
+}
+
+/** The verdicts of one run, in full. */
+export function verdictList({ verdicts }: RunRecord): string {
+  const items = verdicts.map(
+    (verdict) =>
+      `<li class="${pileOf(verdict)}"><strong>${escape(verdict.check)}</strong> ${seen(verdict)}${verdict.why === undefined ? '' : `<br>${escape(verdict.why)}`}</li>`,
+  )
+  return `<ul class="verdict-list">${items.join('')}</ul>`
+}
