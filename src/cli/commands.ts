@@ -24,6 +24,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   serve: entry('start a lock server', () => import('./commands/serve.ts')),
   doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
+  lab: entry('hurt lock clients on a store and show what holds', () => import('./commands/lab.ts')),
   schema: entry('print the SQL that a database store needs', () => import('./commands/schema.ts')),
   demo: entry(
     'sell train tickets from several processes, without and with a lock',

@@ -1,7 +1,9 @@
-/** One write as a resource decided it, in the order in which it decided. */
+/** One request as a resource decided it, in the order in which it decided. */
 export interface Decision {
+  readonly kind: 'read' | 'write'
   readonly client: string
   readonly token: bigint
+  /** What the client had read before. */
   readonly read: number
   readonly wrote: number
   readonly accepted: boolean
@@ -18,8 +20,11 @@ export interface WriteRequest {
 }
 
 /**
- * The thing that a lock guards: a number that clients read, add one to, and write back. Fenced, it refuses a write whose
+ * The thing that a lock guards: a number that clients read, add one to, and write back. Fenced, it refuses a request whose
  * token is smaller than the largest it has seen; unfenced, it believes everybody.
+ *
+ * A read shows its token too. Were it only the writes, a late write could slip in between the next holder's read and its
+ * write, and be overwritten unseen.
  */
 export class Register {
   readonly log: Decision[] = []
@@ -35,13 +40,26 @@ export class Register {
     return this.current
   }
 
+  /** Null: refused. */
+  read(client: string, token: bigint): number | null {
+    const accepted = this.admit(token)
+    const { current } = this
+    const at = process.hrtime.bigint()
+    this.log.push({ kind: 'read', client, token, read: current, wrote: current, accepted, at })
+    return accepted ? current : null
+  }
+
   write({ client, token, read, value }: WriteRequest): boolean {
-    const accepted = !this.fenced || token >= this.highest
-    if (accepted) {
-      this.current = value
-      if (token > this.highest) this.highest = token
-    }
-    this.log.push({ client, token, read, wrote: value, accepted, at: process.hrtime.bigint() })
+    const accepted = this.admit(token)
+    if (accepted) this.current = value
+    const at = process.hrtime.bigint()
+    this.log.push({ kind: 'write', client, token, read, wrote: value, accepted, at })
     return accepted
+  }
+
+  private admit(token: bigint): boolean {
+    if (this.fenced && token < this.highest) return false
+    if (token > this.highest) this.highest = token
+    return true
   }
 }

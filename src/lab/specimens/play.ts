@@ -160,11 +160,11 @@ export class Play {
   reads(actor: Actor, token: bigint): () => boolean {
     this.checked.add('lost update').add('fenced resource')
     const { fenced, unfenced } = this.resources
-    const read = [unfenced.value, fenced.value] as const
     const { label: client } = actor
+    const read = { unfenced: unfenced.read(client, token) ?? 0, fenced: fenced.read(client, token) ?? 0 }
     return () => {
-      unfenced.write({ client, token, read: read[0], value: read[0] + 1 })
-      const accepted = fenced.write({ client, token, read: read[1], value: read[1] + 1 })
+      unfenced.write({ client, token, read: read.unfenced, value: read.unfenced + 1 })
+      const accepted = fenced.write({ client, token, read: read.fenced, value: read.fenced + 1 })
       const kind = accepted ? 'write' : 'write-refused'
       this.diary.note({ client, name: this.name, kind, token: String(token) })
       return accepted

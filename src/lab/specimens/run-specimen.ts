@@ -3,6 +3,7 @@ import { checkFencedResource } from '../../testkit/checkers/fenced-resource.ts'
 import { checkLostUpdates } from '../../testkit/checkers/lost-update.ts'
 import { checkTokenOrder } from '../../testkit/checkers/token-order.ts'
 import { holdsOf } from '../../testkit/holds.ts'
+import { updatesOf } from '../live/resource-checks.ts'
 import { overlapsOf } from '../live/overlaps.ts'
 import { since } from '../live/timeline.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
@@ -89,11 +90,6 @@ function historyViolations({ diary, resources, name }: Play, cast: Cast): Violat
   const overlaps = checkExclusivity(holds).length === 0 ? [] : overlapsOf(holds)
   const tokens = cast === 'ours' ? checkTokenOrder(holds) : []
   const writes = resources.fenced.log.map(({ token, accepted }) => ({ name, token, accepted }))
-  const updates = resources.unfenced.log.map(({ read, wrote }) => ({
-    read,
-    wrote,
-    outcome: 'stored' as const,
-  }))
   return [
     ...overlaps.map(({ clients, from }) => ({
       check: 'exclusivity',
@@ -102,7 +98,7 @@ function historyViolations({ diary, resources, name }: Play, cast: Cast): Violat
       clients,
     })),
     ...tokens.map(({ message }) => ({ check: 'token order', message })),
-    ...checkLostUpdates(updates, resources.unfenced.value).map(({ message }) => ({
+    ...checkLostUpdates(updatesOf(resources.unfenced.log), resources.unfenced.value).map(({ message }) => ({
       check: 'lost update',
       message,
     })),

@@ -1,0 +1,301 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Guarantees } from '../../core/contract.ts'
+import type { LiveClient } from './client.ts'
+import type { Scene, Stage } from './scene.ts'
+import { endpointOf } from './url.ts'
+
+/** One way to hurt a run. */
+export interface Nemesis {
+  readonly kind: string
+  readonly what: string
+  /** The row of the table of guarantees that says what holds. Absent: everything does. */
+  readonly row?: keyof Guarantees
+  /** Aimed so well that what cannot hold is seen to break, and by which check. */
+  readonly aimedAt?: 'exclusivity' | 'lost update'
+  /** A ttl that leaves room for what has to happen while somebody still believes. */
+  readonly ttl?: number
+  /** Why it cannot be done on this stage; undefined if it can. */
+  missing(stage: Stage): string | undefined
+  strike(scene: Scene): Promise<void>
+}
+
+const anywhere = (): undefined => undefined
+const byNetwork = ({ url }: Stage): string | undefined =>
+  endpointOf(url) === undefined ? 'its connections cannot be led through a proxy' : undefined
+const byServer = ({ server }: Stage): string | undefined =>
+  server === undefined ? 'the lab did not start this server' : undefined
+
+/** Nobody else gets anywhere near this in a run that is as it should be. */
+const SLACK_MS = 5000
+
+/** Cuts a client off on both ways, without either side being told, and back again. */
+async function cutOff(scene: Scene, client: LiveClient, meanwhile: () => Promise<unknown>): Promise<void> {
+  const end = scene.diary.faultBegins('partition', client.label, 'nothing gets through')
+  client.proxy?.set('requests', { blackhole: true })
+  client.proxy?.set('replies', { blackhole: true })
+  try {
+    await meanwhile()
+  } finally {
+    client.proxy?.heal()
+    // Bytes that were swallowed are missing for good: the connections that lost them are of no use.
+    client.proxy?.reset()
+    end()
+  }
+}
+
+const none: Nemesis = {
+  kind: 'none',
+  what: 'nothing happens',
+  missing: anywhere,
+  strike: (scene) => sleep(scene.stage.ttl),
+}
+
+const kill: Nemesis = {
+  kind: 'kill',
+  what: 'a holder is killed',
+  row: 'holderCrash',
+  missing: anywhere,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    scene.diary.fault('kill', client.label)
+    await client.kill()
+    await scene.granted(client, 1, scene.expiry + SLACK_MS)
+    await scene.spawn()
+  },
+}
+
+const pause: Nemesis = {
+  kind: 'pause',
+  what: 'a holder stands still for longer than its lease',
+  row: 'holderPause',
+  aimedAt: 'lost update',
+  missing: anywhere,
+  async strike(scene) {
+    const client = await scene.lingerer('after the check')
+    client.stop()
+    const end = scene.diary.faultBegins('pause', client.label, 'SIGSTOP')
+    // The second grant of the others shows that the first of them has written.
+    await scene.granted(client, 2, scene.expiry + SLACK_MS)
+    scene.goOn(client)
+    client.resume()
+    end()
+  },
+}
+
+const block: Nemesis = {
+  kind: 'block',
+  what: "a holder's event loop is blocked for longer than its lease",
+  row: 'holderPause',
+  aimedAt: 'lost update',
+  missing: anywhere,
+  async strike(scene) {
+    const client = await scene.lingerer('after the check')
+    const end = scene.diary.faultBegins('block', client.label)
+    client.send({ do: 'block', ms: scene.expiry + 1000 })
+    scene.goOn(client)
+    await sleep(scene.expiry + 1000)
+    end()
+  },
+}
+
+const reset: Nemesis = {
+  kind: 'reset',
+  what: 'connections are reset',
+  row: 'partition',
+  missing: byNetwork,
+  async strike(scene) {
+    for (let times = 0; times < 3; times += 1) {
+      const client = scene.anyone()
+      scene.diary.fault('reset', client.label)
+      client.proxy?.reset()
+      await sleep(scene.random.below(200))
+    }
+  },
+}
+
+const cut: Nemesis = {
+  kind: 'cut',
+  what: 'connections are cut between a request and its reply',
+  row: 'partition',
+  missing: byNetwork,
+  async strike(scene) {
+    for (let times = 0; times < 4; times += 1) {
+      const client = scene.anyone()
+      const done = client.proxy?.cutReply()
+      await Promise.race([done, sleep(scene.stage.ttl)])
+      scene.diary.fault('cut', client.label)
+      await sleep(scene.random.below(150))
+    }
+  },
+}
+
+const blackhole: Nemesis = {
+  kind: 'partition',
+  what: 'a holder is cut off, and its connections stay half-open',
+  row: 'partition',
+  missing: byNetwork,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    await cutOff(scene, client, () => scene.granted(client, 1, scene.expiry + SLACK_MS))
+    scene.goOn(client)
+  },
+}
+
+const delay: Nemesis = {
+  kind: 'delay',
+  what: 'the replies to a holder are late by more than half a lease, then by more than all of it',
+  row: 'partition',
+  missing: byNetwork,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    const { ttl } = scene.stage
+    const end = scene.diary.faultBegins('delay', client.label)
+    client.proxy?.set('replies', { latency: ttl * 0.6 })
+    await sleep(ttl * 1.5)
+    client.proxy?.set('replies', { hold: true })
+    await scene.granted(client, 1, scene.expiry + SLACK_MS)
+    client.proxy?.heal()
+    end()
+    scene.goOn(client)
+  },
+}
+
+const refuse: Nemesis = {
+  kind: 'refuse',
+  what: 'all connections are reset and new ones refused for a while',
+  row: 'partition',
+  missing: byNetwork,
+  async strike(scene) {
+    const end = scene.diary.faultBegins('refuse', 'network')
+    for (const { proxy } of scene.clients) {
+      await proxy?.refuse()
+      proxy?.reset()
+    }
+    await sleep(scene.stage.ttl)
+    for (const { proxy } of scene.clients) await proxy?.accept()
+    end()
+  },
+}
+
+const serverPause: Nemesis = {
+  kind: 'server-pause',
+  what: 'the server stands still for longer than a lease',
+  row: 'partition',
+  missing: byServer,
+  async strike(scene) {
+    const end = scene.diary.faultBegins('server-pause', 'server', 'SIGSTOP')
+    await scene.stage.server?.pause()
+    await sleep(scene.stage.ttl * 1.5)
+    await scene.stage.server?.resume()
+    end()
+  },
+}
+
+const restart: Nemesis = {
+  kind: 'restart',
+  what: 'the server is killed and starts again with its data',
+  row: 'storeRestart',
+  missing: byServer,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    const end = scene.diary.faultBegins('restart', 'server', 'SIGKILL, data kept')
+    await scene.stage.server?.kill('SIGKILL')
+    await scene.stage.server?.restart({ keepData: true })
+    end()
+    scene.goOn(client)
+  },
+}
+
+const wipe: Nemesis = {
+  kind: 'wipe',
+  what: 'the server is killed and starts again without its data, while the holder is cut off',
+  row: 'storeRestart',
+  aimedAt: 'exclusivity',
+  ttl: 5000,
+  missing: byServer,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    await cutOff(scene, client, async () => {
+      const end = scene.diary.faultBegins('wipe', 'server', 'SIGKILL, data lost')
+      await scene.stage.server?.kill('SIGKILL')
+      await scene.stage.server?.restart({ keepData: false })
+      end()
+      await scene.granted(client, 2, scene.expiry + SLACK_MS)
+    })
+    scene.goOn(client)
+  },
+}
+
+const clockJump: Nemesis = {
+  kind: 'clock-jump',
+  what: "the server's clock jumps ahead by more than a lease, while the holder is cut off",
+  row: 'storeClockJump',
+  aimedAt: 'exclusivity',
+  ttl: 5000,
+  missing: (stage) =>
+    byServer(stage) ?? (stage.clock === undefined ? "the server's clock cannot be moved here" : undefined),
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    await cutOff(scene, client, async () => {
+      scene.stage.clock?.jump(scene.expiry * 2)
+      scene.diary.fault('clock-jump', 'server', `${(scene.expiry * 2) / 1000} s ahead`)
+      await scene.granted(client, 2, scene.expiry + SLACK_MS)
+    })
+    scene.goOn(client)
+  },
+}
+
+const flushScripts: Nemesis = {
+  kind: 'script-flush',
+  what: 'the server forgets its scripts',
+  missing: ({ admin }) =>
+    admin?.flushScripts === undefined ? 'it has no scripts, or the lab may not flush them' : undefined,
+  async strike(scene) {
+    for (let times = 0; times < 5; times += 1) {
+      await scene.stage.admin?.flushScripts?.()
+      scene.diary.fault('script-flush', 'server')
+      await sleep(scene.random.below(150))
+    }
+  },
+}
+
+const dropConnections: Nemesis = {
+  kind: 'client-kill',
+  what: 'the server ends all connections of its clients',
+  row: 'partition',
+  missing: ({ admin }) =>
+    admin?.dropConnections === undefined
+      ? 'it has no command for that, or the lab may not give it'
+      : undefined,
+  async strike(scene) {
+    for (let times = 0; times < 3; times += 1) {
+      await scene.stage.admin?.dropConnections?.()
+      scene.diary.fault('client-kill', 'server')
+      await sleep(scene.random.below(300))
+    }
+  },
+}
+
+/** Every way there is, the gentle ones first. */
+export const NEMESES: readonly Nemesis[] = [
+  none,
+  kill,
+  pause,
+  block,
+  reset,
+  cut,
+  blackhole,
+  delay,
+  refuse,
+  serverPause,
+  restart,
+  wipe,
+  clockJump,
+  flushScripts,
+  dropConnections,
+]
+
+export function nemesis(kind: string): Nemesis | undefined {
+  return NEMESES.find((one) => one.kind === kind)
+}

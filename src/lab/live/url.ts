@@ -1,0 +1,51 @@
+/** Parts of a store's address: what stands before the hosts, the hosts, and what follows them. */
+const SHAPE = /^([a-z][a-z0-9+.-]*:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(.*)$/is
+
+const PORTS: Readonly<Record<string, number>> = {
+  redis: 6379,
+  mysql: 3306,
+  postgres: 5432,
+  postgresql: 5432,
+  zookeeper: 2181,
+  memcached: 11_211,
+  holdfast: 7420,
+}
+
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+const schemeOf = (url: string): string => /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase() ?? ''
+
+/** The machines that an address names. None: a file, a socket or this process. */
+export function hostsOf(url: string): readonly string[] {
+  const [, , places] = SHAPE.exec(url) ?? []
+  if (places === undefined || /^(sqlite|memory|holdfast\+unix):/i.test(url)) return []
+  return places.split(',').map((place) => place.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'))
+}
+
+export function isLoopback(url: string): boolean {
+  return hostsOf(url).every((host) => /^(localhost|127(\.\d+){3}|::1)$/i.test(host))
+}
+
+/**
+ * The one server whose connections can be led through a proxy. Undefined where that would change what is tested: an
+ * encrypted connection checks the host's name, and clusters and sentinels tell their clients where else to go.
+ */
+export function endpointOf(url: string): Endpoint | undefined {
+  const port = PORTS[schemeOf(url)]
+  const [, , place = ','] = SHAPE.exec(url) ?? []
+  if (port === undefined || place.includes(',') || hostsOf(url).length !== 1) return undefined
+  const [host = ''] = hostsOf(url)
+  const given = /:(\d+)$/.exec(place)?.[1]
+  return { host, port: given === undefined ? port : Number(given) }
+}
+
+/** The same address by way of another host and port. */
+export function by(url: string, { host, port }: Endpoint): string {
+  return url.replace(
+    SHAPE,
+    (_, before: string, _place: string, after: string) => `${before}${host}:${port}${after}`,
+  )
+}

@@ -1,0 +1,108 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+
+import { available, redis, redisCommand } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import type { RunRecord } from '../../../src/lab/record.ts'
+import { endAll, holdfast, lockServer, run, tempFolder } from '../../cli/cli.ts'
+
+afterEach(endAll)
+
+const SHORT = ['--clients', '3', '--for', '2s', '--seed', '7']
+
+describe('holdfast lab', () => {
+  let server: Awaited<ReturnType<typeof lockServer>>
+  beforeAll(async () => void (server = await lockServer()))
+  afterAll(async () => {
+    server.kill('SIGTERM')
+    await server.end()
+  })
+
+  it('hurts clients on a store, says what held, writes both files and leaves nothing behind', async () => {
+    const folder = tempFolder()
+    const [html, json] = [join(folder, 'lab.html'), join(folder, 'lab.json')]
+    const { code, stdout } = await run(['lab', server.url, ...SHORT, '--html', html, '--json', json])
+    expect(stdout).toContain('Everything is as the store promises.')
+    expect(stdout).toMatch(/exclusivity +holds +held/)
+    expect(code).toBe(0)
+    expect(readFileSync(html, 'utf8')).toContain('<svg')
+    const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
+    expect(record).toMatchObject({ store: 'holdfast', seed: 7, fault: 'pause, kill, cut' })
+    expect(record?.faults.length).toBeGreaterThan(0)
+    const { stdout: left } = await run(['ls', '--json'], { url: server.url })
+    expect(left).not.toContain('holdfast-lab-')
+  })
+
+  it('ends in order when it is interrupted', async () => {
+    const running = holdfast(['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset'])
+    await running.says('seed')
+    running.kill('SIGINT')
+    expect(await running.end()).toBe(130)
+    expect(running.stdout).toContain('grants')
+    const { stdout: left } = await run(['ls', '--json'], { url: server.url })
+    expect(left).not.toContain('holdfast-lab-')
+  })
+
+  it('touches nothing that is not on this machine unless told to', async () => {
+    const { code, stderr } = await run(['lab', 'redis://192.0.2.1', ...SHORT])
+    expect(code).toBe(64)
+    expect(stderr).toContain('redis://192.0.2.1 is not on this machine')
+    expect(stderr).toContain('--yes')
+  })
+
+  it.each([
+    ['--faults', 'pause,earthquake', 'got "earthquake"'],
+    ['--faults', 'wipe', 'got "wipe"'],
+    ['--clients', '1', 'from 2 to 100'],
+    ['--for', '60', 'of what?'],
+  ])('refuses %s %s before it does anything', async (option, value, words) => {
+    const { code, stderr } = await run(['lab', server.url, option, value])
+    expect(code).toBe(64)
+    expect(stderr).toContain(words)
+  })
+
+  it('refuses a store that lives in one process', async () => {
+    const { code, stderr } = await run(['lab', 'memory:', ...SHORT])
+    expect(code).toBe(64)
+    expect(stderr).toContain('lives inside one process')
+  })
+})
+
+describe.skipIf(!available('redis'))('holdfast lab on Redis', () => {
+  let server: Server
+  const password = 'correct-horse'
+  beforeAll(async () => void (server = await redis({ args: ['--requirepass', password] })))
+  afterAll(() => server.stop())
+
+  it('shows no password, neither on the terminal nor in its files', async () => {
+    const folder = tempFolder()
+    const [html, json] = [join(folder, 'lab.html'), join(folder, 'lab.json')]
+    const url = `redis://:${password}@127.0.0.1:${server.port}`
+    const args = ['lab', '--clients', '2', '--for', '1s', '--faults', 'cut', '--html', html, '--json', json]
+    const { code, stdout, stderr } = await run(args, { url })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const files = [html, json].map((file) => readFileSync(file, 'utf8'))
+    for (const text of [stdout, stderr, ...files]) expect(text).not.toContain(password)
+  })
+
+  it('ends with 1 when the store does not keep what it promises', async () => {
+    await using liar = await redis()
+    const running = holdfast(['lab', liar.url, '--clients', '3', '--for', '3s', '--faults', 'kill'])
+    await running.says('seed')
+    // A server that forgets everything ten times a second, where the table only knows of killed clients.
+    const forget = setInterval(() => void redisCommand(liar, 'FLUSHALL').catch(() => undefined), 100)
+    const code = await running.end()
+    clearInterval(forget)
+    expect(running.stdout).toMatch(/exclusivity +holds +broke/)
+    expect(code).toBe(1)
+  })
+
+  it('says before the run that a file cannot be written', async () => {
+    const file = join(tempFolder(), 'nowhere', 'lab.html')
+    const { code } = await run(['lab', `redis://127.0.0.1:${server.port}`, '--html', file])
+    expect(code).toBe(71)
+    expect(existsSync(file)).toBe(false)
+  })
+})
