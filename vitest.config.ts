@@ -27,7 +27,10 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'fast',
-          include: ['test/{unit,property,simulation,package}/**/*.test.ts'],
+          include: [
+            'test/{unit,property,simulation,package}/**/*.test.ts',
+            'test/lab/{sim,checkers}/**/*.test.ts',
+          ],
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
@@ -38,7 +41,7 @@ export default defineConfig({
           name: 'servers',
           include: [
             'test/{cli,conformance,faults,process,server,stores}/**/*.test.ts',
-            'test/lab/{specimens,live,report,cli}/**/*.test.ts',
+            'test/lab/{specimens,live,report,cli,differential}/**/*.test.ts',
           ],
           pool: 'forks',
           // Each file starts real servers and measures time: more of them at once than a small machine has

@@ -51,7 +51,7 @@ export type Fault =
       readonly ms: number
     }
   | { readonly kind: 'kill'; readonly at: number; readonly process: number }
-  /** The node is away for a while. `memory`: what it comes back with. */
+  /** The node is away for a while. `lost`: without power, so that it comes back with what its durability kept. */
   | {
       readonly kind: 'restart'
       readonly at: number
@@ -59,8 +59,14 @@ export type Fault =
       readonly node: number
       readonly memory: 'kept' | 'lost'
     }
-  /** The replica, as far as it got, becomes the primary. */
-  | { readonly kind: 'failover'; readonly at: number; readonly until: number; readonly node: number }
+  /** The replica becomes the primary, without what was written in the last `behind` milliseconds. */
+  | {
+      readonly kind: 'failover'
+      readonly at: number
+      readonly until: number
+      readonly node: number
+      readonly behind: number
+    }
   /** Somebody sets a process's wall clock. */
   | { readonly kind: 'clock-jump'; readonly at: number; readonly process: number; readonly by: number }
   /** Somebody sets a node's wall clock. */

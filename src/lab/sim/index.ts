@@ -1,6 +1,11 @@
 /** The real runtime and locks on simulated stores: every run depends on nothing but its seed. */
 
 export type { Fault, FaultKind } from './fault.ts'
+export { describe } from './faults.ts'
+export { simulate } from './run.ts'
+export { scenarios } from './scenarios.ts'
+export { explain, replay, shrink, stepped } from './shrink.ts'
+export { survey } from './survey.ts'
 export type {
   Check,
   Expected,
@@ -14,10 +19,3 @@ export type {
   SurveyProgress,
   SurveyRow,
 } from './types.ts'
-
-// In the making, with these signatures:
-// export const scenarios: readonly Scenario[]
-// export function simulate(options: SimulateOptions): Promise<Simulated>
-// export function survey(options: SurveyOptions): Promise<readonly SurveyRow[]>
-// export function shrink(run: Simulated, check: string): Promise<Shrunk>
-// export function replay(run: Replay): Promise<Simulated>

@@ -28,7 +28,10 @@ export interface Scenario {
   readonly store: StoreKind
   /** Settings of the simulated store: its durability, how many nodes … */
   readonly settings: Readonly<Record<string, string | number | boolean>>
-  /** What a seed's list of faults is made of. */
+  /** Milliseconds. */
+  readonly ttl: number
+  readonly patience: number
+  /** What a seed's list of faults is made of. Empty: a calm world, in which waits are measured. */
   readonly faults: readonly FaultKind[]
   readonly expected: Readonly<Record<Check, Expected>>
   /** Checks that at least one seed among many must be seen to break: the table says that they cannot hold. */

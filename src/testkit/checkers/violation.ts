@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 
 /** A rule that a history breaks. */
 export interface Violation {
-  readonly rule: 'exclusivity' | 'token-order' | 'fifo' | 'fenced-resource' | 'lost-update' | 'leftovers'
+  readonly rule:
+    | 'exclusivity'
+    | 'token-order'
+    | 'fifo'
+    | 'fenced-resource'
+    | 'lost-update'
+    | 'leftovers'
+    | 'linearizability'
+    | 'liveness'
+    | 'noise'
+    | 'abort-latency'
   readonly message: string
 }
 

@@ -1,0 +1,119 @@
+import { checkAbortLatency } from '../../testkit/checkers/abort-latency.ts'
+import { checkExclusivity } from '../../testkit/checkers/exclusivity.ts'
+import { checkFencedResource } from '../../testkit/checkers/fenced-resource.ts'
+import { checkFifo } from '../../testkit/checkers/fifo.ts'
+import { checkLeftovers } from '../../testkit/checkers/leftovers.ts'
+import { checkLinearizability } from '../../testkit/checkers/linearizability.ts'
+import { checkHandOver, checkLiveness } from '../../testkit/checkers/liveness.ts'
+import { checkLostUpdates } from '../../testkit/checkers/lost-update.ts'
+import { readWriteLock, reentrantMutex, semaphore } from '../../testkit/checkers/models.ts'
+import type { Model } from '../../testkit/checkers/models.ts'
+import { checkNoise } from '../../testkit/checkers/noise.ts'
+import { operationsOf } from '../../testkit/checkers/operation.ts'
+import { checkTokenOrder } from '../../testkit/checkers/token-order.ts'
+import type { Violation } from '../../testkit/checkers/violation.ts'
+import { holdsOf } from '../../testkit/holds.ts'
+import type { Outcome } from '../record.ts'
+import type { NameKind } from './names.ts'
+import type { Ear } from './noise.ts'
+import { BOUND_MS } from './bounds.ts'
+import type { Traces } from './traces.ts'
+import type { Check } from './types.ts'
+import { listenersOn } from './world.ts'
+
+export interface Finding {
+  readonly check: Check
+  readonly seen: Outcome
+  readonly violations: readonly Violation[]
+}
+
+/** Sections of one turn that may go before a waiter of another process, when nothing goes wrong. */
+const MAY_GO_FIRST = 256
+/** A free lock is in the hands of the next waiter after a few messages. */
+const HAND_OVER_MS = 20
+/** Enough for a run of this size by a factor of a hundred. */
+const SEARCH_LIMIT = 200_000
+
+const MODELS: Readonly<Record<NameKind, Model<unknown>>> = {
+  mutex: reentrantMutex as Model<unknown>,
+  reentrant: reentrantMutex as Model<unknown>,
+  'read-write': readWriteLock as Model<unknown>,
+  semaphore: semaphore as Model<unknown>,
+}
+
+/** Every check of a run. */
+export function examine(traces: Traces, ear: Ear): readonly Finding[] {
+  const { world, resource, names, scenario, alive } = traces
+  const calm = scenario.faults.length === 0
+  const diaries = world.processes.map(({ diary }) => diary)
+  const events = diaries.flatMap((diary) => diary.events)
+  const holds = holdsOf(events)
+  const waits = alive.flatMap(({ diary }) => diary.waits)
+  const losses = diaries.flatMap((diary) => diary.losses)
+  const bounds = { healedAt: traces.healedAt, bound: BOUND_MS, until: traces.endedAt }
+  const { queue, wakeups } = world.capabilities()
+  const late = calm && wakeups === 'push' ? checkHandOver(holds, { bound: HAND_OVER_MS }) : []
+  const updates = (which: 'fenced' | 'plain'): Violation[] =>
+    names.flatMap((name) => {
+      const of = resource.updatesOf(which, name)
+      return checkLostUpdates(of.updates, of.value)
+    })
+  return [
+    finding('exclusivity', checkExclusivity(holds)),
+    finding('token order', checkTokenOrder(holds)),
+    finding('fenced resource', checkFencedResource(resource.decisions)),
+    finding('lost update', updates('fenced')),
+    finding('unfenced resource', updates('plain')),
+    linearizability(traces),
+    finding('liveness', [...checkLiveness(waits, bounds), ...late]),
+    calm && queue ? finding('bypass', checkFifo(holds, MAY_GO_FIRST).violations) : notRun('bypass'),
+    finding('leftovers', checkLeftovers({ names: names.map((name) => traces.backend.inspect(name)) })),
+    finding('noise', checkNoise({ ...ear, ...silence(traces) })),
+    finding('abort latency', checkAbortLatency(losses, { standstills: standstillsOf(traces) })),
+  ]
+}
+
+function linearizability({ world, names }: Traces): Finding {
+  const diaries = world.processes.map(({ diary }) => diary)
+  const operations = diaries.flatMap(({ events, reentries }) => [...operationsOf(events), ...reentries])
+  const results = names.map((kind) => {
+    const own = operations.filter(({ name }) => name === kind)
+    return checkLinearizability(own, MODELS[kind], { limit: SEARCH_LIMIT })
+  })
+  const violations = results.flatMap((result) => result.violations)
+  const undecided = results.some(({ verdict }) => verdict === 'unknown')
+  return {
+    check: 'linearizability',
+    seen: violations.length > 0 ? 'broke' : undecided ? 'unknown' : 'held',
+    violations,
+  }
+}
+
+function silence({ alive, crashes, stray }: Traces): Parameters<typeof checkNoise>[0] {
+  return {
+    rejections: crashes,
+    listeners: alive.reduce((sum, { shutdown }) => sum + listenersOn(shutdown), 0),
+    timers: alive.reduce((sum, { env }) => sum + env.timers.foreground, 0),
+    requests: stray,
+  }
+}
+
+/** A stall is a standstill of everybody: true time jumps, and nothing runs meanwhile. */
+function standstillsOf({ world, plan }: Traces): { process: string; from: number; to: number }[] {
+  const stopped = plan.flatMap((fault) => {
+    if (fault.kind !== 'pause' && fault.kind !== 'suspend') return []
+    return [{ process: `p${fault.process}`, from: fault.at, to: fault.until }]
+  })
+  const stalled = world.standstills.flatMap(({ from, to }) =>
+    world.processes.map(({ name }) => ({ process: name, from, to })),
+  )
+  return [...stopped, ...stalled]
+}
+
+function finding(check: Check, violations: readonly Violation[]): Finding {
+  return { check, seen: violations.length > 0 ? 'broke' : 'held', violations }
+}
+
+function notRun(check: Check): Finding {
+  return { check, seen: 'not run', violations: [] }
+}

@@ -1,0 +1,112 @@
+import { BOUND_MS, CHAOS_MS, PROCESSES, ROUNDS } from './bounds.ts'
+import { examine } from './examine.ts'
+import { record } from './outcome.ts'
+import { faultsFrom } from './faults.ts'
+import type { Fault } from './fault.ts'
+import { kindsFor } from './names.ts'
+import type { NameKind } from './names.ts'
+import { unleash } from './nemesis.ts'
+import { listenForNoise } from './noise.ts'
+import { Resource } from './resource.ts'
+import { scenarioOf } from './scenarios.ts'
+import { backendFor } from './stores/index.ts'
+import type { Traces } from './traces.ts'
+import type { Scenario, SimulateOptions, Simulated } from './types.ts'
+import { task } from './workload.ts'
+import { World } from './world.ts'
+import type { SimProcess } from './world.ts'
+
+const SLICE_MS = 100
+
+/** Runs one seed of one scenario, and checks it. */
+export async function simulate({ scenario: which, seed, faults }: SimulateOptions): Promise<Simulated> {
+  const scenario = scenarioOf(which)
+  const ear = listenForNoise()
+  try {
+    const traces = await run(scenario, seed, faults)
+    return record(scenario, seed, traces, examine(traces, ear))
+  } finally {
+    ear.stop()
+  }
+}
+
+async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | undefined): Promise<Traces> {
+  const { ttl, patience, store, settings, faults: kinds } = scenario
+  const world = new World(seed)
+  const { env } = world
+  const backend = backendFor(store, {
+    now: () => world.now(),
+    later: (ms, callback) => void env.setTimer(callback, ms, true),
+    settings,
+  })
+  const chance = world.fork()
+  const fair = chance.next() < 0.5 ? 'strict' : 'turns'
+  for (let index = 0; index < PROCESSES; index++) {
+    world.addProcess(backend, { ttl, patience, requestTimeout: patience / 2, fair })
+  }
+  const names = twoOf(kindsFor(world.capabilities()), chance.next())
+  const target = { kinds, processes: PROCESSES, nodes: backend.nodes.length, names, ttl, until: CHAOS_MS }
+  const planned = faultsFrom(world.fork(), target)
+  const plan = faults ?? planned
+  const killed = new Set<SimProcess>()
+  const onKill = (index: number): void => void killed.add(world.processes[index] as SimProcess)
+  const networks = world.processes.map(({ network }) => network)
+  unleash(plan, { world: env, backend, networks, log: world.write, onKill })
+
+  let over = false
+  const calm = kinds.length === 0
+  const rounds = calm ? ROUNDS.calm : ROUNDS.stormy
+  const crashes: unknown[] = []
+  const working = new Map<SimProcess, number>()
+  const resource = new Resource()
+  for (const process of world.processes) {
+    const tasks = 2 + chance.below(2)
+    working.set(process, tasks)
+    for (let index = 0; index < tasks; index++) {
+      const place = { ...process, shutdown: process.shutdown.signal, world: env, random: world.fork() }
+      const common = { resource, names, ttl, calm, rounds, over: () => over }
+      const done = (): unknown => working.set(process, (working.get(process) ?? 0) - 1)
+      task({ ...place, ...common }).then(done, (error: unknown) => {
+        crashes.push(error)
+        done()
+      })
+    }
+  }
+  await env.advance(CHAOS_MS)
+
+  over = true
+  const healedAt = world.now()
+  const alive = world.processes.filter((process) => !killed.has(process))
+  for (const { network, env: own } of alive) {
+    network.heal()
+    own.heal()
+  }
+  const until = (done: () => boolean): Promise<void> => passTime(world, done, BOUND_MS)
+  await until(() => alive.every((process) => working.get(process) === 0))
+  await until(() => alive.every(({ env: own }) => own.timers.foreground === 0))
+  // Whatever is still under way arrives, and what the dead left behind runs out.
+  await env.advance(2 * ttl + patience)
+  const before = world.sent
+  await env.advance(2 * ttl)
+  const stray = world.sent - before
+  const endedAt = world.now()
+  let open = alive.length
+  const closed = (): unknown => open--
+  for (const { holdfast } of alive) holdfast.close().then(closed, (error: unknown) => crashes.push(error))
+  await until(() => open === 0)
+  await env.settle()
+  return { scenario, world, backend, names, resource, plan, alive, crashes, healedAt, endedAt, stray }
+}
+
+/** Lets time pass until something is so, or for the longest time that it may take. */
+async function passTime(world: World, done: () => boolean, longest: number): Promise<void> {
+  const end = world.now() + longest
+  await world.env.settle()
+  while (!done() && world.now() < end) await world.env.advance(SLICE_MS)
+}
+
+function twoOf(kinds: readonly NameKind[], chance: number): readonly NameKind[] {
+  const first = Math.floor(chance * kinds.length)
+  const second = Math.floor(chance * 97) % kinds.length
+  return [...new Set([kinds[first] ?? 'mutex', kinds[second] ?? 'mutex'])]
+}

@@ -1,0 +1,290 @@
+import { ALL } from '../../../core/contract.ts'
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreEvent,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../../core/contract.ts'
+import { capabilitiesFor } from '../../../stores/zookeeper/capabilities.ts'
+import { parseNode, placeOf } from '../../../stores/zookeeper/place.ts'
+import type { Place } from '../../../stores/zookeeper/place.ts'
+import type { Network, Node } from '../network.ts'
+import type { SessionNode, SessionServer, Standing } from './session-server.ts'
+
+const LONGEST_SESSION = 40_000
+/** Tokens that one node is good for. */
+const TOKENS = 1024n
+const LOST: RenewAnswer = { kind: 'lost' }
+const LATE: Unknown = { kind: 'unknown', cause: new Error('the request was overtaken') }
+
+interface Claim {
+  readonly name: string
+  readonly id: string
+  readonly tokens: number
+  node: SessionNode
+  given: number
+  state: 'queued' | 'held'
+}
+
+/** Claims as ephemeral sequential nodes, each waiter behind the one before it: the recipe of the ZooKeeper store. */
+export class SessionStore implements Store {
+  readonly kind = 'session'
+  readonly capabilities: Capabilities = { ...capabilitiesFor(LONGEST_SESSION), permits: false }
+  private readonly network: Network
+  private readonly node: Node
+  private readonly server: SessionServer
+  private readonly claims = new Map<string, Claim>()
+  private readonly withdrawn = new Set<string>()
+  /** Claims that were given up and may still have a node: it goes along with the next request that gets through. */
+  private readonly leaving = new Map<string, string>()
+  private listener: StoreListener = () => undefined
+  private session: number | undefined
+  private requests = 0
+
+  constructor(network: Network, node: Node, server: SessionServer) {
+    this.network = network
+    this.node = node
+    this.server = server
+    network.ordered = true
+    network.reconnected(() => this.listener({ kind: 'gap' }))
+  }
+
+  async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    if (this.withdrawn.has(request.id)) return { kind: 'busy' }
+    this.leaving.delete(request.id)
+    const connected = await this.connect(request.ttl, timeout)
+    if (connected !== undefined) return connected
+    const standing = await this.ask('claim', timeout, () => this.enter(request))
+    return 'kind' in standing ? standing : this.entered(request, standing, timeout)
+  }
+
+  async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const known = requests.map(({ id }) => this.claims.get(id))
+    if (this.session === undefined) return requests.map(() => LOST)
+    const answer = await this.ask('renew', timeout, () => known.map((claim) => claim && this.look(claim)))
+    if ('kind' in answer) return requests.map(() => answer)
+    return answer.map((standing, index) => {
+      const claim = known[index]
+      if (claim === undefined || standing === undefined || this.claims.get(claim.id) !== claim) return LOST
+      return this.renewed(claim, standing, requests[index] as RenewRequest)
+    })
+  }
+
+  async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    const { name, id } = ref
+    this.giveUp(ref)
+    if (this.session === undefined) {
+      const released: ReleaseAnswer = { kind: 'not-held' }
+      return next === undefined ? { released } : { released, next: await this.claim(next, timeout) }
+    }
+    // Both leave in one flight, the removal first.
+    const copy = next && { ...request(next) }
+    const answer = await this.ask('release', timeout, () => ({
+      removed: this.leave(name, id),
+      entered: copy && this.enter(copy),
+    }))
+    if ('kind' in answer)
+      return next === undefined ? { released: answer } : { released: answer, next: answer }
+    const released: ReleaseAnswer = { kind: answer.removed ? 'released' : 'not-held' }
+    if (copy === undefined || answer.entered === undefined) return { released }
+    return { released, next: await this.entered(copy, answer.entered, timeout) }
+  }
+
+  async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    this.withdrawn.add(id)
+    this.giveUp({ name, id })
+    if (this.session === undefined) return { kind: 'not-held' }
+    const removed = await this.ask('withdraw', timeout, () => ({ there: this.leave(name, id) }))
+    if ('kind' in removed) return removed
+    return { kind: removed.there ? 'released' : 'not-held' }
+  }
+
+  watch(_session: string, listener: StoreListener): Watch {
+    this.listener = listener
+    return { kind: 'watching', stop: () => void (this.listener = () => undefined) }
+  }
+
+  inspect(name: string): NameInfo {
+    return { name, capacity: 1, holders: [], waiters: [] }
+  }
+
+  list(): { readonly names: readonly string[] } {
+    return { names: [] }
+  }
+
+  close(): void {
+    this.listener = () => undefined
+  }
+
+  /** Undefined: there is a session. */
+  private async connect(ttl: number, timeout: number): Promise<Unknown | undefined> {
+    if (this.session !== undefined) return undefined
+    const made = await this.network.call(this.node, 'connect', timeout, () => ({
+      id: this.server.connect(ttl),
+    }))
+    if ('kind' in made) return made
+    this.session ??= made.id
+    return undefined
+  }
+
+  /** One request of the session. Its end is the end of all that it held. */
+  private async ask<T extends object>(method: string, timeout: number, run: () => T): Promise<T | Unknown> {
+    const { session, server } = this
+    const number = ++this.requests
+    const leaving = [...this.leaving]
+    const answer = await this.network.call(this.node, method, timeout, () => {
+      const heard = session === undefined ? 'expired' : server.hears(session, number)
+      if (heard !== 'heard') return { heard }
+      const said = run()
+      for (const [id, name] of leaving) this.leave(name, id)
+      return { heard, said }
+    })
+    if ('kind' in answer) return answer
+    if (answer.heard === 'late') return LATE
+    if (answer.heard === 'heard' && answer.said !== undefined) {
+      for (const [id] of leaving) this.leaving.delete(id)
+      return answer.said
+    }
+    if (this.session === session) this.sessionOver()
+    return { kind: 'unknown', cause: new Error('the session has ended') }
+  }
+
+  private giveUp({ name, id }: ClaimRef): void {
+    this.claims.delete(id)
+    this.leaving.set(id, name)
+  }
+
+  private sessionOver(): void {
+    this.session = undefined
+    this.leaving.clear()
+    const claims = [...this.claims.values()]
+    this.claims.clear()
+    for (const { state, name, id } of claims) if (state === 'held') this.tell({ kind: 'revoked', name, id })
+    this.tell({ kind: 'gap' })
+  }
+
+  /** At the server: finds the claim's node, or makes one. */
+  private enter({ name, id, weight, capacity }: ClaimRequest): Standing {
+    const kind = capacity === 1 ? 'lock-' : weight === ALL ? '__WRIT__' : '__READ__'
+    const node =
+      this.server.find(name, `${id}-`) ?? this.server.create(this.session as number, name, `${id}-${kind}`)
+    return this.standing(name, id, node)
+  }
+
+  /** At the server, too. */
+  private look({ name, id }: ClaimRef): Standing | undefined {
+    const node = this.server.find(name, `${id}-`)
+    return node && this.standing(name, id, node)
+  }
+
+  /** The look and the watch are one: a waiter hears of the end of the one before it, a holder of who comes behind it. */
+  private standing(name: string, id: string, node: SessionNode): Standing {
+    const { server, network } = this
+    const standing = { node, children: server.children(name) }
+    const place = placed(standing)
+    const tell = (): void => network.push(this.node, 'watch', () => void this.lookAgain(id))
+    if (place?.behind) server.watchNode(name, place.behind.name, id, tell)
+    else if (place?.contended === false) server.watchChildren(name, id, tell)
+    return standing
+  }
+
+  private leave(name: string, id: string): boolean {
+    let there = false
+    for (
+      let node = this.server.find(name, `${id}-`);
+      node !== undefined;
+      node = this.server.find(name, `${id}-`)
+    )
+      there = this.server.remove(name, node.name) || there
+    return there
+  }
+
+  private async entered(asked: ClaimRequest, standing: Standing, timeout: number): Promise<ClaimAnswer> {
+    const { name, id, tokens } = asked
+    const known = this.claims.get(id)
+    const claim: Claim = known ?? { name, id, tokens, node: standing.node, given: 0, state: 'queued' }
+    claim.node = standing.node
+    const place = placed(standing)
+    if (place?.behind === null) {
+      this.claims.set(id, claim)
+      return this.hold(claim, place)
+    }
+    if (asked.whenBusy === 'try') {
+      const { released } = await this.release(asked, undefined, timeout)
+      return released.kind === 'unknown' ? released : { kind: 'busy' }
+    }
+    this.claims.set(id, claim)
+    return { kind: 'queued' }
+  }
+
+  private renewed(claim: Claim, standing: Standing, { tokens }: RenewRequest): RenewAnswer {
+    const place = placed(standing)
+    const contended = place?.contended === true
+    if (claim.state === 'queued') {
+      if (place?.behind === null) return this.hold(claim, place)
+      return { kind: 'queued' }
+    }
+    if (tokens === 0) return { kind: 'renewed', contended }
+    if (BigInt(claim.given + tokens) > TOKENS) return { kind: 'renewed', contended: true }
+    return { ...this.give(claim, tokens), kind: 'held', contended }
+  }
+
+  private hold(claim: Claim, { contended }: Place): Extract<ClaimAnswer, { kind: 'held' }> {
+    const first = claim.state === 'queued'
+    claim.state = 'held'
+    const block = first ? this.give(claim, claim.tokens) : { token: tokenOf(claim.node), count: claim.tokens }
+    return { kind: 'held', ...block, contended }
+  }
+
+  private give(claim: Claim, count: number): { readonly token: bigint; readonly count: number } {
+    const token = tokenOf(claim.node) + BigInt(claim.given)
+    claim.given += count
+    return { token, count }
+  }
+
+  /** A watch fired. */
+  private async lookAgain(id: string): Promise<void> {
+    const claim = this.claims.get(id)
+    if (claim === undefined) return
+    const seen = await this.ask('look', LOOK_TIMEOUT_MS, () => ({ standing: this.look(claim) }))
+    if ('kind' in seen || this.claims.get(id) !== claim) return
+    const place = seen.standing && placed(seen.standing)
+    if (!place) return
+    const { name, state } = claim
+    if (state === 'held' && place.contended) return this.tell({ kind: 'contended', name, id })
+    if (state === 'held' || place.behind !== null) return
+    const { token, count, contended } = this.hold(claim, place)
+    this.tell({ kind: 'granted', name, id, token, count, contended })
+  }
+
+  private tell(event: StoreEvent): void {
+    this.listener(event)
+  }
+}
+
+const LOOK_TIMEOUT_MS = 400
+
+function placed({ node, children }: Standing): Place | null {
+  const own = parseNode(node.name)
+  return own && placeOf(children, own)
+}
+
+function tokenOf({ czxid }: SessionNode): bigint {
+  return BigInt(czxid) * TOKENS
+}
+
+/** A copy: the runtime's own object changes while the request is under way. */
+function request(of: ClaimRequest): ClaimRequest {
+  const { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner } = of
+  return { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner }
+}

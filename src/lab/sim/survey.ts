@@ -1,0 +1,80 @@
+import { judge } from '../record.ts'
+import type { Outcome, Verdict } from '../record.ts'
+import { simulate } from './run.ts'
+import { scenarios as all } from './scenarios.ts'
+import type { Check, Scenario, Simulated, SurveyOptions, SurveyRow } from './types.ts'
+
+const OUTCOMES: readonly Outcome[] = ['held', 'broke', 'unknown', 'not run']
+
+/** Many seeds of many scenarios, one after the other, and what they showed together. */
+export async function survey(options: SurveyOptions): Promise<readonly SurveyRow[]> {
+  const { seeds, firstSeed = 1, scenarios = all, onProgress } = options
+  const surveys = scenarios.map((scenario) => new Survey(scenario))
+  let unexpected = 0
+  for (let done = 0; done < seeds; done++) {
+    // In turns, so that whoever stops early has seen all of them.
+    const one = surveys[done % surveys.length]
+    if (one === undefined) break
+    const seed = firstSeed + Math.floor(done / surveys.length)
+    if (one.add(await simulate({ scenario: one.scenario, seed }))) unexpected++
+    onProgress?.({ done: done + 1, of: seeds, scenario: one.scenario.id, unexpected })
+  }
+  return surveys.flatMap((one) => one.row() ?? [])
+}
+
+class Survey {
+  readonly scenario: Scenario
+  private runs = 0
+  private readonly seen = new Map<Check, Record<Outcome, number>>()
+  private first: Simulated | undefined
+  private broken: Simulated | undefined
+  private readonly unexpected: Simulated[] = []
+
+  constructor(scenario: Scenario) {
+    this.scenario = scenario
+  }
+
+  /** Returns whether it was a surprise. */
+  add(run: Simulated): boolean {
+    this.runs++
+    this.first ??= run
+    const { mustBreak } = this.scenario
+    for (const { check, seen } of run.verdicts) {
+      const counts = this.seen.get(check as Check) ?? countsOfNone()
+      counts[seen]++
+      this.seen.set(check as Check, counts)
+      if (seen === 'broke' && mustBreak.includes(check as Check)) this.broken ??= run
+    }
+    const surprise = run.verdicts.some((verdict) => judge(verdict) === 'unexpected')
+    if (surprise) this.unexpected.push(run)
+    return surprise
+  }
+
+  row(): SurveyRow | undefined {
+    const { scenario, runs, unexpected } = this
+    const example = unexpected[0] ?? this.broken ?? this.first
+    if (example === undefined) return undefined
+    const verdicts = [...this.seen].map(([check, counts]) => this.verdict(check, counts))
+    return {
+      scenario,
+      runs,
+      seen: Object.fromEntries(this.seen) as SurveyRow['seen'],
+      verdicts,
+      example,
+      unexpected,
+    }
+  }
+
+  /** What must break has to be seen broken once; what may not must never be. A search that was given up decides nothing. */
+  private verdict(check: Check, counts: Record<Outcome, number>): Verdict {
+    const expected = this.scenario.mustBreak.includes(check) ? 'breaks' : this.scenario.expected[check]
+    const seen: Outcome =
+      counts.broke > 0 ? 'broke' : counts.unknown > 0 ? 'unknown' : counts.held > 0 ? 'held' : 'not run'
+    const why = `${counts.broke} of ${this.runs} seeds broke it`
+    return { check, expected, seen, why }
+  }
+}
+
+function countsOfNone(): Record<Outcome, number> {
+  return Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>
+}

@@ -1,0 +1,22 @@
+import type { Fault } from './fault.ts'
+import type { NameKind } from './names.ts'
+import type { Resource } from './resource.ts'
+import type { Backend } from './stores/backend.ts'
+import type { Scenario } from './types.ts'
+import type { SimProcess, World } from './world.ts'
+
+/** What is left of a run when it is over, for the checks. */
+export interface Traces {
+  readonly scenario: Scenario
+  readonly world: World
+  readonly backend: Backend
+  readonly names: readonly NameKind[]
+  readonly resource: Resource
+  readonly plan: readonly Fault[]
+  readonly alive: readonly SimProcess[]
+  readonly crashes: readonly unknown[]
+  readonly healedAt: number
+  readonly endedAt: number
+  /** Requests that were sent when nobody wanted anything any more. */
+  readonly stray: number
+}

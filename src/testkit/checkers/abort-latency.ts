@@ -1,0 +1,40 @@
+import type { Violation } from './violation.ts'
+
+/** A lease whose signal aborted. Milliseconds on one clock. */
+export interface Loss {
+  readonly process: string
+  readonly name: string
+  readonly token: bigint
+  /** Until when its client had believed in it. */
+  readonly validUntil: number
+  readonly abortedAt: number
+}
+
+/** A time in which a process stood still, and could not have aborted anything. */
+export interface Standstill {
+  readonly process: string
+  readonly from: number
+  readonly to: number
+}
+
+export interface AbortLatencyOptions {
+  readonly standstills?: readonly Standstill[]
+  /** How late a timer may be. */
+  readonly tolerance?: number
+}
+
+/** The signal of a lease that runs out aborts no later than the belief in it ends, or as soon as its process can. */
+export function checkAbortLatency(
+  losses: readonly Loss[],
+  { standstills = [], tolerance = 5 }: AbortLatencyOptions = {},
+): Violation[] {
+  return losses.flatMap(({ process, name, token, validUntil, abortedAt }) => {
+    const excuse = standstills
+      .filter((each) => each.process === process && each.from <= abortedAt && each.to >= validUntil)
+      .reduce((latest, { to }) => Math.max(latest, to), validUntil)
+    const late = abortedAt - excuse
+    if (late <= tolerance) return []
+    const message = `the signal of ${process}'s lease on "${name}" (token ${token}) aborted ${late} ms after its end`
+    return [{ rule: 'abort-latency' as const, message }]
+  })
+}
