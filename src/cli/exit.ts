@@ -53,6 +53,7 @@ export function exitCodeOf(error: unknown): number {
     case 'CAPACITY_MISMATCH':
       return EXIT.usage
     case 'STORE_UNAVAILABLE':
+    case 'QUORUM_UNAVAILABLE':
     case 'DRIVER_MISSING':
       return EXIT.storeUnavailable
     case 'LOCK_TIMEOUT':

@@ -1,0 +1,143 @@
+import type {
+  Busy,
+  ClaimAnswer,
+  ClaimRequest,
+  MaybePromise,
+  Unknown,
+  VoteAnswer,
+  Voter,
+  VoteRequest,
+} from '../../core/contract.ts'
+import { Agreement } from './agreement.ts'
+import { noQuorum, stateOf } from './failure.ts'
+import { endOf } from './grants.ts'
+import type { Grants } from './grants.ts'
+import type { Quorum } from './quorum.ts'
+
+export interface AttemptTerms {
+  readonly attempt: number
+  readonly interest: boolean
+  readonly timeout: number
+}
+
+const UNCHECKED: Unknown = {
+  kind: 'unknown',
+  cause: new Error('has not said yet which server it is'),
+}
+
+/**
+ * One round of votes for a claim. Ends as soon as the outcome is certain, whoever has not answered by then; if it is not
+ * granted, everything that was or may have been given is given back.
+ */
+export class Attempt implements VoteRequest {
+  readonly name: string
+  readonly id: string
+  readonly attempt: number
+  readonly ttl: number
+  readonly tokens: number
+  readonly owner: string
+  readonly probation: number
+  readonly interest: boolean
+  private readonly quorum: Quorum
+  private readonly grants: Grants
+  private readonly timeout: number
+  private readonly agreement: Agreement
+  private readonly answers: (VoteAnswer | undefined)[]
+  private contended = false
+  private answer: ClaimAnswer | null = null
+  private resolve: ((answer: ClaimAnswer) => void) | null = null
+
+  constructor(quorum: Quorum, grants: Grants, request: ClaimRequest, terms: AttemptTerms) {
+    this.quorum = quorum
+    this.grants = grants
+    this.name = request.name
+    this.id = request.id
+    this.ttl = request.ttl
+    this.tokens = request.tokens
+    this.owner = request.owner
+    this.attempt = terms.attempt
+    this.interest = terms.interest
+    this.timeout = terms.timeout
+    this.probation = quorum.settings.probation
+    this.answers = Array.from({ length: quorum.nodes.length })
+    this.agreement = new Agreement(
+      quorum,
+      { ref: this, count: request.tokens, base: null, timeout: terms.timeout },
+      (token) => this.settle(token),
+    )
+  }
+
+  run(): MaybePromise<ClaimAnswer> {
+    const { nodes, short } = this.quorum
+    for (let at = 0; at < nodes.length; at++) {
+      if (nodes[at]?.server === null) this.heard(UNCHECKED, at)
+      else this.quorum.ask<VoteAnswer>(at, this.vote, this.heard, short)
+    }
+    return this.answer ?? new Promise((resolve) => (this.resolve = resolve))
+  }
+
+  private readonly vote = (voter: Voter): MaybePromise<VoteAnswer> => voter.vote(this, this.timeout)
+
+  private readonly heard = (answer: VoteAnswer, at: number): void => {
+    this.answers[at] = answer
+    if (answer.kind === 'granted') {
+      // It came too late to count for an attempt that failed, or for a lock that was released meanwhile.
+      if (this.answer !== null && !this.grants.isCurrent(this)) return this.giveBack(at)
+      this.contended ||= answer.contended
+      this.agreement.propose(at, answer.token)
+    } else this.agreement.decline()
+  }
+
+  private settle(token: bigint | null): void {
+    if (token !== null) {
+      const { name, id, attempt, owner, tokens: count } = this
+      this.grants.add({ name, id, attempt, owner, token, count, endsAt: endOf(this.ttl) })
+      return this.finish({ kind: 'held', token, count, contended: this.contended })
+    }
+    const answer = this.lost()
+    // The others follow when the answer is out: they must not hold it up.
+    this.finish(answer)
+    this.answers.forEach(
+      (given, at) => given?.kind !== 'busy' && given?.kind !== 'not-ready' && this.giveBack(at),
+    )
+  }
+
+  private finish(answer: ClaimAnswer): void {
+    this.answer = answer
+    this.resolve?.(answer)
+  }
+
+  /** Others have it, or too few stores are there to say. */
+  private lost(): ClaimAnswer {
+    const { nodes, majority } = this.quorum
+    const down = this.answers.filter(
+      (given) => given?.kind === 'unknown' || given?.kind === 'not-ready',
+    ).length
+    if (nodes.length - down >= majority) return this.busy()
+    return noQuorum(
+      nodes.map(({ label }, at) => stateOf(label, this.answers[at])),
+      majority,
+    )
+  }
+
+  /** Until so many leases have ended that the rest is a majority. */
+  private busy(): Busy {
+    const ends: number[] = []
+    let free = 0
+    for (const given of this.answers) {
+      if (given?.kind === 'granted') free++
+      else if (given?.kind === 'busy' && given.retryAfter !== undefined) ends.push(given.retryAfter)
+    }
+    const retryAfter = ends.sort((a, b) => a - b)[this.quorum.majority - free - 1]
+    return retryAfter === undefined ? { kind: 'busy' } : { kind: 'busy', retryAfter }
+  }
+
+  private giveBack(at: number): void {
+    // Nobody waits for the answer: a store that does not hear of it lets the lease run out.
+    this.quorum.ask(
+      at,
+      (voter) => voter.release({ name: this.name, id: this.id, attempt: this.attempt }, false, this.timeout),
+      () => {},
+    )
+  }
+}

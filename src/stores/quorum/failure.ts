@@ -1,0 +1,48 @@
+import type { Unknown, VoteAnswer } from '../../core/contract.ts'
+import { QuorumUnavailableError } from '../../core/errors.ts'
+import type { NodeState } from '../../core/errors.ts'
+
+export function unknown(cause: unknown): Unknown {
+  return { kind: 'unknown', cause }
+}
+
+export function unknownForGood(cause: unknown): Unknown {
+  return { kind: 'unknown', cause, retryable: false }
+}
+
+export function isUnknown(answer: unknown): answer is Unknown {
+  return typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown'
+}
+
+/** What a store answered, for people. */
+export function stateOf(node: string, answer: { readonly kind: string } | undefined): NodeState {
+  switch (answer?.kind) {
+    case 'not-ready': {
+      const { readyIn } = answer as Extract<VoteAnswer, { kind: 'not-ready' }>
+      const seconds = Math.ceil(readyIn / 1000)
+      return { node, state: 'not ready', detail: `came up empty, and votes again in ${seconds} s` }
+    }
+    case 'unknown':
+      return { node, state: 'no answer', detail: reasonOf((answer as Unknown).cause) }
+    case 'granted':
+    case 'renewed':
+      return { node, state: 'granted' }
+    case undefined:
+      return { node, state: 'no answer', detail: 'had not answered yet' }
+    default:
+      return { node, state: 'busy' }
+  }
+}
+
+/** Too few stores can vote. */
+export function noQuorum(states: readonly NodeState[], needed: number): Unknown {
+  const missing = states.filter(({ state }) => state === 'no answer' || state === 'not ready')
+  const words = missing.map(({ node, state, detail }) => `${node}: ${detail ?? state}`).join('; ')
+  const usable = states.length - missing.length
+  const message = `Only ${usable} of ${states.length} stores can vote, and ${needed} have to agree. ${words}`
+  return unknown(new QuorumUnavailableError(message, { store: 'quorum', nodes: states, needed }))
+}
+
+export function reasonOf(cause: unknown): string {
+  return cause instanceof Error && cause.message !== '' ? cause.message : 'no answer'
+}

@@ -1,0 +1,2 @@
+export { quorumStore } from './store.ts'
+export type { QuorumOptions } from './options.ts'

@@ -1,0 +1,53 @@
+import type { MaybePromise, Released, ReleaseAnswer, Voter } from '../../core/contract.ts'
+import { noQuorum, stateOf } from './failure.ts'
+import type { Quorum } from './quorum.ts'
+
+/** A release, with how many stores had confirmed it by then. The others are told too, and forget it in any case. */
+export interface ConfirmedRelease extends Released {
+  readonly confirmed: number
+  readonly of: number
+}
+
+/**
+ * Tells every store, also those that never answered. Released is what a majority let go; if so many did not have it that
+ * no majority can, somebody else may hold it by now.
+ */
+export function leave(
+  quorum: Quorum,
+  call: (voter: Voter) => MaybePromise<ReleaseAnswer>,
+): MaybePromise<ReleaseAnswer> {
+  const { nodes, majority } = quorum
+  const answers: (ReleaseAnswer | undefined)[] = []
+  let released = 0
+  let answered = 0
+  let pending = nodes.length
+  let outcome: ReleaseAnswer | null = null
+  let resolve: ((answer: ReleaseAnswer) => void) | null = null
+  const decide = (answer: ReleaseAnswer): void => {
+    outcome = answer
+    resolve?.(answer)
+  }
+  quorum.askAll<ReleaseAnswer>(call, (answer, at) => {
+    answers[at] = answer
+    pending--
+    if (answer.kind === 'released') released++
+    if (answer.kind !== 'unknown') answered++
+    if (outcome !== null) return
+    if (released >= majority) return decide(confirmed(released, nodes.length))
+    if (pending > 0) return
+    if (answered < majority) {
+      return decide(
+        noQuorum(
+          nodes.map(({ label }, node) => stateOf(label, answers[node])),
+          majority,
+        ),
+      )
+    }
+    decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
+  })
+  return outcome ?? new Promise((settle) => (resolve = settle))
+}
+
+function confirmed(count: number, of: number): ConfirmedRelease {
+  return { kind: 'released', confirmed: count, of }
+}

@@ -1,0 +1,83 @@
+import type { MaybePromise, Unknown, Voter } from '../../core/contract.ts'
+import { unknown } from './failure.ts'
+
+// Taken once: a user's fake timers must not keep a store from being asked again.
+const { performance } = globalThis
+
+/** How long a store that did not answer is left alone, growing with every failure in a row. */
+const PAUSE_MS = { shortest: 20, longest: 1000 }
+/** Requests that may be under way to a store that does not answer, where nothing works without it. */
+const MOST_IN_VAIN = 64
+
+/**
+ * One store of a quorum. While it does not answer, a request now and then tries whether it is back; all others are
+ * answered at once: a store that is down costs nothing, and no queue grows before it.
+ */
+export class Node {
+  readonly voter: Voter
+  readonly label: string
+  /** Which server it is; unknown until it has said so. */
+  server: string | null = null
+  private problem: Unknown | null = null
+  private underWay = 0
+  private failures = 0
+  private askAgainAt = 0
+
+  constructor(voter: Voter, label: string) {
+    this.voter = voter
+    this.label = label
+  }
+
+  get well(): boolean {
+    return this.problem === null
+  }
+
+  /** `needed`: without it there is no majority, so that it is asked more often. */
+  ask<T extends { readonly kind: string }>(
+    call: (voter: Voter) => MaybePromise<T>,
+    needed: boolean,
+  ): MaybePromise<T | Unknown> {
+    const { problem } = this
+    if (problem !== null && !this.mayTry(needed)) return problem
+    let answer: MaybePromise<T>
+    try {
+      answer = call(this.voter)
+    } catch (cause) {
+      return this.failed(unknown(cause))
+    }
+    if (!(answer instanceof Promise)) return this.heard(answer)
+    this.underWay++
+    return answer.then(
+      (settled) => {
+        this.underWay--
+        return this.heard(settled)
+      },
+      (cause: unknown) => {
+        this.underWay--
+        return this.failed(unknown(cause))
+      },
+    )
+  }
+
+  private mayTry(needed: boolean): boolean {
+    if (needed) return this.underWay < MOST_IN_VAIN
+    return this.underWay === 0 && performance.now() >= this.askAgainAt
+  }
+
+  private heard<T extends { readonly kind: string }>(answer: T): T {
+    if (answer.kind === 'unknown') this.failed(answer as unknown as Unknown)
+    else if (this.problem !== null) {
+      this.problem = null
+      this.failures = 0
+    }
+    return answer
+  }
+
+  private failed(problem: Unknown): Unknown {
+    this.problem = problem
+    const pause = Math.min(PAUSE_MS.shortest * 2 ** this.failures, PAUSE_MS.longest)
+    if (pause < PAUSE_MS.longest) this.failures++
+    this.askAgainAt = performance.now() + pause
+    return problem
+  }
+}

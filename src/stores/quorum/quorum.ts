@@ -1,0 +1,47 @@
+import type { MaybePromise, Unknown, Voter } from '../../core/contract.ts'
+import type { Node } from './node.ts'
+import type { QuorumSettings } from './options.ts'
+
+/** The stores that decide together. */
+export class Quorum {
+  readonly nodes: readonly Node[]
+  readonly settings: QuorumSettings
+  /** How many have to agree: any two such sets share a store. */
+  readonly majority: number
+
+  constructor(nodes: readonly Node[], settings: QuorumSettings) {
+    this.nodes = nodes
+    this.settings = settings
+    this.majority = Math.floor(nodes.length / 2) + 1
+  }
+
+  /** Too few stores are well to do without the others. */
+  get short(): boolean {
+    let well = 0
+    for (const node of this.nodes) if (node.well) well++
+    return well < this.majority
+  }
+
+  /** Asks every store, and hands over each answer as it comes. What cannot be answered at once comes later. */
+  askAll<T extends { readonly kind: string }>(
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    const needed = this.short
+    for (let at = 0; at < this.nodes.length; at++) {
+      this.ask(at, call, heard, needed)
+    }
+  }
+
+  ask<T extends { readonly kind: string }>(
+    at: number,
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    heard: (answer: T | Unknown, at: number) => void,
+    needed: boolean = this.short,
+  ): void {
+    const node = this.nodes[at] as Node
+    const answer = node.ask((voter) => call(voter, at), needed)
+    if (!(answer instanceof Promise)) return heard(answer, at)
+    answer.then((settled) => heard(settled, at)).catch(() => {})
+  }
+}

@@ -1,0 +1,164 @@
+import { sessionOf } from '../../core/claim-queue.ts'
+import type {
+  Capabilities,
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  ListPage,
+  ListQuery,
+  MaybePromise,
+  NameInfo,
+  ReleaseAnswer,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  Store,
+  StoreListener,
+  Unknown,
+  Watch,
+} from '../../core/contract.ts'
+import { UnsupportedError } from '../../core/errors.ts'
+import { Attempt } from './attempt.ts'
+import { capabilitiesOf } from './capabilities.ts'
+import { isUnknown, unknownForGood } from './failure.ts'
+import { Grants } from './grants.ts'
+import { leave } from './leaving.ts'
+import { inspect, list } from './looking.ts'
+import { Membership } from './membership.ts'
+import { Node } from './node.ts'
+import { checkNodes, settingsOf } from './options.ts'
+import type { QuorumOptions } from './options.ts'
+import { OrdinaryNode } from './ordinary-node.ts'
+import { Quorum } from './quorum.ts'
+import { renewAll } from './renewal.ts'
+import { Watching } from './watching.ts'
+
+/** How long a store may take to say which server it is. */
+const IDENTIFY_MS = 1000
+
+/** Locks that a majority of independent stores agrees on. core/vote-cell.ts has the rule, and why it is enough. */
+export class QuorumStore implements Store {
+  readonly kind = 'quorum'
+  readonly capabilities: Capabilities
+  private readonly stores: readonly Store[]
+  private readonly quorum: Quorum
+  private readonly membership: Membership
+  private readonly grants = new Grants()
+  private readonly watching: Watching
+  private attempts = 0
+
+  constructor(stores: readonly Store[], options: QuorumOptions) {
+    checkNodes(stores)
+    const settings = settingsOf(stores, options)
+    this.stores = stores
+    this.capabilities = capabilitiesOf(stores, settings.maxTtl)
+    const nodes = stores.map((store, at) => {
+      const label = settings.labels[at] ?? store.kind
+      return new Node(store.votes ?? new OrdinaryNode(store, label), label)
+    })
+    this.quorum = new Quorum(nodes, settings)
+    this.membership = new Membership(this.quorum, IDENTIFY_MS)
+    this.watching = new Watching(this.quorum)
+  }
+
+  claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+    if (request.capacity !== 1) return unsupported()
+    if (this.membership.complete) return this.attempt(request, timeout)
+    const refused = this.membership.check()
+    if (!(refused instanceof Promise)) return refused ?? this.attempt(request, timeout)
+    return refused.then((problem) => problem ?? this.attempt(request, timeout))
+  }
+
+  renew(requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
+    return renewAll(this.quorum, this.grants, requests, timeout)
+  }
+
+  release(
+    { name, id }: ClaimRef,
+    next: ClaimRequest | undefined,
+    timeout: number,
+  ): MaybePromise<ReleaseResult> {
+    const ref = { name, id, attempt: this.grants.get(id)?.attempt ?? 0 }
+    this.grants.delete(id)
+    const released = leave(this.quorum, (voter) => voter.release(ref, true, timeout))
+    if (next !== undefined) return this.thenClaim(released, next, timeout)
+    return released instanceof Promise ? released.then(asResult) : asResult(released)
+  }
+
+  withdraw({ name, id }: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer> {
+    this.grants.delete(id)
+    return leave(this.quorum, (voter) => voter.withdraw({ name, id }, timeout))
+  }
+
+  watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    return this.watching.watch(session, listener, timeout)
+  }
+
+  inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    return inspect(this.quorum, name, timeout)
+  }
+
+  list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+    return list(this.quorum, query, timeout)
+  }
+
+  /** Nothing, or why no lock can be had: too few servers, or too few different ones. */
+  async reach(timeout: number): Promise<Unknown | undefined> {
+    const seen = await this.inspect('holdfast', timeout)
+    if (isUnknown(seen)) return seen
+    return this.membership.check()
+  }
+
+  async close(): Promise<void> {
+    this.watching.close()
+    await Promise.all(this.stores.map(async (store) => store.close()))
+  }
+
+  /** A claim that is held already is renewed and keeps its tokens; any other is voted on anew. */
+  private attempt(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+    return this.grants.get(request.id) === undefined
+      ? this.voteOn(request, timeout)
+      : this.claimAgain(request, timeout)
+  }
+
+  private async claimAgain(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    const [answer] = await renewAll(this.quorum, this.grants, [{ ...request, tokens: 0 }], timeout / 2)
+    const grant = this.grants.get(request.id)
+    if (grant === undefined) return this.voteOn(request, timeout / 2)
+    if (answer?.kind === 'unknown') return answer
+    const { token, count } = grant
+    return { kind: 'held', token, count, contended: answer?.kind === 'renewed' && answer.contended }
+  }
+
+  private voteOn(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+    const { watching, quorum } = this
+    return new Attempt(quorum, this.grants, request, {
+      attempt: ++this.attempts,
+      interest: watching.any && watching.has(sessionOf(request.id)),
+      // The votes, and then, if the stores disagree, a round in which they do agree.
+      timeout: Math.min(quorum.settings.timeoutFor(request.ttl), timeout / 2),
+    }).run()
+  }
+
+  private async thenClaim(
+    released: MaybePromise<ReleaseAnswer>,
+    next: ClaimRequest,
+    timeout: number,
+  ): Promise<ReleaseResult> {
+    const answer = await released
+    return { released: answer, next: await this.claim(next, timeout) }
+  }
+}
+
+const asResult = (released: ReleaseAnswer): ReleaseResult => ({ released })
+
+function unsupported(): Unknown {
+  const message =
+    'A quorum of stores has no semaphores and no read-write locks: each store alone would keep the limit, and all together would not. Use the redis store, on one server, a Sentinel group or a Cluster.'
+  return unknownForGood(new UnsupportedError(message, { store: 'quorum' }))
+}
+
+/** Locks on several independent stores, of which a majority has to agree. Closing it closes them too. */
+export function quorumStore(stores: readonly Store[], options: QuorumOptions = {}): Store {
+  return new QuorumStore(stores, options)
+}

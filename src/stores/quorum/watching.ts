@@ -1,0 +1,160 @@
+import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
+import { noQuorum, stateOf } from './failure.ts'
+import type { Quorum } from './quorum.ts'
+
+// Taken once: a user's fake timers must not hold up a wake-up.
+const { setTimeout, clearTimeout } = globalThis
+
+/** Whoever was told by one store that a name is free waits so long for the others to say so too. */
+const TOGETHER_MS = 2
+/** How long until a store that could not be watched is asked again. */
+const AGAIN_MS = 1000
+
+/** What the stores tell the sessions of this client, told once. */
+export class Watching {
+  private readonly quorum: Quorum
+  private readonly sessions = new Map<string, SessionWatch>()
+
+  constructor(quorum: Quorum) {
+    this.quorum = quorum
+  }
+
+  /** Whether the session would hear of anything. */
+  has(session: string): boolean {
+    return this.sessions.has(session)
+  }
+
+  get any(): boolean {
+    return this.sessions.size > 0
+  }
+
+  watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    this.sessions.get(session)?.stop()
+    const watch = new SessionWatch(this.quorum, session, listener)
+    this.sessions.set(session, watch)
+    const stop = (): void => {
+      watch.stop()
+      if (this.sessions.get(session) === watch) this.sessions.delete(session)
+    }
+    return watch.start(timeout).then((problem) => {
+      if (problem === undefined) return { kind: 'watching', stop }
+      stop()
+      return problem
+    })
+  }
+
+  close(): void {
+    for (const watch of this.sessions.values()) watch.stop()
+    this.sessions.clear()
+  }
+}
+
+class SessionWatch {
+  private readonly quorum: Quorum
+  private readonly session: string
+  private readonly listener: StoreListener
+  private readonly watches: (Watch | null)[]
+  /** Names of which some stores, not enough yet, have said that they may be free. */
+  private readonly freed = new Map<string, Freed>()
+  private again: NodeJS.Timeout | null = null
+  private stopped = false
+
+  constructor(quorum: Quorum, session: string, listener: StoreListener) {
+    this.quorum = quorum
+    this.session = session
+    this.listener = listener
+    this.watches = quorum.nodes.map(() => null)
+  }
+
+  /** Resolves when a majority can be heard; the others are watched as soon as that is possible. */
+  start(timeout: number): Promise<Unknown | undefined> {
+    const { nodes, majority } = this.quorum
+    return new Promise((resolve) => {
+      let watching = 0
+      let pending = nodes.length
+      const answers: { readonly kind: string }[] = []
+      this.watchAll(timeout, (answer, at) => {
+        pending--
+        answers[at] = answer.kind === 'watching' ? { kind: 'granted' } : answer
+        if (answer.kind === 'watching' && ++watching === majority) resolve(undefined)
+        if (pending > 0) return
+        if (watching < majority) {
+          resolve(
+            noQuorum(
+              nodes.map(({ label }, node) => stateOf(label, answers[node])),
+              majority,
+            ),
+          )
+        } else if (watching < nodes.length) this.tryAgain()
+      })
+    })
+  }
+
+  stop(): void {
+    this.stopped = true
+    if (this.again !== null) clearTimeout(this.again)
+    for (const { timer } of this.freed.values()) clearTimeout(timer)
+    for (const watch of this.watches) watch?.stop()
+  }
+
+  private watchAll(timeout: number, heard: (answer: Watch | Unknown, at: number) => void): void {
+    this.watches.forEach((watch, at) => {
+      if (watch !== null) return
+      this.quorum.ask<Watch | Unknown>(
+        at,
+        (voter) => voter.watch(this.session, (event) => this.told(event, at), timeout),
+        (answer) => {
+          if (answer.kind === 'watching') {
+            if (this.stopped) answer.stop()
+            else this.watches[at] = answer
+          }
+          heard(answer, at)
+        },
+      )
+    })
+  }
+
+  private tryAgain(): void {
+    if (this.stopped || this.again !== null) return
+    this.again = setTimeout(() => {
+      this.again = null
+      let pending = this.watches.filter((watch) => watch === null).length
+      this.watchAll(AGAIN_MS, () => {
+        if (--pending === 0 && this.watches.includes(null)) this.tryAgain()
+      })
+    }, AGAIN_MS)
+    this.again.unref()
+  }
+
+  private told(event: StoreEvent, at: number): void {
+    if (this.stopped) return
+    if (event.kind === 'freed') this.mayBeFree(event.name, at)
+    else this.listener(event)
+  }
+
+  /** A holder that leaves tells one store after the other: whoever asks after the first one finds the rest taken. */
+  private mayBeFree(name: string, at: number): void {
+    const known = this.freed.get(name)
+    if (known === undefined) {
+      const timer = setTimeout(() => this.free(name), TOGETHER_MS)
+      timer.unref()
+      this.freed.set(name, { timer, nodes: new Set([at]) })
+      return
+    }
+    known.nodes.add(at)
+    if (known.nodes.size >= this.quorum.majority) this.free(name)
+  }
+
+  private free(name: string): void {
+    const known = this.freed.get(name)
+    if (known === undefined) return
+    clearTimeout(known.timer)
+    this.freed.delete(name)
+    this.listener({ kind: 'freed', name })
+  }
+}
+
+interface Freed {
+  readonly timer: NodeJS.Timeout
+  readonly nodes: Set<number>
+}
