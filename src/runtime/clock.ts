@@ -27,6 +27,7 @@ export class Clock {
   private wallOffset: number
   private bootOffset: number
   private bootReadAt: number
+  private readonly callbacks: (() => void)[] = []
 
   constructor(env: Env, { wall = true }: ClockOptions = {}) {
     this.env = env
@@ -52,6 +53,11 @@ export class Clock {
     return mono + this.ahead
   }
 
+  /** Calls back when this clock has jumped ahead: timers that were set before come too late from then on. */
+  onJump(callback: () => void): void {
+    this.callbacks.push(callback)
+  }
+
   private compare(mono: number, wallMoved: number): void {
     const bootMoved = this.env.boot() - mono - this.bootOffset
     const jump = Math.max(bootMoved, this.useWall ? wallMoved : 0)
@@ -61,6 +67,7 @@ export class Clock {
       this.ahead += jump
       this.wallOffset += wallMoved
       this.bootOffset += bootMoved
+      for (const callback of this.callbacks) callback()
     } else if (wallMoved < -STEP_BACK_MS) {
       this.wallOffset += wallMoved
     }

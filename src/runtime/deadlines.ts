@@ -55,6 +55,7 @@ export class Deadlines {
     this.clock = clock
     this.env = env
     this.options = options
+    clock.onJump(() => this.rearm())
   }
 
   /** Adds or moves; Infinity is a time too. `span` tells how long it waits from now on, about: it only groups. */
@@ -113,6 +114,13 @@ export class Deadlines {
     let earliest = Infinity
     for (const { first } of this.lists.values()) earliest = Math.min(earliest, first?.at ?? Infinity)
     if (this.size > 0 && (earliest < this.armedFor || this.timer === null)) this.arm(earliest)
+  }
+
+  /** What is due now has a timer that was set by another time. */
+  private rearm(): void {
+    if (this.timer === null) return
+    this.disarm()
+    this.armForEarliest()
   }
 
   private arm(at: number): void {
