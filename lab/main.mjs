@@ -4,11 +4,14 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
 import { exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
+import { faultTasks } from './faults.mjs'
 import { LabServers } from './servers.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
   --only TEXT   only runs whose id contains this
+  --exactly ID  only this run
+  --seed N      which order of faults; default 1
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
@@ -18,6 +21,8 @@ function options() {
     const { values } = parseArgs({
       options: {
         only: { type: 'string', default: '' },
+        exactly: { type: 'string' },
+        seed: { type: 'string', default: '1' },
         html: { type: 'string' },
         json: { type: 'string' },
         list: { type: 'boolean', default: false },
@@ -59,7 +64,9 @@ function show({ done, total, title, records }) {
 
 const given = options()
 const servers = new LabServers()
-const tasks = specimenTasks(servers).filter(({ id }) => id.includes(given.only))
+const faults = faultTasks({ seed: Number(given.seed) })
+const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
+const tasks = [...specimenTasks(servers), ...faults.tasks].filter(wanted)
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
@@ -68,7 +75,9 @@ if (given.list || tasks.length === 0) {
 }
 const stop = new AbortController()
 process.once('SIGINT', () => stop.abort())
-const records = await runAll(tasks, { onProgress: show, signal: stop.signal }).finally(() => servers.stop())
+const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
+await faults.stop()
+await servers.stop()
 console.log(`\n${summary(records, paint)}`)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
 if (given.json !== undefined) writeFileSync(given.json, `${JSON.stringify(records, null, 1)}\n`)

@@ -1,0 +1,123 @@
+// The servers that the lab hurts, one kind each: how to start it, and what can be done to it from inside.
+import { chmodSync } from 'node:fs'
+import { get } from 'node:http'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { createConnection } from 'mysql2/promise'
+import pg from 'pg'
+
+import {
+  available,
+  clockShim,
+  mariadb,
+  memcached,
+  postgres,
+  redis,
+  redisCommand,
+  zookeeper,
+} from '../scripts/services.mjs'
+import { launch } from '../scripts/services/process.mjs'
+
+const CLI = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+
+/** Faults that are outside of what a store promises: no database holds without its data. */
+const KEEPS_DATA = ['wipe']
+
+export const STAGES = {
+  redis: {
+    program: 'redis',
+    start: (env) => redis({ env, args: ['--appendonly', 'yes', '--appendfsync', 'always'] }),
+    admin: (server) => ({
+      flushScripts: () => redisCommand(server, 'SCRIPT', 'FLUSH'),
+      dropConnections: () => redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'normal'),
+    }),
+  },
+  mysql: {
+    program: 'mariadb',
+    leaveOut: KEEPS_DATA,
+    start: (env) => mariadb({ env }),
+    admin: (server) => ({ dropConnections: () => dropMysql(server) }),
+  },
+  postgres: {
+    program: 'postgres',
+    leaveOut: KEEPS_DATA,
+    start: (env) => postgres({ env }),
+    admin: (server) => ({ dropConnections: () => dropPostgres(server) }),
+  },
+  zookeeper: { program: 'zookeeper', leaveOut: KEEPS_DATA, start: (env) => zookeeper({ env }) },
+  memcached: { program: 'memcached', start: (env) => memcached({ env }) },
+  holdfast: { leaveOut: KEEPS_DATA, start: (env) => lockServer({ env }) },
+}
+
+/** Whether this machine has, or can get, what it takes. */
+export function hasStage(store) {
+  const { program } = STAGES[store]
+  return program === undefined || available(program)
+}
+
+/** A server, its clock if that can be moved, and its commands. */
+export async function startStage(store) {
+  const { start, admin } = STAGES[store]
+  const clock = available('cc') ? await clockShim() : undefined
+  // PostgreSQL does not run as root, and has to read its clock too.
+  if (clock !== undefined) chmodSync(dirname(clock.env.HOLDFAST_CLOCK_FILE), 0o755)
+  const server = await start(clock?.env ?? {})
+  return {
+    server,
+    url: server.url,
+    ...(clock === undefined ? {} : { clock }),
+    ...(admin === undefined ? {} : { admin: admin(server) }),
+    stop: async () => {
+      await server.stop()
+      clock?.dispose()
+    },
+  }
+}
+
+async function dropMysql({ url }) {
+  const connection = await createConnection({ uri: url })
+  try {
+    const [rows] = await connection.query(
+      "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command <> 'Daemon'",
+    )
+    for (const { id } of rows) await connection.query(`KILL ${Number(id)}`).catch(() => undefined)
+  } finally {
+    connection.destroy()
+  }
+}
+
+async function dropPostgres({ url }) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+    )
+  } finally {
+    await client.end()
+  }
+}
+
+/** holdfast's own server, in a process of its own and with a memory on disk. */
+function lockServer(wish) {
+  return launch(
+    {
+      program: { name: 'holdfast-server', command: 'node', apt: [], brew: 'node' },
+      args: ({ port, dir }) => [CLI, 'serve', '--listen', `127.0.0.1:${port}`, '--state', join(dir, 'state')],
+      ready: ({ port }) => answers(`http://127.0.0.1:${port}/v1/ready`),
+      scheme: 'holdfast',
+    },
+    wish,
+  )
+}
+
+function answers(url) {
+  return new Promise((resolve) => {
+    const request = get(url, { timeout: 1000 }, (response) => {
+      response.resume()
+      resolve(response.statusCode === 200)
+    })
+    request.on('error', () => resolve(false)).on('timeout', () => request.destroy())
+  })
+}
