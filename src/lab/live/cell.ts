@@ -1,18 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { checkLeftovers } from '../../testkit/checkers/leftovers.ts'
-import { checkTokenOrder } from '../../testkit/checkers/token-order.ts'
-import { checkExclusivity } from '../../testkit/checkers/exclusivity.ts'
-import { holdsOf } from '../../testkit/holds.ts'
-import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
+import type { RunRecord, Verdict } from '../record.ts'
 import type { Expected } from './expected.ts'
 import { expectedOfAll } from './expected.ts'
+import { judgement } from './judgement.ts'
+import type { Judgement } from './judgement.ts'
 import type { Nemesis } from './nemeses.ts'
-import { overlapsOf } from './overlaps.ts'
-import { resourceViolations } from './resource-checks.ts'
+import { QueueWatch } from './queue-watch.ts'
 import type { Stage } from './scene.ts'
 import { Missed, Scene } from './scene.ts'
-import { since } from './timeline.ts'
 
 export interface CellOptions {
   readonly seed: number
@@ -27,6 +23,7 @@ export interface CellOptions {
 const CHECKS = [
   'exclusivity',
   'token order',
+  'linearizability',
   'lost update',
   'fenced resource',
   'lost update, fenced',
@@ -36,7 +33,7 @@ const CHECKS = [
 ] as const
 
 const CALM_MS = 300
-const LIVENESS_SLACK_MS = 5000
+const START_SLACK_MS = 5000
 
 /** One run: clients at work, faults on them, healing, and a look at everything that was written down. */
 export async function runCell(
@@ -61,10 +58,15 @@ export async function runCell(
   }
   const scene = await Scene.open(stage, options.seed)
   try {
+    // Under faults the order in which clients came is nobody's promise.
+    const fair = scene.capabilities.queue && nemeses.every(({ kind }) => kind === 'none')
+    const queue = fair ? new QueueWatch(scene) : undefined
     await act(scene, nemeses, options)
-    const violations = await judgement(scene)
-    const verdicts = CHECKS.map((check) =>
-      verdictOf(check, expectedOfAll(check, nemeses, scene.capabilities), violations),
+    await queue?.stop()
+    const found = await judgement(scene)
+    const { violations } = found
+    const verdicts = [...CHECKS, ...(fair ? ['fifo'] : [])].map((check) =>
+      verdictOf(check, expectedOfAll(check, nemeses, scene.capabilities), found),
     )
     const { diary, clients } = scene
     return {
@@ -84,7 +86,7 @@ export async function runCell(
 
 async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptions): Promise<void> {
   const { rounds = 1, forMs, signal, onFault = () => undefined } = options
-  await scene.until(() => scene.working.every(({ grants }) => grants > 0), scene.expiry + LIVENESS_SLACK_MS)
+  await scene.until(() => scene.working.every(({ grants }) => grants > 0), scene.expiry + START_SLACK_MS)
   const strike = async (one: Nemesis): Promise<void> => {
     onFault(one.kind)
     await one.strike(scene)
@@ -107,71 +109,9 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   if (!struck && signal?.aborted !== true) throw new Missed('no fault found anything to strike')
 }
 
-/** Heals everything, lets it come to rest, and asks the checkers. */
-async function judgement(scene: Scene): Promise<ViolationRecord[]> {
-  await scene.heal()
-  const stuck = await stuckAfterHeal(scene)
-  await scene.finish()
-  const leftovers = await remains(scene)
-  const { diary } = scene
-  const logs = await scene.resource.logs()
-  for (const { name, fenced } of logs) {
-    for (const { kind, client, token, accepted, at } of fenced) {
-      if (kind === 'read' && accepted) continue
-      diary.note({ client, name, kind: accepted ? 'write' : 'write-refused', token: String(token) }, at)
-    }
-  }
-  const holds = holdsOf(diary.history)
-  const overlaps = checkExclusivity(holds).length === 0 ? [] : overlapsOf(holds)
-  return [
-    ...overlaps.map(({ name, clients, tokens, from, to }) => ({
-      check: 'exclusivity',
-      message: `${clients.join(' and ')} both believe that they hold "${name}" for ${Math.round(Number(to - from) / 1e6)} ms (tokens ${tokens.join(' and ')})`,
-      at: since(diary.began, from),
-      clients,
-    })),
-    ...checkTokenOrder(holds).map(({ message }) => ({ check: 'token order', message })),
-    ...resourceViolations(logs, diary.began),
-    ...stuck,
-    ...leftovers,
-    ...scene.noise.map((message) => ({ check: 'noise', message })),
-  ]
-}
-
-/** Once nothing is in the way any more, everybody is given the lock again. */
-async function stuckAfterHeal(scene: Scene): Promise<ViolationRecord[]> {
-  const before = new Map(scene.working.map((client) => [client, client.grants]))
-  const bound = scene.expiry + scene.stage.ttl + LIVENESS_SLACK_MS
-  const waits = (): [(typeof scene.clients)[number], number][] =>
-    [...before].filter(([client, grants]) => client.state === 'working' && client.grants <= grants)
-  await scene.until(() => waits().length === 0, bound)
-  return waits().map(([{ label }]) => ({
-    check: 'liveness',
-    message: `${label} was given nothing in the ${bound} ms after the last fault`,
-    at: scene.diary.now(),
-    clients: [label],
-  }))
-}
-
-/** Nothing is held or waited for when all have gone home and the leases of the dead have run out. */
-async function remains(scene: Scene): Promise<ViolationRecord[]> {
-  const end = performance.now() + scene.expiry + LIVENESS_SLACK_MS
-  for (;;) {
-    const infos = await Promise.all(scene.stage.names.map((name) => scene.inspect(name)))
-    const names = infos.filter((info) => info !== undefined)
-    const found = checkLeftovers({ names })
-    const unanswered = infos.length - names.length
-    if (found.length + unanswered === 0) return []
-    if (performance.now() > end) {
-      const silent = unanswered === 0 ? [] : [{ check: 'leftovers', message: 'the store does not answer' }]
-      return [...found.map(({ message }) => ({ check: 'leftovers', message })), ...silent]
-    }
-    await sleep(100)
-  }
-}
-
-function verdictOf(check: string, expected: Expected, violations: readonly ViolationRecord[]): Verdict {
+function verdictOf(check: string, expected: Expected, { violations, undecided }: Judgement): Verdict {
   const first = violations.find((violation) => violation.check === check)
-  if (first === undefined) return { check, expected, seen: 'held' }
-  return { check, expected, seen: 'broke', why: first.message }
+  if (first !== undefined) return { check, expected, seen: 'broke', why: first.message }
+  const why = undecided.get(check)
+  return why === undefined ? { check, expected, seen: 'held' } : { check, expected, seen: 'unknown', why }
 }

@@ -39,8 +39,13 @@ export class Diary {
   }
 
   /** What is not part of the history: renewals, writes. */
-  note(event: Omit<TimelineEvent, 'at'>, at?: bigint): void {
-    this.noted.push({ at: at === undefined ? this.now() : since(this.began, at), ...event })
+  note(
+    event: Omit<TimelineEvent, 'at'>,
+    when: { readonly at?: bigint; readonly remaining?: number } = {},
+  ): void {
+    const at = when.at === undefined ? this.now() : since(this.began, when.at)
+    const validity = when.remaining === undefined ? {} : { validUntil: at + when.remaining }
+    this.noted.push({ at, ...event, ...validity })
   }
 
   get faults(): readonly FaultRecord[] {

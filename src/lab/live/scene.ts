@@ -208,7 +208,7 @@ export class Scene {
 
   private heard(client: LiveClient, message: FromWorker): void {
     if (message.kind === 'event') this.diary.history.push(message.event)
-    else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message.at)
+    else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message)
     else if (message.kind === 'noise') this.noise.push(`${client.label}: ${message.message}`)
     for (const look of this.watchers) look()
   }

@@ -31,7 +31,13 @@ export type ToWorker =
 export type FromWorker =
   | { readonly kind: 'ready' }
   | { readonly kind: 'event'; readonly event: HistoryEvent }
-  | { readonly kind: 'note'; readonly at: bigint; readonly note: Omit<TimelineEvent, 'at' | 'client'> }
+  | {
+      readonly kind: 'note'
+      readonly at: bigint
+      readonly note: Omit<TimelineEvent, 'at' | 'client'>
+      /** For how many milliseconds from then on the lease is good. */
+      readonly remaining?: number
+    }
   | { readonly kind: 'lingering'; readonly name: string }
   | { readonly kind: 'noise'; readonly message: string }
   | { readonly kind: 'done' }

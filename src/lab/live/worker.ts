@@ -22,6 +22,7 @@ const tell = (message: FromWorker): void => void process.send?.(message)
 
 let linger: Place | undefined
 let goOn: (() => void) | undefined
+let current: Lease | undefined
 let finishing = false
 
 class Worker {
@@ -63,6 +64,7 @@ class Worker {
       return
     }
     story.acquired(lease)
+    current = lease
     lease.signal.addEventListener('abort', () => story.lost(), { once: true })
     const checks = setInterval(() => lease.held && story.check(lease), CHECK_EVERY_MS)
     try {
@@ -104,8 +106,10 @@ function block(ms: number): void {
 
 /** Renewals are not part of a history; the picture shows them. */
 function watchRenewals(): void {
-  const note = (note: Extract<FromWorker, { kind: 'note' }>['note']): void =>
-    tell({ kind: 'note', at: process.hrtime.bigint(), note })
+  const note = (note: Extract<FromWorker, { kind: 'note' }>['note']): void => {
+    const remaining = current?.held === true ? { remaining: current.remaining() } : {}
+    tell({ kind: 'note', at: process.hrtime.bigint(), note, ...remaining })
+  }
   subscribe('holdfast:renewed', (message) => {
     const { name } = message as LockEvents['renewed']
     note({ name, kind: 'renewed' })

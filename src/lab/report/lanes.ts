@@ -114,7 +114,7 @@ class LaneReader {
     const hold = this.holdOf(name, token)
     if (hold === undefined) return
     hold.renewals.push(at)
-    hold.validUntil = validUntil ?? Infinity
+    hold.validUntil = validUntil ?? hold.validUntil
   }
 
   private ends({ at, name, token }: TimelineEvent, end: 'releasing' | 'released' | 'lost'): void {
