@@ -15,6 +15,12 @@ const CLIENTS = 4
 const ROUNDS = 2
 const CAN_SQLITE = process.getBuiltinModule('node:sqlite') !== undefined
 
+/** A file has neither connections nor a server. Its clock is the machine's own, which the lab does not touch. */
+const FILE_FAULTS = ['none', 'kill', 'pause', 'block', 'clock-jump']
+
+const applies = (store, kind) =>
+  store === 'sqlite' ? FILE_FAULTS.includes(kind) : !(STAGES[store].leaveOut ?? []).includes(kind)
+
 /** Started when the first of a store's runs asks for it, and stopped when another store's turn has come. */
 class OpenStage {
   #store
@@ -50,7 +56,7 @@ export function faultTasks({ seed }) {
   const stages = new OpenStage()
   const stores = [...Object.keys(STAGES), 'sqlite']
   const tasks = stores.flatMap((store) =>
-    NEMESES.filter(({ kind }) => !(STAGES[store]?.leaveOut ?? []).includes(kind)).map((nemesis) => ({
+    NEMESES.filter(({ kind }) => applies(store, kind)).map((nemesis) => ({
       id: `live/${store}/${nemesis.kind}`,
       title: `${store}: ${nemesis.what}`,
       run: () => cell(stages, store, nemesis, seed),

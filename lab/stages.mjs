@@ -21,8 +21,10 @@ import { launch } from '../scripts/services/process.mjs'
 
 const CLI = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 
-/** Faults that are outside of what a store promises: no database holds without its data. */
-const KEEPS_DATA = ['wipe']
+/** No database holds without its data, and only Redis has scripts to forget. */
+const DATABASE = ['wipe', 'script-flush']
+/** Nor a command that ends connections. */
+const PLAIN = [...DATABASE, 'client-kill']
 
 export const STAGES = {
   redis: {
@@ -35,19 +37,23 @@ export const STAGES = {
   },
   mysql: {
     program: 'mariadb',
-    leaveOut: KEEPS_DATA,
+    leaveOut: DATABASE,
     start: (env) => mariadb({ env }),
     admin: (server) => ({ dropConnections: () => dropMysql(server) }),
   },
   postgres: {
     program: 'postgres',
-    leaveOut: KEEPS_DATA,
+    leaveOut: DATABASE,
     start: (env) => postgres({ env }),
     admin: (server) => ({ dropConnections: () => dropPostgres(server) }),
   },
-  zookeeper: { program: 'zookeeper', leaveOut: KEEPS_DATA, start: (env) => zookeeper({ env }) },
-  memcached: { program: 'memcached', start: (env) => memcached({ env }) },
-  holdfast: { leaveOut: KEEPS_DATA, start: (env) => lockServer({ env }) },
+  zookeeper: { program: 'zookeeper', leaveOut: PLAIN, start: (env) => zookeeper({ env }) },
+  memcached: {
+    program: 'memcached',
+    leaveOut: ['script-flush', 'client-kill'],
+    start: (env) => memcached({ env }),
+  },
+  holdfast: { leaveOut: PLAIN, start: (env) => lockServer({ env }) },
 }
 
 /** Whether this machine has, or can get, what it takes. */

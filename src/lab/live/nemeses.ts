@@ -92,9 +92,11 @@ const block: Nemesis = {
   async strike(scene) {
     const client = await scene.lingerer('after the check')
     const end = scene.diary.faultBegins('block', client.label)
-    client.send({ do: 'block', ms: scene.expiry + 1000 })
+    // Nothing reaches it meanwhile, so it has to be long enough for any store: a session may outlive a lease.
+    const ms = scene.expiry * 2 + 1500
+    client.send({ do: 'block', ms })
     scene.goOn(client)
-    await sleep(scene.expiry + 1000)
+    await sleep(ms)
     end()
   },
 }
