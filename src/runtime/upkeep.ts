@@ -10,10 +10,11 @@ import type { Session } from './session.ts'
 const TOGETHER = 0.1
 /** A claim that was granted by push is renewed after this, unless its section is over by then. */
 const PICK_UP_AFTER_MS = 10
-/** Claims per request. Few enough to stay in the processor's cache from the first look to the last. */
+/**
+ * Claims per request, and before the event loop has its turn again. Few enough to stay in the processor's cache from the
+ * first look to the last; a hundred thousand in one go would keep everybody else waiting for a tenth of a second.
+ */
 const BATCH = 500
-/** Batches in one go: a hundred thousand renewals at once would keep everybody else waiting for a tenth of a second. */
-const BATCHES_AT_ONCE = 4
 const MIN_TIMEOUT_MS = 50
 
 /**
@@ -30,7 +31,7 @@ export class Upkeep {
     this.renewals = new Deadlines(session.clock, session.env, {
       background: true,
       slack: TOGETHER,
-      atOnce: BATCHES_AT_ONCE * BATCH,
+      atOnce: BATCH,
       afterwards: () => this.flush(),
     })
   }

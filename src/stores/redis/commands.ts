@@ -177,16 +177,22 @@ export class Commands {
     return ttl === 0 ? '' : String(ttl + this.outlives)
   }
 
-  private readonly noAnswer = (name: string, waited: number): void => {
+  /** A command about this name was not answered in its time. */
+  readonly noAnswer = (name: string, waited: number): void => {
     this.silence.noAnswer(headerKey(this.prefix, name), waited)
     if (this.waiting.length === 0) return
     this.waiting = this.waiting.filter(({ settled }) => !settled)
     if (this.waiting.length === 0) this.stopWaiting()
   }
 
+  /** The server of this name has answered. */
+  heardFrom(name: string): void {
+    if (this.silence.suspects) this.silence.answer(headerKey(this.prefix, name))
+  }
+
   private answered(lot: Lot, reply: unknown): void {
     this.underWay--
-    if (this.silence.suspects) this.silence.answer(headerKey(this.prefix, lot[0]?.name ?? ''))
+    this.heardFrom(lot[0]?.name ?? '')
     if (lot.length === 1) return lot[0]?.answered(reply)
     if (!Array.isArray(reply)) return lot.forEach((command) => command.fail(failed(unexpected())))
     lot.forEach((command, i) => command.answered(reply[i]))

@@ -17,9 +17,10 @@ export class Requests {
   }
 
   /** `start` is called at once, or when the driver has become ready: until then nothing is given to it. */
-  ask<T>(start: () => Promise<T>, timeout: number): Promise<T | Unknown> {
+  ask<T>(start: () => Promise<T>, timeout: number, onLate?: () => void): Promise<T | Unknown> {
     return new Promise((resolve) => {
       const request = new Request<T>(this, resolve, timeout)
+      request.onLate = onLate
       this.deadlines.add(request, timeout)
       if (this.link.ready()) return request.send(start)
       request.stopWaiting = this.link.onReady(() => {
@@ -60,6 +61,7 @@ class Request<T> extends Deadline {
   private readonly timeout: number
   private settled = false
   stopWaiting: (() => void) | null = null
+  onLate: (() => void) | undefined
 
   constructor(requests: Requests, resolve: (answer: T | Unknown) => void, timeout: number) {
     super()
@@ -79,6 +81,7 @@ class Request<T> extends Deadline {
 
   override expire(): void {
     this.settle(this.requests.late(this.timeout))
+    this.onLate?.()
   }
 
   settle(answer: T | Unknown): void {

@@ -13,6 +13,7 @@ import type {
   Store,
   StoreListener,
   Unknown,
+  Voter,
   Watch,
 } from '../../core/contract.ts'
 import { Command } from './command.ts'
@@ -23,7 +24,9 @@ import { listNames } from './listing.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
+import { Renewals } from './renewals.ts'
 import { scripts } from './scripts.gen.ts'
+import { RedisVoter } from './votes.ts'
 import { Watching } from './watching.ts'
 import {
   nextTerms,
@@ -51,10 +54,13 @@ export interface RedisStoreParts {
 export class RedisStore implements Store {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
+  /** Not in a Cluster: a node of a quorum is one server. */
+  readonly votes?: Voter
   private readonly link: Link
   private readonly prefix: string
   private readonly requests: Requests
   private readonly commands: Commands
+  private readonly renewals: Renewals | null
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
@@ -66,7 +72,11 @@ export class RedisStore implements Store {
     this.capabilities = capabilities
     this.requests = new Requests(link)
     this.commands = new Commands(this.requests, { prefix, durableMark, replicas })
+    // A Cluster's script takes one slot, a durable one a mark, and replicas are waited for command by command.
+    const plain = !link.cluster && durableMark === undefined && replicas === undefined
+    this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
+    if (!link.cluster) this.votes = new RedisVoter(link, prefix)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
     this.outlives = outlives(durableMark !== undefined)
@@ -82,18 +92,10 @@ export class RedisStore implements Store {
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const answers = await Promise.all(
-      requests.map((request) => {
-        const command = new Command(
-          request,
-          request.tokens === 0 ? 'k' : 'K',
-          renewTerms(request),
-          readRenewal,
-        )
-        command.ttl = request.ttl
-        return this.send(command, timeout)
-      }),
-    )
+    const answers =
+      this.renewals === null || requests.length === 1
+        ? await this.renewEach(requests, timeout)
+        : await this.renewMany(requests, timeout, this.renewals)
     if (answers.some(({ kind }) => kind === 'queued')) this.watching.checkAlive()
     return answers
   }
@@ -142,7 +144,33 @@ export class RedisStore implements Store {
   async close(): Promise<void> {
     this.watching.close()
     this.requests.close()
+    if (this.votes instanceof RedisVoter) this.votes.close()
     await this.link.close()
+  }
+
+  private renewEach(requests: readonly RenewRequest[], timeout: number): Promise<RenewAnswer[]> {
+    return Promise.all(
+      requests.map((request) => {
+        const kind = request.tokens === 0 ? 'k' : 'K'
+        const command = new Command(request, kind, renewTerms(request), readRenewal)
+        command.ttl = request.ttl
+        return this.send(command, timeout)
+      }),
+    )
+  }
+
+  private async renewMany(
+    requests: readonly RenewRequest[],
+    timeout: number,
+    renewals: Renewals,
+  ): Promise<readonly RenewAnswer[]> {
+    const began = performance.now()
+    const answers = await renewals.renew(requests, timeout)
+    const rest = requests.filter((_, at) => answers[at] === null)
+    if (rest.length === 0) return answers as RenewAnswer[]
+    const others = await this.renewEach(rest, Math.max(1, timeout - (performance.now() - began)))
+    let next = 0
+    return answers.map((answer) => answer ?? (others[next++] as RenewAnswer))
   }
 
   private send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {

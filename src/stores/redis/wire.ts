@@ -14,7 +14,7 @@ import { nameOfHeader } from './keys.ts'
 
 /** What the scripts are given and what they answer. Their headers are the other half of this file. */
 
-const DAY_MS = 86_400_000
+export const DAY_MS = 86_400_000
 const TEN_YEARS_MS = 3_650 * DAY_MS
 
 /** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same numbers. */
@@ -39,7 +39,7 @@ export function renewTerms({ ttl, patience, tokens }: RenewRequest): string {
 const QUEUED = { kind: 'queued' } as const
 const BUSY = { kind: 'busy' } as const
 const LOST = { kind: 'lost' } as const
-const RENEWED = { kind: 'renewed', contended: false } as const
+export const RENEWED: RenewAnswer = { kind: 'renewed', contended: false }
 const RENEWED_CONTENDED = { kind: 'renewed', contended: true } as const
 const RELEASED = { kind: 'released' } as const
 const NOT_HELD = { kind: 'not-held' } as const

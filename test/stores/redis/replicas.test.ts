@@ -36,15 +36,15 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       await replica.stop()
       await primary.stop()
     })
-    const open = (replicas: number) => openRedisStore(primary.url, { driver, replicas, replicaTimeout: 300 })
+    const open = (replicas: number) => openRedisStore(primary.url, { driver, replicas, replicaTimeout: 1_500 })
 
     it('is given once one has it', async () => {
       const store = await open(1)
-      expect(await store.claim(claimOf('known'), 2_000)).toMatchObject({ kind: 'held' })
+      expect(await store.claim(claimOf('known'), 6_000)).toMatchObject({ kind: 'held' })
       expect(await redisCommand(replica, 'EXISTS', 'hf:{known}')).toBe(1)
       const renewal = { ...claimOf('known'), tokens: 0 }
-      expect(await store.renew([renewal], 2_000)).toEqual([{ kind: 'renewed', contended: false }])
-      expect(await store.release(claimOf('known'), undefined, 2_000)).toEqual({
+      expect(await store.renew([renewal], 6_000)).toEqual([{ kind: 'renewed', contended: false }])
+      expect(await store.release(claimOf('known'), undefined, 6_000)).toEqual({
         released: { kind: 'released' },
       })
       await store.close()
@@ -52,22 +52,22 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
 
     it('is unknown and given back when there are not enough of them', async () => {
       const store = await open(2)
-      const answer = await store.claim(claimOf('doubtful'), 2_000)
+      const answer = await store.claim(claimOf('doubtful'), 6_000)
       expect(answer).toMatchObject({
         kind: 'unknown',
-        cause: { message: '1 of 2 replicas confirmed within 300 ms' },
+        cause: { message: '1 of 2 replicas confirmed within 1500 ms' },
       })
       await expect
-        .poll(async () => (await store.inspect('doubtful', 2_000)) as object)
+        .poll(async () => (await store.inspect('doubtful', 6_000)) as object)
         .toMatchObject({ holders: [] })
       await store.close()
     })
 
     it('goes on when the server has forgotten the script, and is carried out once', async () => {
       const store = await open(1)
-      expect(await store.claim(claimOf('flushed'), 2_000)).toMatchObject({ kind: 'held' })
+      expect(await store.claim(claimOf('flushed'), 6_000)).toMatchObject({ kind: 'held' })
       await redisCommand(primary, 'SCRIPT', 'FLUSH')
-      expect(await store.release(claimOf('flushed'), undefined, 2_000)).toEqual({
+      expect(await store.release(claimOf('flushed'), undefined, 6_000)).toEqual({
         released: { kind: 'released' },
       })
       await store.close()
@@ -76,7 +76,7 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
     it('may be one of many at once', async () => {
       const store = await open(1)
       const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
-      const answers = await Promise.all(names.map(async (name) => store.claim(claimOf(name), 2_000)))
+      const answers = await Promise.all(names.map(async (name) => store.claim(claimOf(name), 6_000)))
       expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['held']))
       await store.close()
     })
