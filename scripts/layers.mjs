@@ -21,8 +21,9 @@ const DOWN = {
   root: ['recipes', 'locks', 'runtime', 'stores', 'core'],
 }
 
-/** The SQL stores are dialects of one: the only stores that stand on another. */
+/** The SQL stores are dialects of one, and a redlock:// URL opens several Redis stores: no others stand on another. */
 const STORE_ON_STORE = {
+  'stores/quorum': ['stores/redis'],
   'stores/mysql': ['stores/sql'],
   'stores/postgres': ['stores/sql'],
   'stores/sqlite': ['stores/sql'],

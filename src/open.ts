@@ -23,6 +23,10 @@ const stores = {
     const { openRedisStore } = await import('./stores/redis/open.ts')
     return (url) => openRedisStore(url)
   },
+  redlock: async (): Promise<Opener> => {
+    const { openRedlockStore } = await import('./stores/quorum/open.ts')
+    return (url) => openRedlockStore(url)
+  },
   mysql: async (): Promise<Opener> => {
     const { openMysqlStore } = await import('./stores/mysql/open.ts')
     return (url) => openMysqlStore(url)
@@ -55,6 +59,8 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
   'rediss+sentinel': stores.redis,
   'redis+cluster': stores.redis,
   'rediss+cluster': stores.redis,
+  redlock: stores.redlock,
+  redlocks: stores.redlock,
   mysql: stores.mysql,
   postgres: stores.postgres,
   postgresql: stores.postgres,

@@ -1,10 +1,13 @@
-import { describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
 
 import { memoryNode } from 'holdfast/memory'
-import { quorumStore } from 'holdfast/quorum'
+import { openRedlockStore, quorumStore } from 'holdfast/quorum'
 import { vitestConformance } from 'holdfast/testkit'
 
+import { available, redis } from '../../scripts/services.mjs'
+import type { Server } from '../../scripts/services.mjs'
 import { VirtualEnv } from '../../src/testkit/virtual-env.ts'
+import { votesLeftAt } from '../stores/quorum/leftovers.ts'
 
 /** As long as the longest lease of a case. */
 const maxTtl = 120_000
@@ -21,3 +24,27 @@ for (const count of [2, 3, 4, 5]) {
     },
   )
 }
+
+describe.skipIf(!available('redis'))('a quorum of 5 Redis servers', () => {
+  let servers: readonly Server[]
+  const url = (): string => {
+    const hosts = servers.map(({ host, port }) => `${host}:${port}`)
+    return `redlock://${hosts.join(',')}?setup=now&maxTtl=${maxTtl}`
+  }
+  beforeAll(async () => void (servers = await Promise.all(Array.from({ length: 5 }, () => redis()))))
+  afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+  vitestConformance(
+    { describe, it },
+    {
+      name: 'a redlock URL',
+      createStore: () => openRedlockStore(url()),
+      leftovers: async () => (await Promise.all(servers.map((server) => votesLeftAt(server)))).flat(),
+      module: () => ({
+        url: new URL('../../dist/stores/quorum/open.js', import.meta.url).href,
+        export: 'openRedlockStore',
+        args: url(),
+      }),
+    },
+  )
+})

@@ -11,6 +11,7 @@ interface StartupFinding {
 
 const CHECKS: readonly (readonly [RegExp, (url: string) => Promise<readonly StartupFinding[]>])[] = [
   [/^rediss?(\+\w+)?:/i, async (url) => (await import('../../stores/redis/open.ts')).checkRedis(url)],
+  [/^redlocks?:/i, async (url) => (await import('../../stores/quorum/open.ts')).checkRedlock(url)],
   [/^memcacheds?:/i, async (url) => (await import('../../stores/memcached/open.ts')).checkMemcached(url)],
 ]
 

@@ -1,2 +1,5 @@
 export { quorumStore } from './store.ts'
 export type { QuorumOptions } from './options.ts'
+export { openRedlockStore } from './open.ts'
+export type { OpenRedlockOptions } from './open.ts'
+export type { ConfirmedRelease } from './leaving.ts'

@@ -32,6 +32,11 @@ export class Node {
     return this.problem === null
   }
 
+  /** What it said last, as far as it matters. */
+  get state(): { readonly kind: string } {
+    return this.problem ?? { kind: 'well' }
+  }
+
   /** `needed`: without it there is no majority, so that it is asked more often. */
   ask<T extends { readonly kind: string }>(
     call: (voter: Voter) => MaybePromise<T>,

@@ -20,7 +20,7 @@ import type {
 import { UnsupportedError } from '../../core/errors.ts'
 import { Attempt } from './attempt.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { isUnknown, unknownForGood } from './failure.ts'
+import { noQuorum, stateOf, unknownForGood } from './failure.ts'
 import { Grants } from './grants.ts'
 import { leave } from './leaving.ts'
 import { inspect, list } from './looking.ts'
@@ -103,10 +103,15 @@ export class QuorumStore implements Store {
   }
 
   /** Nothing, or why no lock can be had: too few servers, or too few different ones. */
-  async reach(timeout: number): Promise<Unknown | undefined> {
-    const seen = await this.inspect('holdfast', timeout)
-    if (isUnknown(seen)) return seen
-    return this.membership.check()
+  async reach(): Promise<Unknown | undefined> {
+    const { nodes, majority } = this.quorum
+    const refusal = await this.membership.check()
+    if (refusal !== undefined || nodes.filter(({ server }) => server !== null).length >= majority)
+      return refusal
+    return noQuorum(
+      nodes.map((node) => stateOf(node.label, node.state)),
+      majority,
+    )
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { StoreListener, Unknown, Watch } from '../../core/contract.ts'
+import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
 import { channelOf } from './keys.ts'
 import type { Link, SubscriberConnection } from './link.ts'
 import type { Requests } from './requests.ts'
@@ -21,6 +21,7 @@ export class Watching {
   private readonly link: Link
   private readonly requests: Requests
   private readonly prefix: string
+  private readonly read: (message: string) => StoreEvent | undefined
   private readonly sessions = new Map<
     string,
     { readonly session: string; readonly listener: StoreListener }
@@ -34,7 +35,8 @@ export class Watching {
   private asking = false
 
   /** `prefix`: of the keys as the server sees them. */
-  constructor(requests: Requests, prefix: string) {
+  constructor(requests: Requests, prefix: string, read: typeof readMessage = readMessage) {
+    this.read = read
     this.requests = requests
     this.link = requests.link
     this.prefix = prefix
@@ -112,7 +114,7 @@ export class Watching {
 
   private told(channel: string, message: string): void {
     this.heardAt = performance.now()
-    const event = readMessage(message)
+    const event = this.read(message)
     if (event !== undefined) this.sessions.get(channel)?.listener(event)
   }
 

@@ -124,7 +124,7 @@ function grantFirst(world: World, { counts: [count] }: Story, rules: Rules): voi
   Object.assign(client, { phase: 'held', first: 1, top: count })
 }
 
-type Successor = [step: string, world: World, violation?: string]
+type Successor = [step: string, world: World, violation?: string | undefined]
 
 function* successors(world: World, story: Story, rules: Rules): Generator<Successor> {
   for (const who of [0, 1] as const) yield* steps(world, who, story, rules)
