@@ -9,6 +9,8 @@ import { endAll, lockServer, program, Running, tempFolder } from './cli.ts'
 
 const examples = fileURLToPath(new URL('../../examples/', import.meta.url))
 
+const SCHEDULED = /^(?:3 instances started the report, 1 ran it\n){2}$/
+
 /** What each example prints; one that is not in this table fails the test. */
 const EXPECTED: Readonly<Record<string, RegExp>> = {
   'mutex.mjs': /^Ada: seat 3\nGrace: seat 2\nEdsger: seat 1\nBarbara: sold out\n$/,
@@ -26,6 +28,8 @@ const EXPECTED: Readonly<Record<string, RegExp>> = {
     /^Ada leads\nseen from outside: true\nAda has put everything away\n(?:Grace leads\nGrace failed: no paper\n)+Barbara leads\nprobe: true leading\nBarbara has put everything away\n$/,
   'once-per-period.mjs':
     /^at three: 1 ran \(report 1\)\nat three by .*: 0 ran\nat four: 1 ran \(report 2\)\n$/,
+  'schedule-croner.mjs': SCHEDULED,
+  'schedule-node-cron.mjs': SCHEDULED,
   'striped-stock.mjs': /^sold 100 tickets, 100 different seats\n20 customers .*\none came back, 1 left\n$/,
   'striped-stock-speed.mjs': /^(?:\d+ segments: 500 sold, \d+ per second\n){5}$/,
 }
