@@ -2,8 +2,8 @@ import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-import type { FaultProxy } from '../../testkit/fault-proxy.ts'
 import { compiled } from './compiled.ts'
+import type { Way } from './way.ts'
 import type { FromWorker, ToWorker, WorkOrder } from './worker-protocol.ts'
 
 export interface ClientEvents {
@@ -13,8 +13,8 @@ export interface ClientEvents {
 /** One client process, seen from the lab. */
 export class LiveClient {
   readonly label: string
-  /** Its own way to the store; undefined where there is none to lead through a proxy. */
-  readonly proxy: FaultProxy | undefined
+  /** Its own way to the store; undefined where it cannot be led through a proxy. */
+  readonly way: Way | undefined
   /** Grants that it was given. */
   grants = 0
   /** The name it holds now. */
@@ -26,9 +26,9 @@ export class LiveClient {
   private readonly child: ChildProcess
   private readonly gone: Promise<void>
 
-  constructor(order: WorkOrder, proxy: FaultProxy | undefined, events: ClientEvents, execPath: string) {
+  constructor(order: WorkOrder, way: Way | undefined, events: ClientEvents, execPath: string) {
     this.label = order.label
-    this.proxy = proxy
+    this.way = way
     const program = fileURLToPath(compiled('./worker.js', import.meta.url))
     // Nothing of the caller's environment that opens a store: the address comes over the channel.
     const { HOLDFAST_URL: _url, HOLDFAST_TOKEN_FILE: _token, ...env } = process.env

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Guarantees } from '../../core/contract.ts'
 import type { LiveClient } from './client.ts'
 import type { Scene, Stage } from './scene.ts'
-import { endpointOf } from './url.ts'
+import { endpointsOf } from './url.ts'
 
 /** One way to hurt a run. */
 export interface Nemesis {
@@ -22,7 +22,7 @@ export interface Nemesis {
 
 const anywhere = (): undefined => undefined
 const byNetwork = ({ url }: Stage): string | undefined =>
-  endpointOf(url) === undefined ? 'its connections cannot be led through a proxy' : undefined
+  endpointsOf(url) === undefined ? 'its connections cannot be led through a proxy' : undefined
 const byServer = ({ server }: Stage): string | undefined =>
   server === undefined ? 'the lab did not start this server' : undefined
 
@@ -32,14 +32,14 @@ const SLACK_MS = 5000
 /** Cuts a client off on both ways, without either side being told, and back again. */
 async function cutOff(scene: Scene, client: LiveClient, meanwhile: () => Promise<unknown>): Promise<void> {
   const end = scene.diary.faultBegins('partition', client.label, 'nothing gets through')
-  client.proxy?.set('requests', { blackhole: true })
-  client.proxy?.set('replies', { blackhole: true })
+  client.way?.set('requests', { blackhole: true })
+  client.way?.set('replies', { blackhole: true })
   try {
     await meanwhile()
   } finally {
-    client.proxy?.heal()
+    client.way?.heal()
     // Bytes that were swallowed are missing for good: the connections that lost them are of no use.
-    client.proxy?.reset()
+    client.way?.reset()
     end()
   }
 }
@@ -110,7 +110,7 @@ const reset: Nemesis = {
     for (let times = 0; times < 3; times += 1) {
       const client = scene.anyone()
       scene.diary.fault('reset', client.label)
-      client.proxy?.reset()
+      client.way?.reset()
       await sleep(scene.random.below(200))
     }
   },
@@ -124,7 +124,7 @@ const cut: Nemesis = {
   async strike(scene) {
     for (let times = 0; times < 4; times += 1) {
       const client = scene.anyone()
-      const done = client.proxy?.cutReply()
+      const done = client.way?.cutReply()
       await Promise.race([done, sleep(scene.stage.ttl)])
       scene.diary.fault('cut', client.label)
       await sleep(scene.random.below(150))
@@ -153,11 +153,11 @@ const delay: Nemesis = {
     const client = await scene.lingerer('before the check')
     const { ttl } = scene.stage
     const end = scene.diary.faultBegins('delay', client.label)
-    client.proxy?.set('replies', { latency: ttl * 0.6 })
+    client.way?.set('replies', { latency: ttl * 0.6 })
     await sleep(ttl * 1.5)
-    client.proxy?.set('replies', { hold: true })
+    client.way?.set('replies', { hold: true })
     await scene.granted(client, 1, scene.expiry + SLACK_MS)
-    client.proxy?.heal()
+    client.way?.heal()
     end()
     scene.goOn(client)
   },
@@ -170,12 +170,12 @@ const refuse: Nemesis = {
   missing: byNetwork,
   async strike(scene) {
     const end = scene.diary.faultBegins('refuse', 'network')
-    for (const { proxy } of scene.clients) {
-      await proxy?.refuse()
-      proxy?.reset()
+    for (const { way } of scene.clients) {
+      await way?.refuse()
+      way?.reset()
     }
     await sleep(scene.stage.ttl)
-    for (const { proxy } of scene.clients) await proxy?.accept()
+    for (const { way } of scene.clients) await way?.accept()
     end()
   },
 }

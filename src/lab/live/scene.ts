@@ -1,12 +1,11 @@
 import type { Capabilities, NameInfo, Store } from '../../core/contract.ts'
 import { openStore } from '../../open.ts'
-import { FaultProxy } from '../../testkit/fault-proxy.ts'
 import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
 import { LiveClient } from './client.ts'
 import { Diary } from './diary.ts'
 import type { ClockHandle, ServerHandle } from './servers.ts'
-import { by, endpointOf } from './url.ts'
+import { Way } from './way.ts'
 import type { FromWorker, Place } from './worker-protocol.ts'
 
 /** What can be done to a server from inside, by whoever may. */
@@ -90,18 +89,18 @@ export class Scene {
   /** Another client. */
   async spawn(): Promise<LiveClient> {
     const { url, token, ttl, names, execPath = process.execPath } = this.stage
-    const endpoint = endpointOf(url)
-    const proxy = endpoint === undefined ? undefined : await FaultProxy.open(endpoint)
+    const way = await Way.open(url)
     const order = {
       do: 'begin' as const,
       label: `client ${this.clients.length + 1}`,
-      url: proxy === undefined ? url : by(url, proxy),
+      url: way?.url ?? url,
       ...(token === undefined ? {} : { token }),
       names,
       ttl,
       patience: ttl,
       requestTimeout: Math.max(300, Math.ceil(ttl / 3)),
       resourcePort: this.resource.port,
+      restMs: this.capabilities.queue ? 10 : 400,
       seed: this.random.uint32(),
     }
     let failure: string | undefined
@@ -111,7 +110,7 @@ export class Scene {
         this.heard(from, message)
       },
     }
-    const client = new LiveClient(order, proxy, events, execPath)
+    const client = new LiveClient(order, way, events, execPath)
     this.clients.push(client)
     const begun = await this.until(() => client.state !== 'starting' || failure !== undefined, START_MS)
     if (!begun || client.state !== 'working')
@@ -169,8 +168,8 @@ export class Scene {
   async heal(): Promise<void> {
     await this.stage.server?.resume().catch(() => undefined)
     for (const client of this.clients) {
-      client.proxy?.heal()
-      await client.proxy?.accept()
+      client.way?.heal()
+      await client.way?.accept()
       client.resume()
       if (client.lingering) this.goOn(client)
     }
@@ -186,7 +185,7 @@ export class Scene {
     for (const client of this.working) client.send({ do: 'finish' })
     await this.until(() => this.working.length === 0, this.expiry + ANSWER_MS)
     await Promise.all(this.clients.map((client) => client.kill()))
-    for (const { proxy } of this.clients) await proxy?.close()
+    for (const { way } of this.clients) await way?.close()
   }
 
   /** Takes away what is left in the lab's own names: those who could give it back are gone. */
@@ -201,7 +200,7 @@ export class Scene {
 
   async close(): Promise<void> {
     await Promise.all(this.clients.map((client) => client.kill()))
-    for (const { proxy } of this.clients) await proxy?.close()
+    for (const { way } of this.clients) await way?.close()
     await this.resource.stop()
     await this.store.close()
   }

@@ -3,6 +3,7 @@ const SHAPE = /^([a-z][a-z0-9+.-]*:\/\/(?:[^@/?#]*@)?)([^@/?#]+)(.*)$/is
 
 const PORTS: Readonly<Record<string, number>> = {
   redis: 6379,
+  redlock: 6379,
   mysql: 3306,
   postgres: 5432,
   postgresql: 5432,
@@ -30,22 +31,24 @@ export function isLoopback(url: string): boolean {
 }
 
 /**
- * The one server whose connections can be led through a proxy. Undefined where that would change what is tested: an
+ * The servers whose connections can be led through proxies. Undefined where that would change what is tested: an
  * encrypted connection checks the host's name, and clusters and sentinels tell their clients where else to go.
  */
-export function endpointOf(url: string): Endpoint | undefined {
+export function endpointsOf(url: string): readonly Endpoint[] | undefined {
   const port = PORTS[schemeOf(url)]
-  const [, , place = ','] = SHAPE.exec(url) ?? []
-  if (port === undefined || place.includes(',') || hostsOf(url).length !== 1) return undefined
-  const [host = ''] = hostsOf(url)
-  const given = /:(\d+)$/.exec(place)?.[1]
-  return { host, port: given === undefined ? port : Number(given) }
+  const [, , places] = SHAPE.exec(url) ?? []
+  if (port === undefined || places === undefined) return undefined
+  return places.split(',').map((place, index) => {
+    const given = /:(\d+)$/.exec(place)?.[1]
+    return { host: hostsOf(url)[index] ?? '', port: given === undefined ? port : Number(given) }
+  })
 }
 
-/** The same address by way of another host and port. */
-export function by(url: string, { host, port }: Endpoint): string {
+/** The same address by way of other hosts and ports. */
+export function by(url: string, endpoints: readonly Endpoint[]): string {
+  const places = endpoints.map(({ host, port }) => `${host}:${port}`).join(',')
   return url.replace(
     SHAPE,
-    (_, before: string, _place: string, after: string) => `${before}${host}:${port}${after}`,
+    (_, before: string, _places: string, after: string) => `${before}${places}${after}`,
   )
 }

@@ -12,6 +12,8 @@ export interface WorkOrder {
   readonly requestTimeout: number
   readonly patience: number
   readonly resourcePort: number
+  /** The longest rest between two sections: where nobody stands in line, who never rests leaves nothing to the others. */
+  readonly restMs: number
   readonly seed: number
 }
 

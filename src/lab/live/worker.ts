@@ -46,7 +46,10 @@ class Worker {
   }
 
   async work(): Promise<void> {
-    while (!finishing) await this.section()
+    while (!finishing) {
+      await this.section()
+      await sleep(this.random.below(this.order.restMs))
+    }
     await this.holdfast.close()
     this.resource.close()
   }
@@ -135,7 +138,10 @@ process.on('disconnect', () => process.exit())
 // Ctrl-C reaches everybody at a terminal; the lab decides when this ends.
 for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => undefined)
 process.on('unhandledRejection', (reason) => tell({ kind: 'noise', message: `unhandled: ${String(reason)}` }))
-process.on('warning', ({ message }) => tell({ kind: 'noise', message: `warning: ${message}` }))
+process.on('warning', ({ name, message }) => {
+  // That Node calls its SQLite experimental is no fault of a lock.
+  if (name !== 'ExperimentalWarning') tell({ kind: 'noise', message: `warning: ${message}` })
+})
 process.on('message', (message: ToWorker) => {
   switch (message.do) {
     case 'begin':
