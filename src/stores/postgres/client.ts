@@ -26,6 +26,7 @@ export interface PostgresPoolClient extends PostgresClient {
 
 export interface PostgresPool {
   connect(): Promise<PostgresPoolClient>
+  connect(callback: (error: Error | undefined, client: PostgresPoolClient | undefined) => void): void
   readonly totalCount: number
   readonly options?: { readonly max?: number | undefined }
 }
@@ -85,14 +86,12 @@ export class PostgresDriver implements Driver<PostgresLink> {
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!isPool(source)) return this.turns.take(call, () => work(new Link(source, call)))
-    const client = await source.connect()
+    const client = await lend(source)
     if (call.expired) {
+      client.removeListener('error', gone)
       client.release()
       throw new TimeIsUp()
     }
-    const gone = (): void => {}
-    // While it is lent the pool does not listen; a connection that breaks then must not end the process.
-    client.on('error', gone)
     call.onExpire = () => client.release(true)
     let broken = false
     try {
@@ -118,9 +117,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
         { argument: 'client' },
       )
     }
-    const client = await source.connect()
-    const gone = (): void => {}
-    client.on('error', gone)
+    const client = await lend(source)
     try {
       await client.query({ text: 'BEGIN' })
       const result = await work(client)
@@ -138,6 +135,23 @@ export class PostgresDriver implements Driver<PostgresLink> {
       throw error
     }
   }
+}
+
+const gone = (): void => {}
+
+/**
+ * While a connection is lent the pool does not listen to it, and one that breaks then must not end the process. By
+ * callback, for a promise comes a moment later than the connection: a server that ends it just then would be heard by
+ * nobody.
+ */
+export function lend(pool: PostgresPool): Promise<PostgresPoolClient> {
+  return new Promise((resolve, reject) => {
+    pool.connect((error, client) => {
+      if (client === undefined) return reject(error ?? new Error('the pool gave no connection'))
+      client.on('error', gone)
+      resolve(client)
+    })
+  })
 }
 
 class Link implements PostgresLink {

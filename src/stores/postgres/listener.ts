@@ -2,7 +2,7 @@ import type { StoreListener, Watch } from '../../core/contract.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call } from '../sql/client.ts'
 import { channelOf, eventOf } from '../sql/returning.ts'
-import { isPool } from './client.ts'
+import { isPool, lend } from './client.ts'
 import type { PostgresClient, PostgresMessage, PostgresPoolClient, PostgresSource } from './client.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
@@ -58,7 +58,7 @@ export class PostgresListener {
 
   private async open(): Promise<PostgresClient> {
     const { source } = this
-    const client: PostgresClient = isPool(source) ? await source.connect() : source
+    const client: PostgresClient = isPool(source) ? await lend(source) : source
     client.on('notification', this.told)
     client.on('error', this.broke)
     client.on('end', this.broke)

@@ -13,8 +13,6 @@ export async function openPostgresStore(
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
   pool.on('error', () => {})
-  // Between the pool's hand and ours nobody listens; a connection that the server ends just then must not end the process.
-  pool.on('connect', (client) => client.on('error', () => {}))
   const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
 }
