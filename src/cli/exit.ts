@@ -63,6 +63,7 @@ export function exitCodeOf(error: unknown): number {
     case 'LOCK_ABORTED':
     case 'LOCK_REENTRY':
     case 'CLOSED':
+    case 'CONFLICT':
       return EXIT.software
   }
 }

@@ -15,6 +15,7 @@ export type ErrorCode =
   | 'CAPACITY_MISMATCH'
   | 'CLOSED'
   | 'DRIVER_MISSING'
+  | 'CONFLICT'
 
 export interface ErrorDetails {
   readonly cause?: unknown
@@ -105,7 +106,8 @@ export class StoreUnavailableError extends HoldfastError {
 export interface NodeState {
   /** Which one: its address, without secrets, or its number. */
   readonly node: string
-  readonly state: 'granted' | 'busy' | 'not ready' | 'no answer'
+  /** `asked`: it had not answered yet when the outcome was certain. */
+  readonly state: 'granted' | 'busy' | 'not ready' | 'no answer' | 'asked'
   readonly detail?: string
 }
 
@@ -171,6 +173,21 @@ export class DriverMissingError extends HoldfastError {
   }
 }
 
+/** Optimistic locking: somebody else was faster, again and again. Nothing was changed. */
+export class ConflictError extends HoldfastError {
+  readonly table: string
+  readonly attempts: number
+
+  constructor(
+    message: string,
+    details: ErrorDetails & { readonly table: string; readonly attempts: number },
+  ) {
+    super('CONFLICT', message, details)
+    this.table = details.table
+    this.attempts = details.attempts
+  }
+}
+
 const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
   [HoldfastError, 'ANY'],
   [LockTimeoutError, 'LOCK_TIMEOUT'],
@@ -184,4 +201,5 @@ const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
   [CapacityMismatchError, 'CAPACITY_MISMATCH'],
   [ClosedError, 'CLOSED'],
   [DriverMissingError, 'DRIVER_MISSING'],
+  [ConflictError, 'CONFLICT'],
 ])

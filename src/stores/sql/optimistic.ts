@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../core/errors.ts'
+import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
 import { quoted, Wording } from './user-table.ts'
 import type { UserTables } from './user-table.ts'
 
@@ -33,22 +33,6 @@ export interface OptimisticTable<R extends object = Row> {
     key: string | number | bigint,
     change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
   ): Promise<OptimisticResult<R>>
-}
-
-/** Somebody else was faster, again and again. Nothing was changed. */
-export class ConflictError extends Error {
-  readonly code = 'CONFLICT'
-  readonly table: string
-  readonly attempts: number
-
-  constructor(table: string, attempts: number) {
-    super(
-      `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`,
-    )
-    this.name = 'ConflictError'
-    this.table = table
-    this.attempts = attempts
-  }
 }
 
 const PAUSE_MS = { first: 1, longest: 100 }
@@ -100,7 +84,8 @@ export function optimisticTable<R extends object>(
         if (changed > 0) return { kind: 'updated', row: row as R, attempts: attempt }
         if (attempt < attempts) await pause(attempt)
       }
-      throw new ConflictError(table, attempts)
+      const message = `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`
+      throw new ConflictError(message, { table, attempts })
     },
   }
 }

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 
 import type { FencedOptions, FencedTable } from '../../../src/stores/sql/fenced.ts'
-import { ConflictError, skip } from '../../../src/stores/sql/optimistic.ts'
+import { ConflictError } from '../../../src/core/errors.ts'
+import { skip } from '../../../src/stores/sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable } from '../../../src/stores/sql/optimistic.ts'
 
 /** A database with the tables `bonus (id, left_count, version)` and `seat (id, owner, fence)`, as one driver sees it. */
