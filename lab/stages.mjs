@@ -17,6 +17,7 @@ import {
   redisCommand,
   zookeeper,
 } from '../scripts/services.mjs'
+import { startAll } from '../scripts/services/group.mjs'
 import { launch } from '../scripts/services/process.mjs'
 
 const CLI = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
@@ -33,6 +34,15 @@ export const STAGES = {
     admin: (server) => ({
       flushScripts: () => redisCommand(server, 'SCRIPT', 'FLUSH'),
       dropConnections: () => redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'normal'),
+    }),
+  },
+  // Its server, as far as it can be hurt, is the two of five that it can do without.
+  quorum: {
+    program: 'redis',
+    leaveOut: ['wipe', 'clock-jump', 'client-kill'],
+    start: (env) => fiveRedis(env),
+    admin: ({ nodes }) => ({
+      flushScripts: () => Promise.all(nodes.map((node) => redisCommand(node, 'SCRIPT', 'FLUSH'))),
     }),
   },
   mysql: {
@@ -78,6 +88,24 @@ export async function startStage(store) {
       await server.stop()
       clock?.dispose()
     },
+  }
+}
+
+async function fiveRedis(env) {
+  const start = () => redis({ env, args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
+  const nodes = await startAll(Array.from({ length: 5 }, () => start))
+  const hosts = nodes.map(({ host, port }) => `${host}:${port}`).join(',')
+  const minority = (act) => Promise.all(nodes.slice(0, 2).map(act))
+  return {
+    host: nodes[0].host,
+    port: nodes[0].port,
+    url: `redlock://${hosts}?setup=now`,
+    nodes,
+    kill: (signal) => minority((node) => node.kill(signal)),
+    restart: (options) => minority((node) => node.restart(options)),
+    pause: () => minority((node) => node.pause()),
+    resume: () => minority((node) => node.resume()),
+    stop: () => Promise.all(nodes.map((node) => node.stop())),
   }
 }
 

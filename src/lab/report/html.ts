@@ -5,7 +5,7 @@ import { picture } from './picture.ts'
 import { STYLE } from './style.ts'
 import type { Pile } from './tally.ts'
 import { tally } from './tally.ts'
-import { verdictList, verdictTable } from './verdicts.ts'
+import { verdictList, verdictTables } from './verdicts.ts'
 import { windowOf } from './window.ts'
 
 export interface ReportOptions {
@@ -47,7 +47,7 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
 <title>${escape(title)}</title><style>${STYLE}</style></head>
 <body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} runs</p></header>
 <main><ul class="counts">${counts.join('')}</ul>
-<h2>Verdicts</h2>${verdictTable(records)}
+<h2>Verdicts</h2>${verdictTables(records)}
 <h2>Runs</h2><ul class="legend">${LEGEND.map(([colour, words]) => `<li><i style="background:var(${colour})"></i>${words}</li>`).join('')}</ul>
 ${records.map((run) => section(run, bad.has(run))).join('\n')}
 </main></body></html>

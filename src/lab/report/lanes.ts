@@ -121,10 +121,12 @@ class LaneReader {
     const hold = this.holdOf(name, token)
     if (hold !== undefined) {
       this.holds.delete(key(name, hold.token))
+      // Who stood still hears of the loss when it wakes up; its belief ended before, by its own clock.
+      const to = end === 'lost' ? Math.max(hold.from, Math.min(at, hold.validUntil)) : at
       this.spans.push({
         kind: 'held',
         from: hold.from,
-        to: at,
+        to,
         name,
         token: hold.token,
         end,

@@ -97,7 +97,7 @@ class Picture {
           ? `waits for ${name}`
           : 'gives it back'
     const text = `${what}: ${milliseconds(from)} to ${milliseconds(to)}, ${end}`
-    const box = `<rect class="${kind} ${end}" x="${this.x(from)}" y="${middle - tall / 2}" width="${this.width(from, to)}" height="${tall}" rx="2"/>`
+    const box = `<rect class="${kind} end-${end}" x="${this.x(from)}" y="${middle - tall / 2}" width="${this.width(from, to)}" height="${tall}" rx="2"/>`
     const ticks = renewals.map(
       (at) =>
         `<line class="renewal" x1="${this.x(at)}" x2="${this.x(at)}" y1="${middle - BAR / 2}" y2="${middle + BAR / 2}"/>`,

@@ -6,7 +6,7 @@ export const STYLE = `
   --held: #4b96f3; --wait: #68778c; --good: #55c983; --warn: #e8ab4a; --bad: #ff6378; --fault: #f0b45a; --faultbg: #f0a83033; } }
 * { box-sizing: border-box }
 body { margin: 0 auto; max-width: 1200px; padding: 1rem; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem } h4 { margin: 1rem 0 .25rem }
+h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem } h3 { font-size: 1rem; margin: 1rem 0 .25rem } h4 { margin: 1rem 0 .25rem }
 a { color: var(--held) } :focus-visible { outline: 3px solid var(--held); outline-offset: 2px }
 .dim { color: var(--dim) } .scroll { overflow-x: auto; max-width: 100% }
 .counts { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; margin: 1rem 0; padding: 0 }
@@ -14,8 +14,8 @@ a { color: var(--held) } :focus-visible { outline: 3px solid var(--held); outlin
 .counts b { font-size: 1.3rem; margin-right: .35rem; font-variant-numeric: tabular-nums }
 table { border-collapse: collapse; font-size: .86rem; width: 100% } caption { text-align: left; color: var(--dim); padding: .25rem 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; vertical-align: top }
-thead th { color: var(--dim); font-weight: 600; white-space: nowrap }
-.verdicts small { display: block; color: var(--dim); font-size: .76rem; white-space: nowrap }
+thead th { color: var(--dim); font-weight: 600; vertical-align: bottom } .fault-name { min-width: 6rem }
+.verdicts small { display: block; color: var(--dim); font-size: .76rem }
 .held b, .held span { color: var(--good) } .broke b, .broke span { color: var(--warn) } .lucky b { color: var(--good) }
 .unexpected { background: color-mix(in srgb, var(--bad) 14%, transparent) } .unexpected b, .unexpected span { color: var(--bad); font-weight: 700 }
 .unknown b, .unknown span { color: var(--warn) } .notRun span { color: var(--dim) } td small, li small { color: var(--dim); font-weight: 400 }
@@ -30,8 +30,8 @@ thead th { color: var(--dim); font-weight: 600; white-space: nowrap }
 .view { overflow-x: auto; min-width: 0 } .view svg { display: block; font: 11px system-ui, sans-serif; min-width: 30rem }
 .inside:has(.z4:checked) svg { width: 400%; min-width: 120rem } .inside:has(.z16:checked) svg { width: 1600%; min-width: 480rem }
 svg .row { fill: transparent } svg .row.odd { fill: color-mix(in srgb, var(--card) 70%, transparent) }
-svg .waiting { fill: var(--wait) } svg .waiting.failed { fill: var(--warn) } svg .waiting.open { fill: var(--bad) }
-svg .held { fill: var(--held) } svg .held.open { fill: color-mix(in srgb, var(--held) 55%, transparent) } svg .held.lost { fill: var(--warn) }
+svg .waiting { fill: var(--wait) } svg .waiting.end-failed { fill: var(--warn) } svg .waiting.end-open { fill: var(--bad) }
+svg .held { fill: var(--held) } svg .held.end-open { fill: color-mix(in srgb, var(--held) 55%, transparent) } svg .held.end-lost { fill: var(--warn) }
 svg .releasing { fill: color-mix(in srgb, var(--held) 40%, transparent) }
 svg .renewal { stroke: #fff; stroke-width: 1.5 } svg text { fill: var(--dim) } svg text.token { font-size: 9px }
 svg line.fault { stroke: var(--fault); stroke-width: 1.5; stroke-dasharray: 4 3 } svg rect.fault { fill: var(--faultbg) } svg text.fault { fill: var(--fault); font-weight: 600 }

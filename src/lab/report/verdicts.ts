@@ -12,8 +12,25 @@ const WORDS: Readonly<Record<Pile, readonly [sign: string, word: string]>> = {
   notRun: ['–', 'not run'],
 }
 
+const PARTS: readonly (readonly [title: string, prefix: string])[] = [
+  ['Faults on real servers', 'live/'],
+  ['Specimens, and holdfast in the same scenario', 'specimen/'],
+]
+
+/** The parts of the lab have different checks: a table of its own for each is narrower, and says more. */
+export function verdictTables(records: readonly RunRecord[]): string {
+  const parts = PARTS.map(
+    ([title, prefix]) => [title, records.filter(({ id }) => id.startsWith(prefix))] as const,
+  )
+  const others = records.filter(({ id }) => !PARTS.some(([, prefix]) => id.startsWith(prefix)))
+  return [...parts, ['Simulation', others] as const]
+    .filter(([, runs]) => runs.length > 0)
+    .map(([title, runs]) => `<h3>${title}</h3>${verdictTable(runs, title)}`)
+    .join('\n')
+}
+
 /** Store × fault × check, what is expected and what was seen. */
-export function verdictTable(records: readonly RunRecord[]): string {
+function verdictTable(records: readonly RunRecord[], title: string): string {
   const checks = [...new Set(records.flatMap(({ verdicts }) => verdicts.map(({ check }) => check)))]
   const head = ['store', 'fault', ...checks].map((name) => `<th scope="col">${escape(name)}</th>`)
   const rows = records.map((run) => {
@@ -26,7 +43,7 @@ export function verdictTable(records: readonly RunRecord[]): string {
     const link = `<a href="#${anchor(run.id)}">${escape(run.fault)}</a>`
     return `<tr><th scope="row">${escape(run.store)}</th><td class="fault-name">${link}</td>${cells.join('')}</tr>`
   })
-  return `<div class="scroll" tabindex="0" role="region" aria-label="Verdicts"><table class="verdicts">
+  return `<div class="scroll" tabindex="0" role="region" aria-label="${escape(title)}"><table class="verdicts">
 <thead><tr>${head.join('')}</tr></thead>
 <tbody>${rows.join('\n')}</tbody></table></div>`
 }

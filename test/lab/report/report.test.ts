@@ -44,11 +44,11 @@ describe('The summary', () => {
 })
 
 describe('A lane', () => {
-  it('shows waiting, holding until the loss, and what came after it', () => {
+  it('shows waiting, holding until the belief ended, and what came after it', () => {
     const { spans, marks } = laneOf('client 1', paused.timeline, 2000)
     expect(spans).toMatchObject([
       { kind: 'waiting', from: 10, to: 20, end: 'acquired' },
-      { kind: 'held', from: 20, to: 905, token: '1001', end: 'lost', renewals: [100] },
+      { kind: 'held', from: 20, to: 600, token: '1001', end: 'lost', renewals: [100] },
     ])
     expect(marks.map(({ kind }) => kind)).toEqual(['lost', 'write-refused'])
   })
