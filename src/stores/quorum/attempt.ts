@@ -81,8 +81,8 @@ export class Attempt implements VoteRequest {
   private readonly heard = (answer: VoteAnswer, at: number): void => {
     this.answers[at] = answer
     if (answer.kind === 'granted') {
-      // It came too late to count for an attempt that failed, or for a lock that was released meanwhile.
-      if (this.answer !== null && !this.grants.isCurrent(this)) return this.giveBack(at)
+      // It came too late to count. A lock that was held and released meanwhile is another matter: that follows its vote.
+      if (this.answer !== null && this.answer.kind !== 'held') return this.giveBack(at)
       this.contended ||= answer.contended
       this.agreement.propose(at, answer.token)
     } else this.agreement.decline()

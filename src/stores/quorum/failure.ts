@@ -28,7 +28,7 @@ export function stateOf(node: string, answer: { readonly kind: string } | undefi
     case 'renewed':
       return { node, state: 'granted' }
     case undefined:
-      return { node, state: 'no answer', detail: 'had not answered yet' }
+      return { node, state: 'asked' }
     default:
       return { node, state: 'busy' }
   }

@@ -32,11 +32,6 @@ export class Grants {
     this.byId.delete(id)
   }
 
-  /** Whether this attempt is what the claim is held by. */
-  isCurrent({ id, attempt }: VoteRef): boolean {
-    return this.byId.get(id)?.attempt === attempt
-  }
-
   /** Claims that were left to run out. */
   private sweep(): void {
     const now = performance.now()

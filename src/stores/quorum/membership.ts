@@ -16,6 +16,7 @@ export class Membership {
   private unknownNodes: number
   private refusal: Unknown | null = null
   private asking: Promise<void> | null = null
+  private all: Promise<void> = Promise.resolve()
 
   constructor(quorum: Quorum, timeout: number) {
     this.quorum = quorum
@@ -37,12 +38,21 @@ export class Membership {
     return this.asking.then(() => this.refusal ?? undefined)
   }
 
+  /** As `check`, and waits for every store that answers in its time. */
+  async checkAll(): Promise<Unknown | undefined> {
+    if (this.unknownNodes > 0 && this.asking === null) this.ask()
+    await this.all
+    return this.refusal ?? undefined
+  }
+
   private ask(): void {
     const { nodes, majority } = this.quorum
     const missing = nodes.flatMap(({ server }, at) => (server === null ? [at] : []))
     let pending = missing.length
     let enough: (() => void) | null = null
+    let everybody: (() => void) | null = null
     this.asking = new Promise((resolve) => (enough = resolve))
+    this.all = new Promise((resolve) => (everybody = resolve))
     for (const at of missing) {
       this.quorum.ask<Identity>(
         at,
@@ -52,7 +62,9 @@ export class Membership {
           if (answer.kind === 'node') this.met(at, answer.server)
           if (pending === 0 || this.refusal !== null || nodes.length - this.unknownNodes >= majority)
             enough?.()
-          if (pending === 0) this.asking = null
+          if (pending > 0) return
+          this.asking = null
+          everybody?.()
         },
       )
     }

@@ -105,7 +105,7 @@ export class QuorumStore implements Store {
   /** Nothing, or why no lock can be had: too few servers, or too few different ones. */
   async reach(): Promise<Unknown | undefined> {
     const { nodes, majority } = this.quorum
-    const refusal = await this.membership.check()
+    const refusal = await this.membership.checkAll()
     if (refusal !== undefined || nodes.filter(({ server }) => server !== null).length >= majority)
       return refusal
     return noQuorum(

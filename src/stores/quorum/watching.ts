@@ -7,6 +7,8 @@ const { setTimeout, clearTimeout } = globalThis
 
 /** Whoever was told by one store that a name is free waits so long for the others to say so too. */
 const TOGETHER_MS = 2
+/** What the slowest store says of a release that was told is not told again. */
+const LATE_MS = 50
 /** How long until a store that could not be watched is asked again. */
 const AGAIN_MS = 1000
 
@@ -135,26 +137,31 @@ class SessionWatch {
   /** A holder that leaves tells one store after the other: whoever asks after the first one finds the rest taken. */
   private mayBeFree(name: string, at: number): void {
     const known = this.freed.get(name)
-    if (known === undefined) {
+    // A store that says it a second time speaks of another release.
+    if (known === undefined || (known.told && known.nodes.has(at))) {
+      if (known !== undefined) clearTimeout(known.timer)
       const timer = setTimeout(() => this.free(name), TOGETHER_MS)
       timer.unref()
-      this.freed.set(name, { timer, nodes: new Set([at]) })
+      this.freed.set(name, { timer, nodes: new Set([at]), told: false })
       return
     }
     known.nodes.add(at)
-    if (known.nodes.size >= this.quorum.majority) this.free(name)
+    if (!known.told && known.nodes.size >= this.quorum.majority) this.free(name)
   }
 
   private free(name: string): void {
     const known = this.freed.get(name)
     if (known === undefined) return
     clearTimeout(known.timer)
-    this.freed.delete(name)
+    known.told = true
+    known.timer = setTimeout(() => this.freed.get(name) === known && this.freed.delete(name), LATE_MS)
+    known.timer.unref()
     this.listener({ kind: 'freed', name })
   }
 }
 
 interface Freed {
-  readonly timer: NodeJS.Timeout
+  timer: NodeJS.Timeout
   readonly nodes: Set<number>
+  told: boolean
 }

@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import { FaultProxy } from 'holdfast/testkit'
+
+import { available, clockShim } from '../../../scripts/services.mjs'
+import type { Server } from '../../../scripts/services.mjs'
+import { Crew } from '../redis/crew.ts'
+import { MAX_TTL, openAt, request, setUp, startServers, stopAll } from './kit.ts'
+import type { Place } from './kit.ts'
+import { votesLeftAt } from './leftovers.ts'
+
+const LAWFUL = { exclusivity: [], tokens: [] }
+
+/** Three clients that fight over one lock on five servers while something happens to some of them. */
+describe.skipIf(!available('redis'))('a lock that is fought over', () => {
+  let servers: Server[]
+  let proxies: FaultProxy[]
+  let crew: Crew
+
+  const start = async (places: readonly Place[]): Promise<void> => {
+    crew = new Crew(await Promise.all([1, 2, 3].map(() => openAt(places, { setUp: 'wait' }))), 'contended')
+    crew.start()
+    await crew.progress(10)
+  }
+  beforeEach(async () => {
+    servers = await startServers(5)
+    proxies = []
+    await setUp(servers)
+  })
+  afterEach(async () => {
+    await crew.stop()
+    for (const proxy of proxies) await proxy.close()
+    await stopAll(servers)
+  })
+  const first = (count: number): Server[] => servers.slice(0, count)
+  const proxied = async (count: number): Promise<void> => {
+    proxies = await Promise.all(first(count).map((server) => FaultProxy.open(server)))
+    await start([...proxies, ...servers.slice(count)])
+  }
+
+  it.each([1, 2])('goes on while %i servers are dead, also when they come back empty', async (count) => {
+    await start(servers)
+    for (const server of first(count)) await server.kill('SIGKILL')
+    await crew.progress(20)
+    for (const server of first(count)) await server.restart({ keepData: false })
+    await sleep(MAX_TTL / 2)
+    await crew.progress(10)
+    expect(await crew.stop()).toEqual(LAWFUL)
+    for (const server of servers.slice(count)) expect(await votesLeftAt(server)).toEqual([])
+  })
+
+  it.each([1, 2])('goes on while %i servers stand still, and when they go on', async (count) => {
+    await start(servers)
+    for (const server of first(count)) await server.pause()
+    await crew.progress(20)
+    for (const server of first(count)) await server.resume()
+    await crew.progress(20)
+    expect(await crew.stop()).toEqual(LAWFUL)
+  })
+
+  it('goes on while the network swallows everything to two servers', async () => {
+    await proxied(2)
+    for (const proxy of proxies) {
+      proxy.set('requests', { blackhole: true })
+      proxy.set('replies', { blackhole: true })
+    }
+    await crew.progress(20)
+    for (const proxy of proxies) proxy.heal()
+    await crew.progress(20)
+    expect(await crew.stop()).toEqual(LAWFUL)
+  })
+
+  it('goes on while two servers are slow', async () => {
+    await proxied(2)
+    for (const proxy of proxies) proxy.set('replies', { latency: 150 })
+    await crew.progress(20)
+    for (const proxy of proxies) proxy.heal()
+    await crew.progress(10)
+    expect(await crew.stop()).toEqual(LAWFUL)
+  })
+
+  it('is held by nobody while three servers are dead, and goes on by itself when two are back', async () => {
+    await start(servers)
+    for (const server of first(3)) await server.kill('SIGKILL')
+    await sleep(1_500)
+    const during = crew.sections
+    await sleep(300)
+    expect(crew.sections).toBe(during)
+    for (const server of first(2)) await server.restart({ keepData: false })
+    await crew.progress(10)
+    expect(await crew.stop()).toEqual(LAWFUL)
+  })
+})
+
+describe.skipIf(!available('redis'))('without a majority', () => {
+  let servers: Server[]
+  let holdfast: Holdfast
+  beforeAll(async () => {
+    servers = await startServers(5)
+    holdfast = new Holdfast(await openAt(servers), { ttl: 1_000, closeStore: true })
+  })
+  afterAll(async () => {
+    await holdfast.close()
+    await stopAll(servers)
+  })
+
+  it('a lock fails at once, and the error says so of every server', async () => {
+    await (await holdfast.mutex('x').acquire()).release()
+    for (const server of servers.slice(0, 3)) await server.kill('SIGKILL')
+    const began = performance.now()
+    const error: unknown = await holdfast
+      .mutex('x')
+      .tryAcquire()
+      .catch((reason: unknown) => reason)
+    expect(performance.now() - began).toBeLessThan(500)
+    expect(error).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      cause: { code: 'QUORUM_UNAVAILABLE', needed: 3 },
+    })
+    const { nodes } = (error as { cause: { nodes: readonly { node: string; state: string }[] } }).cause
+    expect(nodes.map(({ node }) => node)).toEqual(servers.map(({ host, port }) => `${host}:${port}`))
+    expect(nodes.filter(({ state }) => state === 'no answer')).toHaveLength(3)
+  })
+
+  it('is told apart from a lock that others hold', async () => {
+    for (const server of servers.slice(0, 3)) await server.restart()
+    const other = new Holdfast(await openAt(servers), { ttl: 1_000, closeStore: true })
+    const lease = await other.mutex('x').acquire({ wait: 5_000 })
+    await expect(holdfast.mutex('x').acquire({ wait: 200 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' })
+    await lease.release()
+    await other.close()
+  })
+})
+
+/** A lease on three servers; the other two stand still meanwhile. Then one of the three forgets it. */
+describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
+  let servers: Server[]
+  afterEach(() => stopAll(servers))
+
+  const takenOver = async (
+    forget: (server: Server) => unknown,
+    probation: 'wait' | 'now',
+  ): Promise<readonly [kind: string, grows: boolean]> => {
+    await setUp(servers)
+    const [a, b] = [await openAt(servers), await openAt(servers, { setUp: probation })]
+    const [, , third, fourth, fifth] = servers as [Server, Server, Server, Server, Server]
+    for (const server of [fourth, fifth]) await server.pause()
+    const first = await a.claim(request('x', 'a.1', MAX_TTL), 1_000)
+    // Longer than a vote is waited for.
+    await sleep(150)
+    for (const server of [fourth, fifth]) await server.resume()
+    // What stood before the two has been given back when it was too late.
+    await expect.poll(() => votesLeftAt(fourth)).toEqual([])
+    await expect.poll(() => votesLeftAt(fifth)).toEqual([])
+    await forget(third)
+    // Every server is well again.
+    let second = await b.claim(request('x', 'b.1'), 1_000)
+    for (let tries = 0; tries < 5 && second.kind === 'busy' && probation === 'now'; tries++) {
+      await sleep(50)
+      second = await b.claim(request('x', `b.${tries + 2}`), 1_000)
+    }
+    await a.close()
+    await b.close()
+    const token = first.kind === 'held' ? first.token : 0n
+    return [second.kind, second.kind === 'held' && second.token > token && token > 0n]
+  }
+  const wipe = async (server: Server): Promise<void> => {
+    await server.kill('SIGKILL')
+    await server.restart({ keepData: false })
+    await sleep(200)
+  }
+
+  it('does not vote when it came back empty, until the lease has run out', async () => {
+    servers = await startServers(5)
+    expect(await takenOver(wipe, 'wait')).toEqual(['busy', false])
+  })
+
+  it('would give the lock to a second holder if it voted at once, with a larger token', async () => {
+    servers = await startServers(5)
+    expect(await takenOver(wipe, 'now')).toEqual(['held', true])
+  })
+
+  it('gives the lock to a second holder when its clock jumps, with a larger token', async () => {
+    const shim = await clockShim()
+    servers = await startServers(4)
+    servers.splice(2, 0, ...(await startServers(1, { env: { ...shim.env } })))
+    expect(await takenOver(() => shim.jump(60_000), 'now')).toEqual(['held', true])
+    await shim.dispose()
+  })
+
+  it('changes nothing by a clock that jumps as long as all servers can be reached', async () => {
+    const shim = await clockShim()
+    servers = await startServers(4)
+    servers.push(...(await startServers(1, { env: { ...shim.env } })))
+    await setUp(servers)
+    const crew = new Crew(await Promise.all([1, 2, 3].map(() => openAt(servers))), 'contended')
+    crew.start()
+    await crew.progress(10)
+    for (const by of [3_600_000, -7_200_000]) {
+      shim.jump(by)
+      await crew.progress(10)
+    }
+    expect(await crew.stop()).toEqual(LAWFUL)
+    await shim.dispose()
+  })
+})
