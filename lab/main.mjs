@@ -6,12 +6,14 @@ import { parseArgs, styleText } from 'node:util'
 import { exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
 import { faultTasks } from './faults.mjs'
 import { LabServers } from './servers.mjs'
+import { simulationTasks } from './simulation.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
   --only TEXT   only runs whose id contains this
   --exactly ID  only this run
-  --seed N      which order of faults; default 1
+  --seeds N     how many simulated runs in all; default 2000
+  --seed N      the first of them, and the order of faults on real servers; default 1
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
@@ -22,6 +24,7 @@ function options() {
       options: {
         only: { type: 'string', default: '' },
         exactly: { type: 'string' },
+        seeds: { type: 'string', default: '2000' },
         seed: { type: 'string', default: '1' },
         html: { type: 'string' },
         json: { type: 'string' },
@@ -36,6 +39,13 @@ function options() {
     console.error(`${error.message}\n${USAGE}`)
     process.exit(64)
   }
+}
+
+function whole(option, text) {
+  const number = Number(text)
+  if (Number.isInteger(number) && number >= 1) return number
+  console.error(`${option} must be a whole number of at least 1\n${USAGE}`)
+  process.exit(64)
 }
 
 const live = process.stdout.isTTY
@@ -64,9 +74,10 @@ function show({ done, total, title, records }) {
 
 const given = options()
 const servers = new LabServers()
-const faults = faultTasks({ seed: Number(given.seed) })
+const [seed, seeds] = [whole('--seed', given.seed), whole('--seeds', given.seeds)]
+const faults = faultTasks({ seed })
 const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
-const tasks = [...specimenTasks(servers), ...faults.tasks].filter(wanted)
+const tasks = [...specimenTasks(servers), ...simulationTasks({ seed, seeds }), ...faults.tasks].filter(wanted)
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),

@@ -4,7 +4,8 @@ import type { RunRecord } from './record.ts'
 export interface Task {
   readonly id: string
   readonly title: string
-  run(): Promise<RunRecord | readonly RunRecord[]>
+  /** `say`: how far it is, where that takes long. */
+  run(say: (detail: string) => void): Promise<RunRecord | readonly RunRecord[]>
 }
 
 export interface Progress {
@@ -32,7 +33,9 @@ export async function runAll(
     if (signal?.aborted === true) break
     const { title } = task
     onProgress({ done, total: tasks.length, title, records: [] })
-    const records = await attempt(task)
+    const say = (detail: string): void =>
+      onProgress({ done, total: tasks.length, title: `${title}, ${detail}`, records: [] })
+    const records = await attempt(task, say)
     all.push(...records)
     onProgress({ done: done + 1, total: tasks.length, title, records })
   }
@@ -40,9 +43,9 @@ export async function runAll(
 }
 
 /** A run that fails itself proves nothing, and must not be taken for one that held. */
-async function attempt(task: Task): Promise<readonly RunRecord[]> {
+async function attempt(task: Task, say: (detail: string) => void): Promise<readonly RunRecord[]> {
   try {
-    const made = await task.run()
+    const made = await task.run(say)
     return Array.isArray(made) ? (made as readonly RunRecord[]) : [made as RunRecord]
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)

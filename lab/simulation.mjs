@@ -1,0 +1,47 @@
+// Many seeds of every simulated scenario; a failure is shrunk to the shortest list of faults that still shows it.
+import { explain, scenarios, shrink, survey } from '../dist/lab/sim/index.js'
+
+const EVERY = 20
+
+/** One task a scenario; `seeds` is how many runs there are in all. */
+export function simulationTasks({ seeds, seed }) {
+  const each = Math.ceil(seeds / scenarios.length)
+  return scenarios.map((scenario) => ({
+    id: `sim/${scenario.id}`,
+    title: `simulation: ${scenario.title}`,
+    run: async (say) => {
+      const onProgress = ({ done, of }) => done % EVERY === 0 && say(`seed ${done} of ${of}`)
+      const [row] = await survey({ seeds: each, firstSeed: seed, scenarios: [scenario], onProgress })
+      return recordOf(row)
+    },
+  }))
+}
+
+/** The example's picture with the verdicts of all seeds. What only a replay needs stays out of the report. */
+async function recordOf({ scenario, runs, verdicts, example, unexpected }) {
+  const { hash: _hash, log: _log, plan: _plan, ...run } = example
+  const shortest = await shortestOf(scenario, unexpected[0])
+  return {
+    ...run,
+    id: `sim/${scenario.id}`,
+    title: `Simulation, ${runs} seeds: ${scenario.title}; shown is seed ${example.seed}`,
+    store: `simulated ${scenario.store}`,
+    fault: scenario.id.split('/').slice(1).join('/'),
+    verdicts: verdicts
+      // Some checks are for some worlds: order, for one that is calm.
+      .filter(({ seen }) => seen !== 'not run')
+      .map((verdict) =>
+        verdict.check === shortest?.check
+          ? { ...verdict, why: `${verdict.why}. ${shortest.words}` }
+          : verdict,
+      ),
+  }
+}
+
+async function shortestOf(scenario, run) {
+  const broken = run?.verdicts.find(({ expected, seen }) => expected === 'holds' && seen === 'broke')
+  if (broken === undefined) return undefined
+  const { check } = broken
+  const shrunk = await shrink({ scenario, seed: run.seed, faults: run.plan }, check)
+  return { check, words: explain(shrunk) }
+}
