@@ -1,34 +1,7 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
-
+import { isBuilt, load } from './dist.mjs'
+import { openStore } from './holdfast-stores.mjs'
 import { PATIENCE, TTL } from './settings.mjs'
-
-// By path, not by name: this workspace is not the package, and what is measured must be what was just built.
-// BENCH_DIST names another build, for a comparison of before and after.
-const DIST =
-  process.env.BENCH_DIST === undefined
-    ? new URL('../../dist/', import.meta.url)
-    : pathToFileURL(`${resolve(process.env.BENCH_DIST)}/`)
-
-const load = (entry) =>
-  import(new URL(entry, DIST).href).catch((cause) => {
-    throw new Error(`dist/${entry} cannot be loaded; run \`npm run build\` first`, { cause })
-  })
-
-const STORES = {
-  memory: async () => {
-    const { memoryStore } = await load('stores/memory/index.js')
-    return { store: memoryStore(), close: () => {} }
-  },
-  redis: async (driver, { url }) => {
-    const { redisStore } = await load('stores/redis/index.js')
-    // Only here: a measurement of memory must not carry two drivers that it never uses.
-    const { DRIVERS } = await import('./drivers.mjs')
-    const { client, close } = await DRIVERS[driver](url)
-    return { store: redisStore(client), close }
-  },
-}
+import { sqliteNode } from './sqlite-node.mjs'
 
 const entry = (id, store, label, config, options, more = {}) => ({
   id,
@@ -38,18 +11,25 @@ const entry = (id, store, label, config, options, more = {}) => ({
   store,
   role: 'ours',
   config,
-  missing: existsSync(new URL(`stores/${store}/index.js`, DIST))
-    ? undefined
-    : `the ${store} store is not built`,
+  missing: isBuilt(`stores/${store}/index.js`) ? undefined : `the ${store} store is not built`,
   async open(endpoint) {
     const { Holdfast } = await load('index.js')
-    const { store: backend, close } = await STORES[store](more.driver ?? 'ioredis', endpoint)
+    const { store: backend, close } = await openStore(store, endpoint, more.driver ?? 'ioredis')
     return session(() => new Holdfast(backend, { wait: PATIENCE, ...options }), backend, close)
   },
   ...more,
 })
 
 const STRICT = { fair: 'strict' }
+
+/** Taking turns, and with every section a hand-over. */
+const both = (store, driver, more = {}) => [
+  entry(`holdfast-${store}`, store, 'holdfast', `default, ${driver}`, {}, more),
+  entry(`holdfast-${store}-strict`, store, 'holdfast, strict', `fair: 'strict', ${driver}`, STRICT, {
+    waitingOnly: true,
+    ...more,
+  }),
+]
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const holdfast = [
@@ -73,6 +53,12 @@ export const holdfast = [
       secondary: true,
     },
   ),
+  ...both('mysql', 'mysql2'),
+  ...both('postgres', 'pg'),
+  ...both('sqlite', 'node:sqlite', sqliteNode),
+  ...both('zookeeper', 'its own client'),
+  entry('holdfast-memcached', 'memcached', 'holdfast', 'default', {}),
+  ...both('holdfast', 'lock server of its own'),
 ]
 
 function session(make, store, closeDriver) {
@@ -80,7 +66,8 @@ function session(make, store, closeDriver) {
   const others = []
   const handle = (lock) => ({ acquire: () => lock.acquire(), release: (lease) => lease.release() })
   return {
-    lock: (name, ttl = TTL) => handle(holdfast.mutex(name, { ttl })),
+    // A session of ZooKeeper lasts no longer than its servers allow.
+    lock: (name, ttl = Math.min(TTL, store.capabilities.maxTtl)) => handle(holdfast.mutex(name, { ttl })),
     /** A lock as another process would see it: through a session of its own. */
     strangersLock(name) {
       const stranger = make()
@@ -98,7 +85,7 @@ function session(make, store, closeDriver) {
     async close() {
       await Promise.all([holdfast, ...others].map((one) => one.close()))
       await store.close()
-      closeDriver()
+      await closeDriver()
     },
   }
 }

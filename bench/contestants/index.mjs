@@ -3,6 +3,8 @@ import { asyncMutex } from './async-mutex.mjs'
 import { holdfast } from './holdfast.mjs'
 import { liveMutex } from './live-mutex.mjs'
 import { properLockfile } from './proper-lockfile.mjs'
+import { rawDatabases } from './raw-databases.mjs'
+import { rawMemcached } from './raw-memcached.mjs'
 import { rawMemory } from './raw-memory.mjs'
 import { rawRedis } from './raw-redis.mjs'
 import { redisSemaphore } from './redis-semaphore.mjs'
@@ -32,13 +34,13 @@ import { verrou } from './verrou.mjs'
  * @property {() => unknown} close
  *
  * Where a session finds its store.
- * @typedef {{ url?: string, folder: string, broker?: { port: number } }} Endpoint
+ * @typedef {{ url?: string, urls: Record<string, string>, folder: string, broker?: { port: number } }} Endpoint
  *
  * @typedef {object} Contestant
  * @property {string} id unique
  * @property {string} family the library; what `--only` names
  * @property {string} label
- * @property {'memory' | 'redis'} store the comparison it belongs to
+ * @property {string} store the comparison it belongs to
  * @property {'ours' | 'peer' | 'limit'} role
  * @property {string} config in words: what was set
  * @property {boolean} [waitingOnly] differs from the library's default only in how it waits, so that workloads
@@ -51,6 +53,9 @@ import { verrou } from './verrou.mjs'
  * @property {boolean} [growth] one of the few whose growth is measured
  * @property {string} [driver] ioredis unless told
  * @property {boolean} [needsBroker]
+ * @property {readonly string[]} [needs] servers besides that of its store
+ * @property {string} [meteredBy] the store whose server works for it, when not its own
+ * @property {string} [execPath] the Node that runs it, when not the benchmark's
  * @property {string} [package] on npm; its version is recorded
  * @property {string} [missing] why it cannot take part here
  * @property {string} [file] set by the list below
@@ -64,6 +69,8 @@ const from = (file, entries) => entries.map((entry) => ({ ...entry, file }))
 export const CONTESTANTS = [
   ...from('raw-memory.mjs', rawMemory),
   ...from('raw-redis.mjs', rawRedis),
+  ...from('raw-databases.mjs', rawDatabases),
+  ...from('raw-memcached.mjs', rawMemcached),
   ...from('holdfast.mjs', holdfast),
   ...from('async-mutex.mjs', asyncMutex),
   ...from('redlock.mjs', redlock),

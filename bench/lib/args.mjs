@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util'
 
 export const USAGE = `npm run bench -- [options]
 
-  --store memory,redis     which stores (default: all that are built)
+  --store memory,redis     which stores (default: all that are built): memory, redis, mysql, postgres, sqlite,
+                           memcached, holdfast (the lock server), zookeeper
   --workload w1,w4         which workloads (default: all)
   --only holdfast,redlock  which libraries; the raw limit always runs along
   --quick                  fewer and shorter rounds: under two minutes, for a first look

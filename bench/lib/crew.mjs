@@ -22,6 +22,7 @@ export class Subject {
     this.#contestant = contestant
     this.#child = fork(PROGRAM, [], {
       serialization: 'advanced',
+      execPath: contestant.execPath ?? process.execPath,
       execArgv: flags,
       // A library's chatter must not run into the tables.
       stdio: ['ignore', 'ignore', process.env.BENCH_STDERR === '1' ? 'inherit' : 'ignore', 'ipc'],

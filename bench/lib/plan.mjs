@@ -2,12 +2,14 @@ import { CONTESTANTS } from '../contestants/index.mjs'
 import { WORKLOADS } from '../workloads/index.mjs'
 import { unknownNames } from './args.mjs'
 
+export const STORES = ['memory', 'redis', 'mysql', 'postgres', 'sqlite', 'memcached', 'holdfast', 'zookeeper']
+
 /**
  * Who runs what.
  * @param {import('./args.mjs').Options} options
  */
 export function makePlan(options) {
-  refuse('store', unknownNames(options.stores, ['memory', 'redis']))
+  refuse('store', unknownNames(options.stores, STORES))
   refuse(
     'workload',
     unknownNames(
@@ -22,7 +24,7 @@ export function makePlan(options) {
       CONTESTANTS.map(({ family }) => family),
     ),
   )
-  const stores = options.stores ?? ['memory', 'redis']
+  const stores = options.stores ?? STORES
   const workloads = WORKLOADS.filter(({ id }) => options.workloads?.includes(id) ?? true)
   const wanted = CONTESTANTS.filter(
     ({ store, family, role }) =>
@@ -42,6 +44,9 @@ export function makePlan(options) {
   }
 }
 
+/** On the other stores what matters are a few ratios: `elsewhere` in a plan may be shorter. */
+const FULLY_MEASURED = new Set(['memory', 'redis'])
+
 /** In a hurry a workload may leave out a store where it cannot be short. */
 const storesOf = ({ stores, plans }, { quick }) => (quick ? (plans.quick.stores ?? stores) : stores)
 
@@ -51,7 +56,8 @@ const storesOf = ({ stores, plans }, { quick }) => (quick ? (plans.quick.stores 
  */
 function bout(workload, store, contestants, { quick, rounds }) {
   const all = contestants.filter((one) => one.store === store && workload.takes(one))
-  const planned = quick ? workload.plans.quick : workload.plans.full
+  const { elsewhere, ...common } = quick ? workload.plans.quick : workload.plans.full
+  const planned = FULLY_MEASURED.has(store) ? common : { ...common, ...elsewhere }
   return {
     workload,
     store,

@@ -2,17 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { redis } from '../../scripts/services.mjs'
 import { startBroker } from './broker.mjs'
 import { Subject } from './crew.mjs'
-import { NO_METER, RedisMeter } from './meter.mjs'
+import { NO_METER } from './meter.mjs'
+import { SERVERS } from './servers.mjs'
 
 /** Where a run happens: the servers, the measured processes, a folder. All of it is gone after `close`. */
 export class Stage {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
-  #server
+  #servers = new Map()
   #broker
-  #meters = { redis: NO_METER, memory: NO_METER, broker: NO_METER }
   #standing = new Map()
   #names = 0
   #wish = {}
@@ -20,15 +19,22 @@ export class Stage {
   /** Starts only what the contestants need. */
   static async set(contestants) {
     const stage = new Stage()
-    if (contestants.some(({ store, ownStore }) => store === 'redis' && !ownStore)) {
-      stage.#server = await redis()
-      stage.#meters.redis = new RedisMeter(stage.#server.url)
-    }
-    if (contestants.some(({ needsBroker }) => needsBroker)) {
-      stage.#broker = await startBroker()
-      stage.#meters.broker = stage.#broker.meter
+    const wanted = new Set(
+      contestants.flatMap(({ store, ownStore, needs = [] }) => [ownStore ? '' : store, ...needs]),
+    )
+    const names = Object.keys(SERVERS).filter((name) => wanted.has(name))
+    try {
+      await Promise.all(names.map((name) => stage.#start(name)))
+      if (contestants.some(({ needsBroker }) => needsBroker)) stage.#broker = await startBroker()
+    } catch (error) {
+      await stage.close()
+      throw error
     }
     return stage
+  }
+
+  async #start(name) {
+    this.#servers.set(name, await SERVERS[name]())
   }
 
   /** From now on every measured process records a CPU profile and hands it over when it ends. */
@@ -37,8 +43,10 @@ export class Stage {
   }
 
   get endpoint() {
+    const urls = Object.fromEntries([...this.#servers].map(([name, { url }]) => [name, url]))
     return {
-      url: this.#server?.url,
+      url: urls.redis,
+      urls: { ...urls, sqlite: `sqlite:${join(this.folder, 'locks.db')}` },
       broker: this.#broker === undefined ? undefined : { port: this.#broker.port },
       folder: join(this.folder, 'locks'),
     }
@@ -46,12 +54,13 @@ export class Stage {
 
   /** The servers in use, for the record. */
   async servers() {
-    return this.#server === undefined ? {} : { redis: await this.#meters.redis.version() }
+    const told = [...this.#servers].map(async ([name, { version }]) => [name, await version()])
+    return Object.fromEntries(await Promise.all(told))
   }
 
-  meter(contestant) {
-    if (contestant.needsBroker) return this.#meters.broker
-    return contestant.ownStore ? NO_METER : this.#meters[contestant.store]
+  meter({ needsBroker, ownStore, store, meteredBy = store }) {
+    if (needsBroker) return this.#broker.meter
+    return (ownStore ? undefined : this.#servers.get(meteredBy)?.meter) ?? NO_METER
   }
 
   /** A name nobody used before. */
@@ -86,14 +95,15 @@ export class Stage {
     const subjects = [...this.#standing.values()]
     this.#standing.clear()
     await Promise.all(subjects.map((subject) => subject.close()))
-    await this.#meters.redis.flush()
+    await this.#servers.get('redis')?.meter.flush()
   }
 
   async close() {
     await Promise.all([...this.#standing.values()].map((subject) => subject.close()))
-    for (const meter of Object.values(this.#meters)) meter.close()
+    this.#broker?.meter.close()
     this.#broker?.stop()
-    await this.#server?.stop()
+    for (const { meter } of this.#servers.values()) meter.close()
+    await Promise.all([...this.#servers.values()].map(({ stop }) => stop()))
     rmSync(this.folder, { recursive: true, force: true })
   }
 }

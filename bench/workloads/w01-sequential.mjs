@@ -13,11 +13,11 @@ export const workload = {
   id: 'w1',
   title: 'One client, one name, acquire and release in a loop',
   about: 'Nobody else wants the lock. Times are of one acquire with its release.',
-  stores: ['memory', 'redis'],
+  stores: ['memory', 'redis', 'mysql', 'postgres', 'sqlite', 'memcached', 'holdfast', 'zookeeper'],
   plans: {
     // Many and short: what disturbs the machine for a second then spoils few of them.
-    full: { rounds: 21, ms: 150, warmUp: 1000 },
-    quick: { rounds: 3, ms: 100, warmUp: 600 },
+    full: { rounds: 21, ms: 150, warmUp: 1000, elsewhere: { rounds: 11, ms: 200 } },
+    quick: { rounds: 3, ms: 100, warmUp: 600, elsewhere: { rounds: 1, ms: 300 } },
   },
   variants: () => [{ id: 'alone', label: '' }],
   takes: ({ waitingOnly }) => !waitingOnly,

@@ -23,10 +23,16 @@ export const workload = {
   about:
     'The raw limit is one client alone. Times are waits for the lock; "worst wait" is the longest wait of a task as a ' +
     'multiple of its fair share; "switched" is the share of sections that went to another process than the last.',
-  stores: ['redis'],
+  stores: ['redis', 'mysql', 'postgres', 'sqlite'],
   plans: {
-    full: { rounds: 3, ms: 1500, longMs: 2000, warmUp: 1500 },
-    quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200 },
+    full: {
+      rounds: 3,
+      ms: 1500,
+      longMs: 2000,
+      warmUp: 1500,
+      elsewhere: { rounds: 2, ms: 800, longMs: 800, warmUp: 500 },
+    },
+    quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200, stores: ['redis'] },
   },
   variants: () => [
     { id: 'work0', label: '~0 work' },

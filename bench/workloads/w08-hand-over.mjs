@@ -12,13 +12,15 @@ export const workload = {
   about:
     'From the call of release in one process to the moment the other, which waits, has the lock. The raw limit is a ' +
     'bare PUBLISH from one process to the other, from the call to the arrival of the message.',
-  stores: ['redis'],
+  stores: ['redis', 'mysql', 'postgres', 'sqlite'],
   plans: {
-    full: { rounds: 2, ms: 1200, warmUp: 200 },
-    quick: { rounds: 1, ms: 500, warmUp: 100 },
+    full: { rounds: 2, ms: 1200, warmUp: 200, elsewhere: { rounds: 1, ms: 1000 } },
+    quick: { rounds: 1, ms: 500, warmUp: 100, stores: ['redis'] },
   },
   variants: () => [{ id: 'pair', label: '' }],
-  takes: ({ secondary, family }) => !secondary && family !== 'proper-lockfile',
+  // Only Redis has messages that could be sent bare.
+  takes: ({ secondary, family, role, store }) =>
+    !secondary && family !== 'proper-lockfile' && (role !== 'limit' || store === 'redis'),
   headline: 'p50',
   columns: ['p50', 'toRaw', 'p99', 'max', 'handOvers', 'requests', 'errors'],
   async round(stage, contestant, plan) {

@@ -1,0 +1,93 @@
+// The servers that a run needs, by store: started on free loopback ports, stopped at the end.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+import { fourLetters, mariadb, memcached, postgres, redis, zookeeper } from '../../scripts/services.mjs'
+import { ask } from '../../scripts/services/wire.mjs'
+import { pathOf } from '../contestants/dist.mjs'
+import { ProcessMeter, RedisMeter } from './meter.mjs'
+
+/**
+ * @typedef {object} Running
+ * @property {string} url
+ * @property {any} meter
+ * @property {() => Promise<string>} version
+ * @property {() => unknown} stop
+ */
+
+const launched = (server, version) => ({
+  url: server.url,
+  meter: new ProcessMeter(() => server.pid),
+  version,
+  stop: () => server.stop(),
+})
+
+/** @type {Record<string, () => Promise<Running>>} */
+export const SERVERS = {
+  async redis() {
+    const server = await redis()
+    const meter = new RedisMeter(server.url)
+    return { url: server.url, meter, version: () => meter.version(), stop: () => server.stop() }
+  },
+  async mysql() {
+    const server = await mariadb()
+    return launched(server, async () => {
+      const { createConnection } = await import('mysql2/promise')
+      const connection = await createConnection(server.url)
+      const [[row]] = await connection.query('SELECT VERSION() AS version')
+      await connection.end()
+      return row.version
+    })
+  },
+  async postgres() {
+    const server = await postgres()
+    return launched(server, async () => {
+      const { default: pg } = await import('pg')
+      const client = new pg.Client(server.url)
+      await client.connect()
+      const { rows } = await client.query('SHOW server_version')
+      await client.end()
+      return rows[0].server_version
+    })
+  },
+  async memcached() {
+    const server = await memcached()
+    return launched(server, async () => {
+      const answer = await ask(server, 'version\r\n', (text) => (text.includes('\r\n') ? text : undefined))
+      return answer.replace('VERSION', '').trim()
+    })
+  },
+  async zookeeper() {
+    const server = await zookeeper()
+    return launched(server, async () => {
+      const answer = await fourLetters(server, 'srvr')
+      return /version: ([\d.]+)/.exec(answer)?.[1] ?? 'unknown'
+    })
+  },
+  holdfast: startLockServer,
+}
+
+/** Our own, as a program of its own, with the locks in its memory. */
+async function startLockServer() {
+  const args = [pathOf('cli/main.js'), 'serve', '--listen', '127.0.0.1:0', '--state', 'none', '--json']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const gone = once(child, 'exit')
+  let text = ''
+  for await (const line of createInterface({ input: child.stdout })) {
+    text += line
+    if (line.trimEnd().endsWith('}')) break
+  }
+  const { url, startsIn } = JSON.parse(text)
+  // After the stop of a former run it would wait for that one's leases; with nothing remembered it waits all the same.
+  await new Promise((resolve) => setTimeout(resolve, startsIn ?? 0))
+  return {
+    url,
+    meter: new ProcessMeter(() => child.pid),
+    version: async () => 'of this build',
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
+      await gone
+    },
+  }
+}
