@@ -14,8 +14,10 @@ const entry = (id, store, label, config, options, more = {}) => ({
   missing: isBuilt(`stores/${store}/index.js`) ? undefined : `the ${store} store is not built`,
   async open(endpoint) {
     const { Holdfast } = await load('index.js')
-    const { store: backend, close } = await openStore(store, endpoint, more.driver ?? 'ioredis')
-    return session(() => new Holdfast(backend, { wait: PATIENCE, ...options }), backend, close)
+    const connect = () => openStore(store, endpoint, more.driver ?? 'ioredis')
+    const { store: backend, close } = await connect()
+    const make = (on = backend) => new Holdfast(on, { wait: PATIENCE, ...options })
+    return { ...session(make, backend, close), clients: (count) => clients(count, connect, make) }
   },
   ...more,
 })
@@ -61,18 +63,20 @@ export const holdfast = [
   ...both('holdfast', 'lock server of its own'),
 ]
 
+const handleOf = (lock) => ({ acquire: () => lock.acquire(), release: (lease) => lease.release() })
+
 function session(make, store, closeDriver) {
   const holdfast = make()
   const others = []
-  const handle = (lock) => ({ acquire: () => lock.acquire(), release: (lease) => lease.release() })
   return {
+    holdfast,
     // A session of ZooKeeper lasts no longer than its servers allow.
-    lock: (name, ttl = Math.min(TTL, store.capabilities.maxTtl)) => handle(holdfast.mutex(name, { ttl })),
+    lock: (name, ttl = Math.min(TTL, store.capabilities.maxTtl)) => handleOf(holdfast.mutex(name, { ttl })),
     /** A lock as another process would see it: through a session of its own. */
     strangersLock(name) {
       const stranger = make()
       others.push(stranger)
-      return handle(stranger.mutex(name, { ttl: TTL }))
+      return handleOf(stranger.mutex(name, { ttl: TTL }))
     },
     async hold(name, ttl) {
       const lease = await holdfast.mutex(name, { ttl }).acquire()
@@ -80,12 +84,35 @@ function session(make, store, closeDriver) {
     },
     shared(name) {
       const { read, write } = holdfast.readWriteLock(name, { ttl: TTL })
-      return { read: handle(read), write: handle(write) }
+      return { read: handleOf(read), write: handleOf(write) }
     },
     async close() {
       await Promise.all([holdfast, ...others].map((one) => one.close()))
       await store.close()
       await closeDriver()
     },
+  }
+}
+
+/** As many processes would be: each with a connection of its own. */
+async function clients(count, connect, make) {
+  const all = []
+  // One after the other in groups: a thousand connections at once would measure how they are made.
+  while (all.length < count) {
+    const group = Array.from({ length: Math.min(50, count - all.length) }, connect)
+    all.push(
+      ...(await Promise.all(group)).map(({ store, close }) => ({ holdfast: make(store), store, close })),
+    )
+  }
+  return {
+    locks: (name) => all.map(({ holdfast }) => handleOf(holdfast.mutex(name, { ttl: TTL }))),
+    close: () =>
+      Promise.all(
+        all.map(async ({ holdfast, store, close }) => {
+          await holdfast.close()
+          await store.close()
+          await close()
+        }),
+      ),
   }
 }

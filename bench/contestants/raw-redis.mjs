@@ -16,23 +16,7 @@ export const rawRedis = [
     store: 'redis',
     role: 'limit',
     config: 'SET NX PX, EVALSHA compare-and-delete',
-    open: async ({ url }) => {
-      const { client, close } = await openIoredis(url)
-      const sha = await client.script('LOAD', RELEASE)
-      const lock = locker(
-        (key, id, ttl) => client.set(key, id, 'PX', ttl, 'NX'),
-        (key, id) => client.evalsha(sha, 1, key, id),
-      )
-      const signals = await openSignals(client)
-      return {
-        lock,
-        signals,
-        close() {
-          signals.close()
-          close()
-        },
-      }
-    },
+    open: onIoredis,
   },
   {
     id: 'raw-node-redis',
@@ -53,7 +37,37 @@ export const rawRedis = [
       return { lock, close }
     },
   },
+  // What our own lock server is compared with: the same work at the server that everybody knows.
+  {
+    id: 'raw-beside-server',
+    family: 'raw',
+    label: 'raw limit (Redis, ioredis)',
+    store: 'holdfast',
+    needs: ['redis'],
+    meteredBy: 'redis',
+    role: 'limit',
+    config: 'on Redis: SET NX PX, EVALSHA compare-and-delete',
+    open: onIoredis,
+  },
 ]
+
+async function onIoredis({ url }) {
+  const { client, close } = await openIoredis(url)
+  const sha = await client.script('LOAD', RELEASE)
+  const lock = locker(
+    (key, id, ttl) => client.set(key, id, 'PX', ttl, 'NX'),
+    (key, id) => client.evalsha(sha, 1, key, id),
+  )
+  const signals = await openSignals(client)
+  return {
+    lock,
+    signals,
+    close() {
+      signals.close()
+      close()
+    },
+  }
+}
 
 function locker(set, compareAndDelete) {
   return (name, ttl = TTL) => {

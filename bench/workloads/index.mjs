@@ -11,6 +11,9 @@ import * as w8 from './w08-hand-over.mjs'
 import * as w9 from './w09-growth.mjs'
 import * as w10 from './w10-readers.mjs'
 import * as w11 from './w11-footprint.mjs'
+import * as w12 from './w12-waiting-clients.mjs'
+import * as w13 from './w13-command.mjs'
+import * as w14 from './w14-stripes.mjs'
 
 /**
  * How long and how often. `ms` is the timed part of a round.
@@ -35,4 +38,6 @@ import * as w11 from './w11-footprint.mjs'
  */
 
 /** @type {readonly Workload[]} */
-export const WORKLOADS = [w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11].map(({ workload }) => workload)
+export const WORKLOADS = [w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14].map(
+  ({ workload }) => workload,
+)
