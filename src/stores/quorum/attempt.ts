@@ -138,6 +138,7 @@ export class Attempt implements VoteRequest {
       at,
       (voter) => voter.release({ name: this.name, id: this.id, attempt: this.attempt }, false, this.timeout),
       () => {},
+      true,
     )
   }
 }

@@ -9,7 +9,7 @@ export interface ConfirmedRelease extends Released {
 }
 
 /**
- * Tells every store, also those that never answered. Released is what a majority let go; if so many did not have it that
+ * Tells every store, also those that do not answer: what is left there would stand in everybody's way until its ttl ends. Released is what a majority let go; if so many did not have it that
  * no majority can, somebody else may hold it by now.
  */
 export function leave(
@@ -27,24 +27,28 @@ export function leave(
     outcome = answer
     resolve?.(answer)
   }
-  quorum.askAll<ReleaseAnswer>(call, (answer, at) => {
-    answers[at] = answer
-    pending--
-    if (answer.kind === 'released') released++
-    if (answer.kind !== 'unknown') answered++
-    if (outcome !== null) return
-    if (released >= majority) return decide(confirmed(released, nodes.length))
-    if (pending > 0) return
-    if (answered < majority) {
-      return decide(
-        noQuorum(
-          nodes.map(({ label }, node) => stateOf(label, answers[node])),
-          majority,
-        ),
-      )
-    }
-    decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
-  })
+  quorum.askAll<ReleaseAnswer>(
+    call,
+    (answer, at) => {
+      answers[at] = answer
+      pending--
+      if (answer.kind === 'released') released++
+      if (answer.kind !== 'unknown') answered++
+      if (outcome !== null) return
+      if (released >= majority) return decide(confirmed(released, nodes.length))
+      if (pending > 0) return
+      if (answered < majority) {
+        return decide(
+          noQuorum(
+            nodes.map(({ label }, node) => stateOf(label, answers[node])),
+            majority,
+          ),
+        )
+      }
+      decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
+    },
+    true,
+  )
   return outcome ?? new Promise((settle) => (resolve = settle))
 }
 

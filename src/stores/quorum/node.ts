@@ -37,7 +37,7 @@ export class Node {
     return this.problem ?? { kind: 'well' }
   }
 
-  /** `needed`: without it there is no majority, so that it is asked more often. */
+  /** `needed`: it has to hear of it, or without it there is no majority: it is asked even if it does not answer. */
   ask<T extends { readonly kind: string }>(
     call: (voter: Voter) => MaybePromise<T>,
     needed: boolean,

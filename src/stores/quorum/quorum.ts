@@ -26,8 +26,8 @@ export class Quorum {
   askAll<T extends { readonly kind: string }>(
     call: (voter: Voter, at: number) => MaybePromise<T>,
     heard: (answer: T | Unknown, at: number) => void,
+    needed: boolean = this.short,
   ): void {
-    const needed = this.short
     for (let at = 0; at < this.nodes.length; at++) {
       this.ask(at, call, heard, needed)
     }
