@@ -17,6 +17,8 @@ export class Diary {
   readonly waits: OpenWait[] = []
   readonly losses: Loss[] = []
   readonly reentries: Operation[] = []
+  /** Leases that said to be held when nothing was left of them, or after their release was called. */
+  readonly lies: string[] = []
   private readonly env: ProcessEnv
   private readonly now: () => number
   private readonly log: (who: string, what: string) => void
@@ -120,6 +122,12 @@ export class Chapter {
     const common = { process, name: this.name, owner: `${process}#${this.op}`, token, weight: 1, capacity: 1 }
     reentries.push({ ...common, action: 'acquire', call, end: now })
     reentries.push({ ...common, action: 'release', call: now, end: now })
+  }
+
+  /** The lease says that it is held, and is not. */
+  lied(why: string): void {
+    const { process, lies } = this.diary
+    lies.push(`${process}'s lease on "${this.name}" (token ${this.token}) said that it is held ${why}`)
   }
 
   /** The signal told of the loss. */

@@ -97,12 +97,18 @@ function faultOf(kind: FaultKind, random: Random, target: Target): Fault {
     case 'node-clock-jump':
       return { kind, at, node, by: jump(random, ttl) }
     case 'clock-rate':
-      return { kind, at: 0, process, rate: 1 + RATE * (2 * random.next() - 1) }
+      return { kind, at: 0, process, rate: rate(random) }
     case 'node-clock-rate':
-      return { kind, at: 0, node, rate: 1 + RATE * (2 * random.next() - 1) }
+      return { kind, at: 0, node, rate: rate(random) }
     case 'evict':
       return { kind, at, node, name: names[random.below(names.length)] ?? '' }
   }
+}
+
+/** As far off as is allowed, or somewhere in between. */
+function rate(random: Random): number {
+  const sign = random.next() < 0.5 ? -1 : 1
+  return 1 + sign * RATE * (random.next() < 0.5 ? 1 : random.next())
 }
 
 function jump(random: Random, ttl: number): number {

@@ -37,6 +37,8 @@ const NO_DELAY = { request: 0, reply: 0, event: 0 }
 export class Network {
   readonly name: string
   readonly env: ProcessEnv
+  /** Requests that are neither answered nor given up. */
+  underWay = 0
   private readonly world: VirtualEnv
   private readonly chance: Random
   private readonly log: LogLine
@@ -61,9 +63,11 @@ export class Network {
     return new Promise((resolve) => {
       const timer = this.env.setTimer(() => settle(unknown('no answer in time')), timeout, true)
       let open = true
+      this.underWay++
       const settle = (answer: T | Unknown): void => {
         if (!open) return
         open = false
+        this.underWay--
         timer.cancel()
         resolve(answer)
       }

@@ -17,6 +17,8 @@ import { World } from './world.ts'
 import type { SimProcess } from './world.ts'
 
 const SLICE_MS = 100
+/** A request that nothing is in the way of has its answer by then. */
+const ANSWERED_MS = 10
 
 /** Runs one seed of one scenario, and checks it. */
 export async function simulate({ scenario: which, seed, faults }: SimulateOptions): Promise<Simulated> {
@@ -81,9 +83,17 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
     network.heal()
     own.heal()
   }
+  // Now and then everybody is told to stop at this moment, wherever he stands.
+  if (chance.next() < 0.3) for (const { shutdown } of alive) shutdown.abort()
   const until = (done: () => boolean): Promise<void> => passTime(world, done, BOUND_MS)
   await until(() => alive.every((process) => working.get(process) === 0))
-  await until(() => alive.every(({ env: own }) => own.timers.foreground === 0))
+  const quiet = (): boolean =>
+    alive.every(({ env: own, network }) => own.timers.foreground === 0 && network.underWay === 0)
+  for (let look = 0; look < 3; look++) {
+    await until(quiet)
+    await env.advance(ANSWERED_MS)
+  }
+  const remains = names.map((name) => backend.inspect(name))
   // Whatever is still under way arrives, and what the dead left behind runs out.
   await env.advance(2 * ttl + patience)
   const before = world.sent
@@ -95,7 +105,8 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   for (const { holdfast } of alive) holdfast.close().then(closed, (error: unknown) => crashes.push(error))
   await until(() => open === 0)
   await env.settle()
-  return { scenario, world, backend, names, resource, plan, alive, crashes, healedAt, endedAt, stray }
+  const what = { scenario, world, backend, names, resource, plan, alive, crashes, fair } as const
+  return { ...what, remains, healedAt, endedAt, stray }
 }
 
 /** Lets time pass until something is so, or for the longest time that it may take. */

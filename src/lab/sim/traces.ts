@@ -1,3 +1,4 @@
+import type { NameInfo } from '../../core/contract.ts'
 import type { Fault } from './fault.ts'
 import type { NameKind } from './names.ts'
 import type { Resource } from './resource.ts'
@@ -15,6 +16,9 @@ export interface Traces {
   readonly plan: readonly Fault[]
   readonly alive: readonly SimProcess[]
   readonly crashes: readonly unknown[]
+  readonly fair: 'turns' | 'strict'
+  /** What the store had at the moment when the last task was done and everything was cleaned up. */
+  readonly remains: readonly NameInfo[]
   readonly healedAt: number
   readonly endedAt: number
   /** Requests that were sent when nobody wanted anything any more. */

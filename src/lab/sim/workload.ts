@@ -58,7 +58,9 @@ async function once(place: Workplace, take: Take, chapter: Chapter): Promise<voi
   if (lease === null) return chapter.failed('busy')
   await section(place, take, chapter, lease)
   chapter.releasing()
-  chapter.released(await lease.release())
+  const released = lease.release()
+  if (lease.held) chapter.lied('after its release')
+  chapter.released(await released)
 }
 
 /** Through `run`, with the same lock taken again inside. */
@@ -142,7 +144,10 @@ async function section(place: Workplace, { alone }: Take, chapter: Chapter, leas
 function watch({ env, ttl }: Workplace, chapter: Chapter, lease: Lease): Timer {
   let timer: Timer | undefined
   const look = (): void => {
+    // In this order: a lease of which nothing is left now is not held a moment later.
+    const left = lease.remaining()
     if (!lease.held) return
+    if (left <= 0) chapter.lied('with nothing left of it')
     chapter.check(lease)
     timer = env.setTimer(look, ttl / LOOKS_PER_TTL, true)
   }

@@ -1,0 +1,121 @@
+// Bugs of the rule that stores follow, and of what they build on it. See lab/kill-matrix.mjs.
+
+const QUEUE = 'core/claim-queue.js'
+
+/** @type {import('../kill-matrix.mjs').Mutant[]} */
+export const storeMutants = [
+  {
+    id: 'release-anybody',
+    bugClass: '1: a release deletes another owner’s lock',
+    edits: [
+      {
+        file: QUEUE,
+        find: 'const holder = this.state.holders.get(id);',
+        replace: 'const holder = this.state.holders.get(id) ?? [...this.state.holders.values()][0];',
+      },
+    ],
+    scenario: 'claim-queue/processes',
+    check: 'exclusivity',
+    seeds: 60,
+  },
+  {
+    id: 'no-wake-up',
+    bugClass: '2: the wake-up is lost between release and waiter',
+    edits: [
+      {
+        file: QUEUE,
+        find: "this.tell(waiter.id, { kind: 'granted'",
+        replace: "((..._) => {})(waiter.id, { kind: 'granted'",
+      },
+    ],
+    scenario: 'claim-queue/calm',
+    check: 'liveness',
+    seeds: 10,
+  },
+  {
+    id: 'renew-resurrects',
+    bugClass: '5: a renewal brings a lock back that was gone',
+    edits: [
+      {
+        file: QUEUE,
+        find: "return { kind: 'lost' };",
+        replace:
+          "this.grant({ id: request.id, owner: '', weight: 1, tokens: 1 }, request.ttl); return { kind: 'renewed', contended: false };",
+      },
+    ],
+    scenario: 'claim-queue/processes',
+    check: 'exclusivity',
+    seeds: 100,
+  },
+  {
+    id: 'late-copy-is-let-in',
+    bugClass: '12: a request that arrives after the caller gave up leaves a ghost',
+    edits: [
+      { file: QUEUE, find: 'if (state.withdrawn.has(request.id))', replace: 'if (state.withdrawn.has(""))' },
+    ],
+    scenario: 'claim-queue/network',
+    check: 'leftovers',
+    seeds: 600,
+  },
+  {
+    id: 'plain-counter',
+    bugClass: '24: tokens are counted again after the memory was lost',
+    edits: [
+      {
+        file: QUEUE,
+        find: 'Math.max(this.state.fence + 1, this.now.micros)',
+        replace: '(this.state.fence + 1)',
+      },
+    ],
+    scenario: 'claim-queue/amnesia',
+    check: 'lost update',
+    seeds: 100,
+  },
+  {
+    id: 'weights-ignored',
+    bugClass: '35: shared and exclusive holders are confused',
+    edits: [
+      {
+        file: QUEUE,
+        find: 'if (state.used + waiter.weight > state.capacity) {',
+        replace: 'if (state.used >= state.capacity) {',
+      },
+    ],
+    scenario: 'claim-queue/calm',
+    check: 'exclusivity',
+    seeds: 40,
+  },
+  {
+    id: 'never-expires',
+    bugClass: 'R1: a lock without an end: whoever dies with it keeps it',
+    edits: [{ file: QUEUE, find: 'if (now.ms < state.nextExpiry)', replace: 'if (now.ms < Infinity)' }],
+    scenario: 'claim-queue/processes',
+    check: 'liveness',
+    seeds: 40,
+  },
+  {
+    id: 'reader-passes-writer',
+    bugClass: '20: a waiter does not look again at who stands before it',
+    edits: [
+      {
+        file: 'stores/zookeeper/place.js',
+        find: "if (shared && node.kind === 'read')",
+        replace: 'if (shared)',
+      },
+    ],
+    scenario: 'session/calm',
+    check: 'exclusivity',
+    seeds: 40,
+  },
+  {
+    id: 'seconds-cut-off',
+    bugClass: '25: a ttl in whole seconds ends before the client thinks so',
+    edits: [
+      { file: 'stores/memcached/capabilities.js', find: 'earlyExpiry: 1000', replace: 'earlyExpiry: 0' },
+      { file: 'stores/memcached/capabilities.js', find: 'ADDED_S = 3', replace: 'ADDED_S = 0' },
+    ],
+    scenario: 'cas/partition',
+    check: 'exclusivity',
+    seeds: 100,
+  },
+]

@@ -1,0 +1,162 @@
+// Bugs in what a client leaves behind: at the store, in its own process, with those who wait. See lab/kill-matrix.mjs.
+
+/** @type {import('../kill-matrix.mjs').Mutant[]} */
+export const upkeepMutants = [
+  {
+    id: 'no-sign-of-life',
+    bugClass: '3: a subscription is lost, and the waiter sleeps for ever',
+    edits: [
+      {
+        file: 'runtime/upkeep.js',
+        find: 'queued(claim, sentAt) {',
+        replace: 'queued(claim, sentAt) { return;',
+      },
+    ],
+    scenario: 'claim-queue/network',
+    check: 'liveness',
+    seeds: 60,
+  },
+  {
+    id: 'early-message-dropped',
+    bugClass: '2: a grant that overtakes the answer “queued” is dropped',
+    edits: [{ file: 'runtime/asking.js', find: 'claim.early = event;', replace: ';' }],
+    scenario: 'claim-queue/calm',
+    check: 'liveness',
+    seeds: 150,
+  },
+  {
+    id: 'renews-the-released',
+    bugClass: '4: renewal survives release',
+    edits: [
+      { file: 'runtime/lane.js', find: 'claim.cancel();', replace: ';' },
+      { file: 'runtime/upkeep.js', find: "claim.state !== 'gone' && ", replace: '' },
+      {
+        file: 'runtime/upkeep.js',
+        find: 'claim.inFlight = false;',
+        replace: 'claim.inFlight = false; this.renewals.set(claim, now + 300, 300);',
+      },
+    ],
+    scenario: 'claim-queue/calm',
+    check: 'noise',
+    seeds: 10,
+  },
+  {
+    id: 'late-grant-kept',
+    bugClass: '12: granted after the caller gave up',
+    edits: [
+      {
+        file: 'runtime/asking.js',
+        find: 'lane.session.cleanup.remove(claim, doubtful, lane.ttl);',
+        replace: ';',
+      },
+    ],
+    scenario: 'claim-queue/everything',
+    check: 'leftovers',
+    seeds: 400,
+  },
+  {
+    id: 'waiter-stays-in-line',
+    bugClass: '13: a waiter that gave up stays in the queue',
+    edits: [
+      {
+        file: 'runtime/asking.js',
+        find: 'lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience));',
+        replace: ';',
+      },
+    ],
+    scenario: 'claim-queue/partition',
+    check: 'leftovers',
+    seeds: 60,
+  },
+  {
+    id: 'release-unknown-forgotten',
+    bugClass: '19: a release failed, and only this process thinks that it did not',
+    edits: [
+      { file: 'runtime/lane.js', find: "if (kind === 'unknown' || claim.doubtful)", replace: 'if (false)' },
+    ],
+    scenario: 'claim-queue/network',
+    check: 'leftovers',
+    seeds: 200,
+  },
+  {
+    id: 'cleanup-gives-up',
+    bugClass: '12: clean-up that tries once',
+    edits: [
+      {
+        file: 'runtime/cleanup.js',
+        find: "if (kind !== 'unknown' || now >= removal.until)",
+        replace: 'if (true)',
+      },
+    ],
+    scenario: 'claim-queue/partition',
+    check: 'leftovers',
+    seeds: 300,
+  },
+  {
+    id: 'turn-without-end',
+    bugClass: '13: a process keeps the lock from the queue of the others',
+    edits: [{ file: 'runtime/turn.js', find: 'if (!contended)', replace: 'if (lane !== null)' }],
+    scenario: 'claim-queue/calm',
+    check: 'bypass',
+    seeds: 60,
+  },
+  {
+    id: 'token-shared',
+    bugClass: '35: tasks of one process share a token',
+    edits: [
+      {
+        file: 'runtime/lane.js',
+        find: 'const token = claim.nextToken++;',
+        replace: 'const token = claim.nextToken;',
+      },
+    ],
+    scenario: 'claim-queue/calm',
+    check: 'token order',
+    seeds: 40,
+  },
+  {
+    id: 'reentry-with-a-new-token',
+    bugClass: '35: a re-entry fences its own outer lease',
+    edits: [
+      {
+        file: 'locks/nested-lease.js',
+        find: 'return this.outer.token;',
+        replace: 'return this.outer.token + 1n;',
+      },
+    ],
+    scenario: 'claim-queue/calm',
+    check: 'linearizability',
+    seeds: 40,
+  },
+  {
+    id: 'timer-left',
+    bugClass: '30: a timer is left when the wait is over',
+    edits: [{ file: 'runtime/task.js', find: 'this.cancel();', replace: ';' }],
+    scenario: 'claim-queue/calm',
+    check: 'noise',
+    seeds: 10,
+  },
+  {
+    id: 'listener-left',
+    bugClass: '31: a listener is left on the caller’s signal',
+    edits: [{ file: 'runtime/task.js', find: 'this.forgetSignal?.();', replace: ';' }],
+    scenario: 'claim-queue/calm',
+    check: 'noise',
+    seeds: 10,
+  },
+  {
+    id: 'background-throws',
+    bugClass: '32: a failed renewal throws in the background',
+    edits: [
+      {
+        file: 'runtime/upkeep.js',
+        find: "const forAll = 'kind' in answers ? answers : null;",
+        replace:
+          "const forAll = null; if ('kind' in answers || answers.some((a) => a.kind === 'unknown')) throw new Error('renewal');",
+      },
+    ],
+    scenario: 'claim-queue/partition',
+    check: 'noise',
+    seeds: 60,
+  },
+]
