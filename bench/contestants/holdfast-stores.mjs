@@ -1,5 +1,6 @@
 // How each store of ours is opened here: with the user's own driver, so that its requests are counted.
 import { load } from './dist.mjs'
+import { ZOOKEEPER_TTL } from './settings.mjs'
 
 const stores = {
   memory: async () => {
@@ -45,7 +46,7 @@ const stores = {
   zookeeper: async ({ urls }) => {
     await import('./sockets.mjs')
     const { openZooKeeperStore } = await load('stores/zookeeper/index.js')
-    return { store: await openZooKeeperStore(`${urls.zookeeper}?ttl=25000`), close: () => {} }
+    return { store: await openZooKeeperStore(`${urls.zookeeper}?ttl=${ZOOKEEPER_TTL}`), close: () => {} }
   },
 }
 

@@ -1,6 +1,6 @@
 import { isBuilt, load } from './dist.mjs'
 import { openStore } from './holdfast-stores.mjs'
-import { PATIENCE, TTL } from './settings.mjs'
+import { PATIENCE, TTL, ZOOKEEPER_TTL } from './settings.mjs'
 import { sqliteNode } from './sqlite-node.mjs'
 
 const entry = (id, store, label, config, options, more = {}) => ({
@@ -63,6 +63,9 @@ export const holdfast = [
   ...both('holdfast', 'lock server of its own'),
 ]
 
+/** A session of ZooKeeper lasts no longer than its servers allow. */
+const ttlOn = ({ kind }) => (kind === 'zookeeper' ? ZOOKEEPER_TTL : TTL)
+
 const handleOf = (lock) => ({ acquire: () => lock.acquire(), release: (lease) => lease.release() })
 
 function session(make, store, closeDriver) {
@@ -70,8 +73,7 @@ function session(make, store, closeDriver) {
   const others = []
   return {
     holdfast,
-    // A session of ZooKeeper lasts no longer than its servers allow.
-    lock: (name, ttl = Math.min(TTL, store.capabilities.maxTtl)) => handleOf(holdfast.mutex(name, { ttl })),
+    lock: (name, ttl = ttlOn(store)) => handleOf(holdfast.mutex(name, { ttl })),
     /** A lock as another process would see it: through a session of its own. */
     strangersLock(name) {
       const stranger = make()
@@ -105,7 +107,7 @@ async function clients(count, connect, make) {
     )
   }
   return {
-    locks: (name) => all.map(({ holdfast }) => handleOf(holdfast.mutex(name, { ttl: TTL }))),
+    locks: (name) => all.map(({ holdfast, store }) => handleOf(holdfast.mutex(name, { ttl: ttlOn(store) }))),
     close: () =>
       Promise.all(
         all.map(async ({ holdfast, store, close }) => {

@@ -1,5 +1,6 @@
 // Who takes part. Every library sits behind the same few functions, so that a workload cannot favour one.
 import { asyncMutex } from './async-mutex.mjs'
+import { curator } from './curator.mjs'
 import { holdfast } from './holdfast.mjs'
 import { liveMutex } from './live-mutex.mjs'
 import { properLockfile } from './proper-lockfile.mjs'
@@ -13,6 +14,7 @@ import { redlock } from './redlock.mjs'
 import { sesamecare } from './sesamecare.mjs'
 import { simpleRedisMutex } from './simple-redis-mutex.mjs'
 import { verrou } from './verrou.mjs'
+import { zookeeperClients } from './zookeeper-clients.mjs'
 
 /**
  * What one task holds on to while it works with one name. Made before the clock starts.
@@ -30,6 +32,9 @@ import { verrou } from './verrou.mjs'
  * @property {(name: string) => { read: LockHandle, write: LockHandle }} [shared] read-write lock
  * @property {(name: string) => LockHandle} [strangersLock] a lock through another session on the same connection,
  *   for libraries that queue locally first
+ * @property {(wish: { mode: string, size: number, ms: number, name: string }) => Promise<any>} [loops] for what is not
+ *   Node: it runs the loops itself and says what came of them
+ * @property {(count: number) => Promise<any>} [clients] more of the same, each with a connection of its own
  * @property {{ listen: Function, send: Function }} [signals] bare messages between processes
  * @property {() => unknown} close
  *
@@ -53,6 +58,7 @@ import { verrou } from './verrou.mjs'
  * @property {boolean} [growth] one of the few whose growth is measured
  * @property {string} [driver] ioredis unless told
  * @property {boolean} [needsBroker]
+ * @property {readonly string[]} [only] the workloads that it is for; all that take it, when not told
  * @property {readonly string[]} [needs] servers besides that of its store
  * @property {string} [meteredBy] the store whose server works for it, when not its own
  * @property {string} [execPath] the Node that runs it, when not the benchmark's
@@ -71,7 +77,9 @@ export const CONTESTANTS = [
   ...from('raw-redis.mjs', rawRedis),
   ...from('raw-databases.mjs', rawDatabases),
   ...from('raw-memcached.mjs', rawMemcached),
+  ...from('zookeeper-clients.mjs', zookeeperClients),
   ...from('holdfast.mjs', holdfast),
+  ...from('curator.mjs', curator),
   ...from('async-mutex.mjs', asyncMutex),
   ...from('redlock.mjs', redlock),
   ...from('sesamecare.mjs', sesamecare),

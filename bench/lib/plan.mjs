@@ -55,7 +55,9 @@ const storesOf = ({ stores, plans }, { quick }) => (quick ? (plans.quick.stores 
  * @typedef {ReturnType<typeof bout>} Bout
  */
 function bout(workload, store, contestants, { quick, rounds }) {
-  const all = contestants.filter((one) => one.store === store && workload.takes(one))
+  const all = contestants.filter(
+    (one) => one.store === store && (one.only?.includes(workload.id) ?? true) && workload.takes(one),
+  )
   const { elsewhere, ...common } = quick ? workload.plans.quick : workload.plans.full
   const planned = FULLY_MEASURED.has(store) ? common : { ...common, ...elsewhere }
   return {

@@ -1,12 +1,24 @@
 // The servers that a run needs, by store: started on free loopback ports, stopped at the end.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
-import { fourLetters, mariadb, memcached, postgres, redis, zookeeper } from '../../scripts/services.mjs'
+import {
+  curator,
+  fourLetters,
+  mariadb,
+  memcached,
+  postgres,
+  redis,
+  zookeeper,
+} from '../../scripts/services.mjs'
 import { ask } from '../../scripts/services/wire.mjs'
 import { pathOf } from '../contestants/dist.mjs'
-import { ProcessMeter, RedisMeter } from './meter.mjs'
+import { NO_METER, ProcessMeter, RedisMeter } from './meter.mjs'
 
 /**
  * @typedef {object} Running
@@ -66,6 +78,7 @@ export const SERVERS = {
     })
   },
   holdfast: startLockServer,
+  curator: compileCurator,
 }
 
 /** Our own, as a program of its own, with the locks in its memory. */
@@ -91,3 +104,21 @@ async function startLockServer() {
     },
   }
 }
+
+/** No server, but needed before the Java process can be started: its classes. The command line stands for the address. */
+async function compileCurator() {
+  const dir = mkdtempSync(join(tmpdir(), 'holdfast-curator-'))
+  const stop = () => rmSync(dir, { recursive: true, force: true })
+  try {
+    const source = fileURLToPath(new URL('../contestants/CuratorBench.java', import.meta.url))
+    const command = await curator({ sources: [source], dir })
+    return { url: JSON.stringify(command('CuratorBench')), meter: NO_METER, version: curatorVersion, stop }
+  } catch (error) {
+    stop()
+    throw error
+  }
+}
+
+/** Debian's file is a link to one with the version in its name. */
+const curatorVersion = async () =>
+  /([\d.]+)\.jar$/.exec(realpathSync('/usr/share/java/curator-recipes.jar'))?.[1] ?? 'unknown'

@@ -14,6 +14,8 @@ import * as w11 from './w11-footprint.mjs'
 import * as w12 from './w12-waiting-clients.mjs'
 import * as w13 from './w13-command.mjs'
 import * as w14 from './w14-stripes.mjs'
+import * as w15 from './w15-one-name-zookeeper.mjs'
+import * as w16 from './w16-zookeeper-client.mjs'
 
 /**
  * How long and how often. `ms` is the timed part of a round.
@@ -38,6 +40,6 @@ import * as w14 from './w14-stripes.mjs'
  */
 
 /** @type {readonly Workload[]} */
-export const WORKLOADS = [w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14].map(
+export const WORKLOADS = [w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15, w16].map(
   ({ workload }) => workload,
 )

@@ -46,5 +46,13 @@ export const pairMetrics = (run, server) => ({
 })
 
 export const steps = {
-  loop: (session, { name, ms, stride }) => measured(() => pairs(session.lock(name), { ms, stride })),
+  async loop(session, { name, ms, stride }) {
+    if (session.loops !== undefined) return session.loops({ mode: 'names', size: 1, ms, name })
+    const lock = session.lock(name)
+    await once(lock)
+    return measured(() => pairs(lock, { ms, stride }))
+  },
 }
+
+/** A name's first time may make a row or a node for it, which is set-up. */
+export const once = async (lock) => lock.release(await lock.acquire())

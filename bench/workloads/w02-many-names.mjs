@@ -1,7 +1,7 @@
 import { charged } from '../lib/charged.mjs'
 import { measured } from '../lib/measured.mjs'
 import { pairs } from '../lib/pairs.mjs'
-import { pairMetrics, strideFor } from './w01-sequential.mjs'
+import { once, pairMetrics, strideFor } from './w01-sequential.mjs'
 
 const FILE = 'w02-many-names.mjs'
 
@@ -39,14 +39,17 @@ export const workload = {
 }
 
 export const steps = {
-  loops: (session, { name, size, ms, stride }) =>
-    measured(async () => {
-      const locks = Array.from({ length: size }, (_, number) => session.lock(`${name}:${number}`))
+  async loops(session, { name, size, ms, stride }) {
+    if (session.loops !== undefined) return session.loops({ mode: 'names', size, ms, name })
+    const locks = Array.from({ length: size }, (_, number) => session.lock(`${name}:${number}`))
+    await Promise.all(locks.map(once))
+    return measured(async () => {
       const runs = await Promise.all(locks.map((lock) => pairs(lock, { ms, stride })))
       return {
         done: runs.reduce((sum, run) => sum + run.done, 0),
         errors: runs.reduce((sum, run) => sum + run.errors, 0),
         times: Float64Array.from(runs.flatMap((run) => run.times)),
       }
-    }),
+    })
+  },
 }
