@@ -42,7 +42,12 @@ interface Place {
   readonly found: Look
 }
 
-function takeOver(desk: Desk, exchange: Exchange, request: ClaimRequest, place: Place): Promise<ClaimAnswer> {
+function takeOver(
+  desk: Desk,
+  exchange: Exchange,
+  request: ClaimRequest,
+  place: Place & Pick<Won, 'tombstone'>,
+): Promise<ClaimAnswer> {
   const { wire, seconds, found } = place
   const { value: from = '', cas, secondsLeft } = found
   const changed = change(exchange.link, wire, { from, to: wire.nonce, cas, seconds })
@@ -53,7 +58,11 @@ function takeOver(desk: Desk, exchange: Exchange, request: ClaimRequest, place: 
     if (!lasts(now, seconds)) return disturbed()
     const tombstone = isTombstone(from)
       ? { value: from, until: performance.now() + secondsLeft * 1000 }
-      : undefined
+      : place.tombstone
+    // Somebody read the tombstone meanwhile: its item was replaced, and the new one kept the long time of the old. If we
+    // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it.
+    if (now.secondsLeft > seconds && isTombstone(from))
+      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone })
     return granted(desk, exchange, request, { wire, seconds, found: now, minted: minted as Reply, tombstone })
   })
 }

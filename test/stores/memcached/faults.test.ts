@@ -185,6 +185,26 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     expect((await store.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
   })
 
+  it('who takes the place of a withdrawn claim has its own ttl, also when somebody reads meanwhile', async () => {
+    const server = await start()
+    const [a, b] = [open(server), open(server)]
+    await a.withdraw(request('grave'), TIMEOUT_MS)
+    const reader: Socket = connect(server.port, server.host).pause()
+    afterwards(() => reader.destroy())
+    reader.on('error', () => undefined)
+    reader.write('mg holdfast:l:grave v k\r\n'.repeat(400_000))
+    await until('the reader is stuck', async () => {
+      const before = reader.writableLength
+      await sleep(100)
+      return before > 0 && reader.writableLength === before ? true : undefined
+    })
+    // Else a holder that dies keeps the lock from everybody for as long as the tombstone was to stay.
+    const held = request('grave', { ttl: 3000 })
+    expect((await b.claim(held, TIMEOUT_MS)).kind).toBe('held')
+    expect(Number((await command(server, 'mg holdfast:l:grave t')).slice(4))).toBeLessThan(10)
+    expect((await b.release(held, undefined, TIMEOUT_MS)).released.kind).toBe('released')
+  })
+
   it('flush_all ends every lock, and the store goes on', async () => {
     const server = await start()
     const store = open(server)
