@@ -69,9 +69,9 @@ export class Attempt implements VoteRequest {
 
   run(): MaybePromise<ClaimAnswer> {
     const { nodes, short } = this.quorum
-    for (let at = 0; at < nodes.length; at++) {
-      if (nodes[at]?.server === null) this.heard(UNCHECKED, at)
-      else this.quorum.ask<VoteAnswer>(at, this.vote, this.heard, short)
+    for (const node of nodes) {
+      if (node.server === null) this.heard(UNCHECKED, node.at)
+      else node.ask<VoteAnswer>(this.vote, short, this.heard)
     }
     return this.answer ?? new Promise((resolve) => (this.resolve = resolve))
   }

@@ -16,6 +16,8 @@ const MOST_IN_VAIN = 64
 export class Node {
   readonly voter: Voter
   readonly label: string
+  /** Its place among the others. */
+  readonly at: number
   /** Which server it is; unknown until it has said so. */
   server: string | null = null
   private problem: Unknown | null = null
@@ -23,8 +25,9 @@ export class Node {
   private failures = 0
   private askAgainAt = 0
 
-  constructor(voter: Voter, label: string) {
+  constructor(voter: Voter, label: string, at: number) {
     this.voter = voter
+    this.at = at
     this.label = label
   }
 
@@ -37,29 +40,33 @@ export class Node {
     return this.problem ?? { kind: 'well' }
   }
 
-  /** `needed`: it has to hear of it, or without it there is no majority: it is asked even if it does not answer. */
+  /**
+   * Hands the answer over when it comes, or at once. `needed`: it has to hear of it, or without it there is no majority:
+   * it is asked even if it does not answer. Callbacks and not promises: an acquire makes five of these, and a release too.
+   */
   ask<T extends { readonly kind: string }>(
-    call: (voter: Voter) => MaybePromise<T>,
+    call: (voter: Voter, at: number) => MaybePromise<T>,
     needed: boolean,
-  ): MaybePromise<T | Unknown> {
-    const { problem } = this
-    if (problem !== null && !this.mayTry(needed)) return problem
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    const { at, problem } = this
+    if (problem !== null && !this.mayTry(needed)) return heard(problem, at)
     let answer: MaybePromise<T>
     try {
-      answer = call(this.voter)
+      answer = call(this.voter, at)
     } catch (cause) {
-      return this.failed(unknown(cause))
+      return heard(this.failed(unknown(cause)), at)
     }
-    if (!(answer instanceof Promise)) return this.heard(answer)
+    if (!(answer instanceof Promise)) return heard(this.heard(answer), at)
     this.underWay++
-    return answer.then(
+    answer.then(
       (settled) => {
         this.underWay--
-        return this.heard(settled)
+        heard(this.heard(settled), at)
       },
       (cause: unknown) => {
         this.underWay--
-        return this.failed(unknown(cause))
+        heard(this.failed(unknown(cause)), at)
       },
     )
   }

@@ -28,9 +28,7 @@ export class Quorum {
     heard: (answer: T | Unknown, at: number) => void,
     needed: boolean = this.short,
   ): void {
-    for (let at = 0; at < this.nodes.length; at++) {
-      this.ask(at, call, heard, needed)
-    }
+    for (const node of this.nodes) node.ask(call, needed, heard)
   }
 
   ask<T extends { readonly kind: string }>(
@@ -39,9 +37,6 @@ export class Quorum {
     heard: (answer: T | Unknown, at: number) => void,
     needed: boolean = this.short,
   ): void {
-    const node = this.nodes[at] as Node
-    const answer = node.ask((voter) => call(voter, at), needed)
-    if (!(answer instanceof Promise)) return heard(answer, at)
-    answer.then((settled) => heard(settled, at)).catch(() => {})
+    this.nodes[at]?.ask(call, needed, heard)
   }
 }

@@ -54,7 +54,7 @@ export class QuorumStore implements Store {
     this.capabilities = capabilitiesOf(stores, settings.maxTtl)
     const nodes = stores.map((store, at) => {
       const label = settings.labels[at] ?? store.kind
-      return new Node(store.votes ?? new OrdinaryNode(store, label), label)
+      return new Node(store.votes ?? new OrdinaryNode(store, label), label, at)
     })
     this.quorum = new Quorum(nodes, settings)
     this.membership = new Membership(this.quorum, IDENTIFY_MS)

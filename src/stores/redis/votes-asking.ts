@@ -10,10 +10,10 @@ export interface Question<T> {
   readonly script: Script
   /** Number of keys, keys, arguments. */
   readonly args: readonly string[]
-  readonly read: (reply: unknown) => T
+  read(reply: unknown): T
   readonly timeout: number
   /** Called with an answer that came when its time was up. */
-  readonly late?: (answer: T) => void
+  late?(answer: T): void
 }
 
 /**
@@ -63,7 +63,9 @@ export class VoteRequests {
   }
 
   /** The first connection is still being made. */
-  private whenReady<T>({ script, args, read, timeout }: Question<T>): Promise<T | Unknown> {
+  private whenReady<T>(question: Question<T>): Promise<T | Unknown> {
+    const { script, args, timeout } = question
+    const read = (reply: unknown): T => question.read(reply)
     const began = performance.now()
     return this.requests
       .ask(() => Promise.resolve({ kind: 'ready' as const }), timeout)

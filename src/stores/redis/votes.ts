@@ -20,12 +20,43 @@ import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import { VoteRequests } from './votes-asking.ts'
+import type { Question } from './votes-asking.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
 const SCAN_COUNT = 500
+/** How much longer than a lease its cell lives; the scripts know the same number. */
+const KEPT_MS = 86_400_000
+
+let lastAsked: VoteRequest | null = null
+let lastNode = ''
+let lastArguments: readonly string[] = []
+
+class Vote implements Question<VoteAnswer> {
+  readonly script: Question<VoteAnswer>['script'] = scripts.vote
+  readonly args: readonly string[]
+  readonly timeout: number
+  private readonly voter: RedisVoter
+  private readonly request: VoteRequest
+
+  constructor(voter: RedisVoter, request: VoteRequest, timeout: number) {
+    this.args = voter.argumentsOf(request)
+    this.timeout = timeout
+    this.voter = voter
+    this.request = request
+  }
+
+  read(reply: unknown): VoteAnswer {
+    return wire.readVote(reply, this.request.tokens)
+  }
+
+  late(answer: VoteAnswer): void {
+    const { name, id, attempt } = this.request
+    if (answer.kind === 'granted') this.voter.giveBack({ name, id, attempt }, this.timeout)
+  }
+}
 
 /**
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
@@ -47,25 +78,19 @@ export class RedisVoter implements Voter {
   }
 
   vote(request: VoteRequest, timeout: number): Promise<VoteAnswer> {
+    return this.requests.ask<VoteAnswer>(new Vote(this, request, timeout))
+  }
+
+  /** The arguments of a vote. All nodes are asked the same, one right after the other: they are put together once. */
+  argumentsOf(request: VoteRequest): readonly string[] {
+    if (lastAsked === request && lastNode === this.node) return lastArguments
     const { name, id, attempt, ttl, tokens, probation, interest, owner } = request
-    const cell = headerKey(this.prefix, name)
-    const terms = [
-      String(attempt),
-      String(ttl),
-      String(tokens),
-      String(probation),
-      interest ? '1' : '0',
-      owner,
-    ]
-    return this.requests.ask<VoteAnswer>({
-      script: scripts.vote,
-      args: ['4', cell, `${cell}:w`, `${cell}:x`, this.node, id, ...terms],
-      read: (reply) => wire.readVote(reply, tokens),
-      timeout,
-      late: (answer) => {
-        if (answer.kind === 'granted') this.giveBack({ name, id, attempt }, timeout)
-      },
-    })
+    const kept = `${id} ${attempt} ${tokens} ${owner}`
+    const terms = `${probation} ${interest ? 1 : 0}`
+    lastAsked = request
+    lastNode = this.node
+    lastArguments = ['2', headerKey(this.prefix, name), this.node, kept, String(ttl + KEPT_MS), terms]
+    return lastArguments
   }
 
   confirm(request: ConfirmRequest, timeout: number): Promise<ConfirmAnswer> {
@@ -88,20 +113,18 @@ export class RedisVoter implements Voter {
   }
 
   release({ name, id, attempt }: VoteRef, tell: boolean, timeout: number): Promise<ReleaseAnswer> {
-    const cell = headerKey(this.prefix, name)
     return this.requests.ask<ReleaseAnswer>({
       script: scripts.voteRelease,
-      args: ['2', cell, `${cell}:w`, id, String(attempt), tell ? '1' : '0'],
+      args: ['1', headerKey(this.prefix, name), id, String(attempt), tell ? '1' : '0'],
       read: wire.readGone,
       timeout,
     })
   }
 
   withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    const cell = headerKey(this.prefix, name)
     return this.requests.ask<ReleaseAnswer>({
       script: scripts.voteWithdraw,
-      args: ['3', cell, `${cell}:w`, `${cell}:x`, id],
+      args: ['1', headerKey(this.prefix, name), id],
       read: wire.readGone,
       timeout,
     })
@@ -144,10 +167,7 @@ export class RedisVoter implements Voter {
   }
 
   private async extendLot(lot: readonly ExtendRequest[], timeout: number): Promise<readonly ExtendAnswer[]> {
-    const keys = lot.flatMap(({ name }) => {
-      const cell = headerKey(this.prefix, name)
-      return [cell, `${cell}:x`]
-    })
+    const keys = lot.map(({ name }) => headerKey(this.prefix, name))
     const answers = await this.requests.ask({
       script: scripts.voteExtend,
       args: [String(keys.length + 1), ...keys, this.node, ...lot.flatMap(wire.extendArguments)],
@@ -158,7 +178,7 @@ export class RedisVoter implements Voter {
   }
 
   /** Nobody heard of the grant in time. */
-  private giveBack(ref: VoteRef, timeout: number): void {
+  giveBack(ref: VoteRef, timeout: number): void {
     this.release(ref, false, timeout).catch(() => {})
   }
 

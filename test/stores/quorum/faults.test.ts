@@ -188,7 +188,7 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
     servers = await startServers(4)
     servers.splice(2, 0, ...(await startServers(1, { env: { ...shim.env } })))
     expect(await takenOver(() => shim.jump(60_000), 'now')).toEqual(['held', true])
-    await shim.dispose()
+    shim.dispose()
   })
 
   it('changes nothing by a clock that jumps as long as all servers can be reached', async () => {
@@ -204,6 +204,6 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
       await crew.progress(10)
     }
     expect(await crew.stop()).toEqual(LAWFUL)
-    await shim.dispose()
+    shim.dispose()
   })
 })

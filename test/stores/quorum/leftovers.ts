@@ -2,13 +2,11 @@ import { redisCommand } from '../../../scripts/services.mjs'
 
 const LEFTOVERS = `
 local found = {}
-local time = redis.call('TIME')
-local now = time[1] * 1000 + time[2] / 1000
 for _, key in ipairs(redis.call('KEYS', 'hf:v:*')) do
   if key ~= 'hf:v:node' and redis.call('PTTL', key) == -1 then found[#found + 1] = key .. ', for ever' end
   if key:match('}$') then
-    local ends = redis.call('GET', key):match('^%d+ %d+ [01] (%d+)')
-    if ends and tonumber(ends) > now then found[#found + 1] = key .. ': ' .. redis.call('GET', key) end
+    local body = redis.call('GET', key):gsub('^%+[^|]*|', '')
+    if body:match(' ') and redis.call('PTTL', key) > 86400000 then found[#found + 1] = key .. ': ' .. redis.call('GET', key) end
   end
 end
 return found`

@@ -163,7 +163,8 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
       await store.claim(request('x', `a.${round}`), 1_000)
       await store.release({ name: 'x', id: `a.${round}` }, undefined, 1_000)
     }
-    await expect.poll(calls).toBeLessThanOrEqual(before + 42)
+    // And, where a new second began, one for the servers to agree.
+    await expect.poll(calls).toBeLessThanOrEqual(before + 45)
     await store.close()
   })
 

@@ -1,18 +1,18 @@
 -- Renews claims that hold their names here, and restores those that nobody holds and nobody was granted since.
--- KEYS: for each claim the name's cell and its withdrawn ids; at the end the node
+-- KEYS: for each claim the name's cell; at the end the node
 -- ARGV: for each claim id, attempt, ttl, probation, token, top, tokens, 1 to restore, owner
 -- returns: for each claim 1 (renewed), 2 (renewed, others wait), g<token> <waiting>, e (free), f (fenced), l (lost), n<ms>
 -- @include "vote-node.lua"
 -- @include "vote-cell.lua"
 local node = KEYS[#KEYS]
 
-local function extend(cell, gone, at)
+local function extend(cell, at)
   local known = read(cell)
   local problem = not known and onProbation(node, tonumber(ARGV[at + 4]))
   if problem then return problem end
   local top = tonumber(ARGV[at + 6])
   if not id then
-    if fence > top or isWithdrawn(gone, ARGV[at + 1]) then return 'f' end
+    if fence > top or isWithdrawn(cell, ARGV[at + 1]) then return 'f' end
     if ARGV[at + 8] ~= '1' then return 'e' end
     id, attempt, created, token, owner = ARGV[at + 1], ARGV[at + 2], ARGV[at + 5], ARGV[at + 5], ARGV[at + 9]
     count = format('%.0f', top - token + 1)
@@ -22,10 +22,9 @@ local function extend(cell, gone, at)
   if tonumber(token) < tonumber(ARGV[at + 5]) then
     token, count = ARGV[at + 5], format('%.0f', top - ARGV[at + 5] + 1)
   end
-  fence = math.max(fence, top)
   if ARGV[at + 7] ~= '0' then
+    fence = math.max(fence, top)
     token, count = following(), ARGV[at + 7]
-    fence = token + count - 1
   end
   hold(cell, tonumber(ARGV[at + 3]))
   if ARGV[at + 7] ~= '0' then return 'g' .. token .. ' ' .. waiting end
@@ -33,5 +32,5 @@ local function extend(cell, gone, at)
 end
 
 local answers = {}
-for claim = 1, (#KEYS - 1) / 2 do answers[claim] = extend(KEYS[claim * 2 - 1], KEYS[claim * 2], (claim - 1) * 9) end
+for claim = 1, #KEYS - 1 do answers[claim] = extend(KEYS[claim], (claim - 1) * 9) end
 return answers

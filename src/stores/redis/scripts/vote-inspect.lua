@@ -6,4 +6,4 @@
 -- @include "vote-cell.lua"
 read(KEYS[1])
 if not id then return {} end
-return { id, attempt, owner, token, format('%.0f', ends - now) }
+return { id, attempt, owner, token, format('%.0f', left) }

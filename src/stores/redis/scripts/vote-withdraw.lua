@@ -1,10 +1,10 @@
 -- Gives up what a claim holds here, and refuses every attempt at it that is still under way.
--- KEYS: the name's cell, who is interested, withdrawn ids
+-- KEYS: the name's cell
 -- ARGV: id
 -- returns: 1 if it was held, else 0
 -- @include "vote-node.lua"
 -- @include "vote-cell.lua"
-local cell, gone = KEYS[1], KEYS[3]
+local cell, gone = KEYS[1], KEYS[1] .. ':x'
 read(cell)
 local mine = id == ARGV[1]
 withdrawn = format('%.0f', now + 60000)
@@ -12,8 +12,8 @@ call('ZREMRANGEBYSCORE', gone, '-inf', format('%.0f', now))
 call('ZADD', gone, withdrawn, ARGV[1])
 call('PEXPIRE', gone, 60000)
 if id and not mine then
-  hold(cell, ends - now)
+  hold(cell)
 else
-  free(cell, KEYS[2], mine)
+  free(cell, mine)
 end
 return mine and 1 or 0

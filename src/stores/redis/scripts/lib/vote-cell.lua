@@ -1,37 +1,54 @@
 -- What a node knows of a name is one string; src/core/vote-cell.ts says what it means.
 --
---   held   <fence> <withdrawn> <waiting> <ends> <id> <attempt> <created> <token> <count> <owner>
---   idle   <fence> <withdrawn> <waiting>
+--   held        <token> <created> <id> <attempt> <count> <owner>
+--   idle        <fence>
+--   with more   +<withdrawn> <waiting>| and then one of the above
 --
--- `withdrawn`: until when the withdrawn ids in the third key count. `waiting`: 1 if somebody in the second key wants to
--- be told. The string outlives the lease by a day; after that the clock is far beyond every token in it.
+-- While it is held, the fence is the last token of the block. The lease is measured by Redis itself: the string lives a
+-- day longer, and after that the clock is far beyond every token in it.
+-- `withdrawn`: until when the ids in `<cell>:x` count. `waiting`: 1 if somebody in `<cell>:w` wants to be told.
 local KEPT = 86400000
-local fence, withdrawn, waiting, ends, id, attempt, created, token, count, owner
+local fence, withdrawn, waiting, left, id, attempt, created, token, count, owner
 
 local function read(cell)
   fence, withdrawn, waiting, id = 0, '0', '0', nil
   local value = call('GET', cell)
   if not value then return false end
-  local held
-  fence, withdrawn, waiting, held = match(value, '^(%d+) (%d+) ([01])(.*)$')
-  fence = tonumber(fence)
-  if held ~= '' then
-    ends, id, attempt, created, token, count, owner = match(held, '^ (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-    if tonumber(ends) <= now then id = nil end
+  local till, some, rest = match(value, '^%+(%d+) ([01])|(.*)$')
+  if till then
+    value, waiting = rest, some
+    if tonumber(till) > now then withdrawn = till end
+  end
+  token, created, id, attempt, count, owner = match(value, '^(%d+) (%d+) (%S+) (%d+) (%d+) (.*)$')
+  if id then
+    fence = token + count - 1
+    left = call('PTTL', cell) - KEPT
+    if left <= 0 then id = nil end
+  else
+    fence = tonumber(value)
   end
   -- A withdrawal may have left something where no vote ever was.
   return fence > 0
 end
 
-local function hold(cell, ttl)
-  local value = format('%.0f %s %s %.0f %s %s %s %s %s %s', fence, withdrawn, waiting, now + ttl, id, attempt, created,
-    token, count, owner)
-  call('SET', cell, value, 'PX', format('%.0f', ttl + KEPT))
+local function withMore(value)
+  if withdrawn == '0' and waiting == '0' then return value end
+  return '+' .. withdrawn .. ' ' .. waiting .. '|' .. value
 end
 
-local function isWithdrawn(key, wanted)
-  if withdrawn == '0' or tonumber(withdrawn) <= now then return false end
-  local till = call('ZSCORE', key, wanted)
+-- Without a ttl the lease ends when it would have.
+local function hold(cell, ttl)
+  local value = withMore(table.concat({ token, created, id, attempt, count, owner }, ' '))
+  if ttl then
+    call('SET', cell, value, 'PX', format('%.0f', ttl + KEPT))
+  else
+    call('SET', cell, value, 'KEEPTTL')
+  end
+end
+
+local function isWithdrawn(cell, wanted)
+  if withdrawn == '0' then return false end
+  local till = call('ZSCORE', cell .. ':x', wanted)
   return till and tonumber(till) > now
 end
 
@@ -43,13 +60,14 @@ local function channel(cell, session)
   return match(cell, '^(.*):{') .. ':s:' .. session
 end
 
-local function free(cell, interested, tell)
+local function free(cell, tell)
   if tell and waiting == '1' then
     -- Only the first one that can hear it: with all of them at once, the votes would split.
+    local interested = cell .. ':w'
     repeat
       local first = call('ZPOPMIN', interested)
     until not first[1] or call('PUBLISH', channel(cell, first[1]), 'f ' .. cell) > 0
     if call('EXISTS', interested) == 0 then waiting = '0' end
   end
-  call('SET', cell, format('%.0f %s %s', fence, withdrawn, waiting), 'PX', KEPT)
+  call('SET', cell, withMore(format('%.0f', fence)), 'PX', KEPT)
 end
