@@ -18,8 +18,10 @@ const CAN_SQLITE = process.getBuiltinModule('node:sqlite') !== undefined
 /** A file has neither connections nor a server. Its clock is the machine's own, which the lab does not touch. */
 const FILE_FAULTS = ['none', 'kill', 'pause', 'block', 'clock-jump']
 
-const applies = (store, kind) =>
-  store === 'sqlite' ? FILE_FAULTS.includes(kind) : !(STAGES[store].leaveOut ?? []).includes(kind)
+function applies(store, kind) {
+  const { only = store === 'sqlite' ? FILE_FAULTS : undefined, leaveOut = [] } = STAGES[store] ?? {}
+  return only?.includes(kind) ?? !leaveOut.includes(kind)
+}
 
 /** Started when the first of a store's runs asks for it, and stopped when another store's turn has come. */
 class OpenStage {

@@ -2,6 +2,7 @@
 import { chmodSync } from 'node:fs'
 import { get } from 'node:http'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { createConnection } from 'mysql2/promise'
@@ -15,7 +16,9 @@ import {
   postgres,
   redis,
   redisCommand,
+  sentinel,
   zookeeper,
+  zookeeperEnsemble,
 } from '../scripts/services.mjs'
 import { startAll } from '../scripts/services/group.mjs'
 import { launch } from '../scripts/services/process.mjs'
@@ -23,13 +26,14 @@ import { launch } from '../scripts/services/process.mjs'
 const CLI = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 
 /** No database holds without its data, and only Redis has scripts to forget. */
-const DATABASE = ['wipe', 'script-flush']
+const DATABASE = ['wipe', 'script-flush', 'failover']
 /** Nor a command that ends connections. */
 const PLAIN = [...DATABASE, 'client-kill']
 
 export const STAGES = {
   redis: {
     program: 'redis',
+    leaveOut: ['failover'],
     start: (env) => redis({ env, args: ['--appendonly', 'yes', '--appendfsync', 'always'] }),
     admin: (server) => ({
       flushScripts: () => redisCommand(server, 'SCRIPT', 'FLUSH'),
@@ -39,7 +43,7 @@ export const STAGES = {
   // Its server, as far as it can be hurt, is the two of five that it can do without.
   quorum: {
     program: 'redis',
-    leaveOut: ['wipe', 'clock-jump', 'client-kill'],
+    leaveOut: ['wipe', 'clock-jump', 'client-kill', 'failover'],
     start: (env) => fiveRedis(env),
     admin: ({ nodes }) => ({
       flushScripts: () => Promise.all(nodes.map((node) => redisCommand(node, 'SCRIPT', 'FLUSH'))),
@@ -62,6 +66,19 @@ export const STAGES = {
     program: 'memcached',
     leaveOut: ['script-flush', 'client-kill'],
     start: (env) => memcached({ env }),
+  },
+  // Several servers of which one leads: only for what happens when that one dies.
+  'zookeeper ensemble': {
+    program: 'zookeeper',
+    only: ['none', 'failover'],
+    start: (env) => ensemble(env),
+    admin: (servers) => ({ failover: () => newLeader(servers) }),
+  },
+  'redis sentinel': {
+    program: 'redis',
+    only: ['none', 'failover'],
+    start: (env) => sentinels(env),
+    admin: (group) => ({ failover: () => newPrimary(group) }),
   },
   holdfast: { leaveOut: PLAIN, start: (env) => lockServer({ env }) },
 }
@@ -107,6 +124,34 @@ async function fiveRedis(env) {
     resume: () => minority((node) => node.resume()),
     stop: () => Promise.all(nodes.map((node) => node.stop())),
   }
+}
+
+const places = (servers) => servers.map(({ host, port }) => `${host}:${port}`).join(',')
+
+async function ensemble(env) {
+  const all = await zookeeperEnsemble({ env })
+  return { ...all, url: `zookeeper://${places(all.servers)}` }
+}
+
+async function newLeader(servers) {
+  const old = await servers.leader()
+  await old.kill('SIGKILL')
+  await servers.serving()
+  await old.restart()
+  await servers.serving()
+}
+
+async function sentinels(env) {
+  const all = await sentinel({ env })
+  return { ...all, url: `redis+sentinel://${places(all.sentinels)}/${all.name}` }
+}
+
+async function newPrimary(group) {
+  const old = await group.primary()
+  await old.kill('SIGKILL')
+  for (let now = old; now === undefined || now === old; now = await group.primary().catch(() => undefined))
+    await sleep(50)
+  await old.restart()
 }
 
 async function dropMysql({ url }) {

@@ -4,7 +4,7 @@ import { UsageError } from '../exit.ts'
 
 /** What the lab does to its own clients and their connections. The server is somebody else's. */
 export const FAULTS: readonly string[] = NEMESES.map(({ kind }) => kind).filter(
-  (kind) => !/^(server-|restart|wipe|clock|script|client-)/.test(kind),
+  (kind) => !/^(server-|restart|wipe|clock|script|client-|failover)/.test(kind),
 )
 
 /** `pause,kill,cut`. */

@@ -279,6 +279,21 @@ const dropConnections: Nemesis = {
   },
 }
 
+const failover: Nemesis = {
+  kind: 'failover',
+  what: 'the server that leads is killed, and another one takes its place',
+  row: 'failover',
+  missing: ({ admin }) =>
+    admin?.failover === undefined ? 'there is no other server to take its place' : undefined,
+  async strike(scene) {
+    const client = await scene.lingerer('before the check')
+    const end = scene.diary.faultBegins('failover', 'server', 'SIGKILL of the leader')
+    await scene.stage.admin?.failover?.()
+    end()
+    scene.goOn(client)
+  },
+}
+
 /** Every way there is, the gentle ones first. */
 export const NEMESES: readonly Nemesis[] = [
   none,
@@ -296,6 +311,7 @@ export const NEMESES: readonly Nemesis[] = [
   clockJump,
   flushScripts,
   dropConnections,
+  failover,
 ]
 
 export function nemesis(kind: string): Nemesis | undefined {

@@ -14,6 +14,8 @@ export interface Admin {
   flushScripts?(): Promise<void>
   /** Ends every client's connection. */
   dropConnections?(): Promise<void>
+  /** Kills the server that leads, and resolves when another one does and all are there again. */
+  failover?(): Promise<void>
 }
 
 /** What a run is made on. */
