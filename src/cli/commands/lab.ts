@@ -35,9 +35,10 @@ const lab: Command = command({
     usage: '[URL] [options]',
     summary: 'Hurts lock clients on a store and shows what holds',
     details:
-      'Starts processes that take a lock in turn, kills and stops them and cuts their connections, checks what they wrote\n' +
-      'down, and compares that with what the store promises. The server itself is not touched; names begin with\n' +
-      '"holdfast-lab-" and are cleaned up. Exit code 1 when something is not as promised.',
+      'Starts processes that take a lock in turn, kills\n' +
+      'and stops them and cuts their connections, checks what they wrote down, and compares that with what the store\n' +
+      'promises. The server itself is not touched; names begin with "holdfast-lab-" and are cleaned up. Exit code 1 when\n' +
+      'something is not as promised.',
     options,
     words: [0, 1],
     examples: [
