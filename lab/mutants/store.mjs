@@ -118,4 +118,32 @@ export const storeMutants = [
     check: 'exclusivity',
     seeds: 100,
   },
+  {
+    id: 'half-is-enough',
+    bugClass: 'Q2: held without a majority',
+    edits: [
+      {
+        file: 'stores/quorum/quorum.js',
+        find: 'Math.floor(nodes.length / 2) + 1',
+        replace: 'Math.floor(nodes.length / 2)',
+      },
+    ],
+    scenario: 'quorum/partition',
+    check: 'exclusivity',
+    seeds: 30,
+  },
+  {
+    id: 'no-probation',
+    bugClass: '24: a node that lost its memory votes again at once',
+    edits: [
+      {
+        file: 'stores/memory/votes.js',
+        find: 'const readyIn = this.firstSeen + probation - ms;',
+        replace: 'const readyIn = 0;',
+      },
+    ],
+    scenario: 'quorum/restart',
+    check: 'exclusivity',
+    seeds: 60,
+  },
 ]

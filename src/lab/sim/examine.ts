@@ -64,7 +64,7 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
   const losses = diaries.flatMap((diary) => diary.losses)
   const bounds = { healedAt: traces.healedAt, bound: BOUND_MS, until: traces.endedAt }
   const { queue, wakeups } = world.capabilities()
-  const late = calm && wakeups === 'push' ? checkHandOver(holds, { bound: HAND_OVER_MS }) : []
+  const late = calm && queue && wakeups === 'push' ? checkHandOver(holds, { bound: HAND_OVER_MS }) : []
   const updates = (which: 'fenced' | 'plain'): Violation[] =>
     names.flatMap((name) => {
       const of = resource.updatesOf(which, name)

@@ -166,7 +166,26 @@ const CAS = [
   }),
 ]
 
-export const scenarios: readonly Scenario[] = [...CLAIM_QUEUE, ...REDIS, ...SESSION, ...CAS]
+const QUORUM = [
+  ...everywhere('quorum', 'Quorum of 3'),
+  scenario('quorum', 'restart', {
+    title: 'Quorum of 3: nodes restart with everything or with nothing',
+    faults: ['restart', 'delay'],
+  }),
+  scenario('quorum', 'amnesia', {
+    title: 'Quorum of 3: nodes without memory vote at once',
+    faults: ['restart', 'partition'],
+    settings: { setUp: 'now' },
+    breaks: ['exclusivity', 'linearizability'],
+  }),
+  scenario('quorum', 'everything', {
+    title: 'Quorum of 5: all of it at once',
+    faults: [...NETWORK_FAULTS, ...CLIENT_FAULTS, 'partition', 'partition', 'restart'],
+    settings: { nodes: 5 },
+  }),
+]
+
+export const scenarios: readonly Scenario[] = [...CLAIM_QUEUE, ...REDIS, ...SESSION, ...CAS, ...QUORUM]
 
 export function scenarioOf(which: string | Scenario): Scenario {
   if (typeof which !== 'string') return which
