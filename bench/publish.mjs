@@ -5,7 +5,7 @@
 // A place for a table looks like this, and whatever stands in it is replaced:
 //   <!-- bench:begin table w1 redis alone -->
 //   <!-- bench:end -->
-// Kinds: `table <workload> <store> <variant or series>`, `plot <name>`, `environment`, `targets`, `left-out`.
+// Kinds: `table <workload> <store> <variant or series>`, `stripes <store>`, `plot <name>`, `environment`, `targets`, `left-out`.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -2,7 +2,17 @@ import { CONTESTANTS } from '../contestants/index.mjs'
 import { WORKLOADS } from '../workloads/index.mjs'
 import { unknownNames } from './args.mjs'
 
-export const STORES = ['memory', 'redis', 'mysql', 'postgres', 'sqlite', 'memcached', 'holdfast', 'zookeeper']
+export const STORES = [
+  'memory',
+  'redis',
+  'redlock',
+  'mysql',
+  'postgres',
+  'sqlite',
+  'memcached',
+  'holdfast',
+  'zookeeper',
+]
 
 /**
  * Who runs what.
@@ -33,7 +43,10 @@ export function makePlan(options) {
   const here = wanted.filter((one) => one.missing === undefined)
   return {
     contestants: here,
-    leftOut: leftOut(wanted.filter((one) => !here.includes(one))),
+    leftOut: leftOut(
+      wanted.filter((one) => !here.includes(one)),
+      here,
+    ),
     notRun: workloads
       .filter(({ notRun }) => notRun !== undefined)
       .map(({ id, title, notRun }) => ({ id, title, reason: notRun })),
@@ -79,9 +92,14 @@ function inHurry(contestants) {
   )
 }
 
-function leftOut(entries) {
+/** A library that only lacks one of its stores is not missing. */
+function leftOut(entries, here) {
+  const elsewhere = new Set(here.map((one) => one.package))
   const reasons = new Map(
-    entries.map(({ family, package: name, store, missing }) => [name ?? `${family} on ${store}`, missing]),
+    entries.map(({ family, package: name, store, missing }) => [
+      name === undefined || elsewhere.has(name) ? `${name ?? family} on ${store}` : name,
+      missing,
+    ]),
   )
   return [...reasons].map(([name, reason]) => ({ name, reason }))
 }

@@ -1,4 +1,5 @@
 import { METRICS } from './metrics.mjs'
+import { storeName } from './stores.mjs'
 
 /** Wider than this, the rounds of one contestant disagree so much that the reader must know. */
 const NOTABLE_SPREAD = 0.15
@@ -60,4 +61,4 @@ function cell(key, found, withSpread) {
 }
 
 export const titleOf = ({ title, store, variantLabel }) =>
-  [title, `on ${store}`, variantLabel].filter((part) => part !== '').join(', ')
+  [title, `on ${storeName(store)}`, variantLabel].filter((part) => part !== '').join(', ')

@@ -3,8 +3,10 @@ import { test } from 'node:test'
 
 import { CONTESTANTS } from '../contestants/index.mjs'
 import { readArgs } from '../lib/args.mjs'
+import { readTargets } from '../lib/check.mjs'
 import { makePlan } from '../lib/plan.mjs'
 import { selfTimes } from '../lib/profile.mjs'
+import { WORKLOADS } from '../workloads/index.mjs'
 
 await test('ids are unique', () => {
   assert.equal(new Set(CONTESTANTS.map(({ id }) => id)).size, CONTESTANTS.length)
@@ -25,6 +27,48 @@ await test('in a hurry every peer runs once', () => {
   const { bouts } = makePlan(readArgs(['--workload', 'w3', '--store', 'redis', '--quick']))
   const peers = bouts[0].contestants.filter(({ role }) => role === 'peer').map(({ family }) => family)
   assert.equal(new Set(peers).size, peers.length)
+})
+
+await test('what was made for one workload runs in no other', () => {
+  const { bouts } = makePlan(readArgs(['--store', 'zookeeper']))
+  const ran = new Map(
+    bouts.map(({ workload, contestants }) => [workload.id, contestants.map(({ id }) => id)]),
+  )
+  assert.deepEqual(ran.get('w16'), ['zookeeper-client', 'node-zookeeper-client'])
+  for (const [id, ids] of ran) if (id !== 'w16') assert.ok(!ids.includes('zookeeper-client'), id)
+  assert.ok(ran.get('w1').includes('raw-zookeeper'))
+})
+
+await test('in a hurry the other stores have one round of the first workload and no more', () => {
+  const { bouts } = makePlan(readArgs(['--quick']))
+  const fully = ['memory', 'redis', 'redlock']
+  const others = bouts.filter(({ store }) => !fully.includes(store))
+  assert.ok(others.length > 0)
+  for (const { workload, plan } of others) assert.deepEqual([workload.id, plan.rounds], ['w1', 1])
+})
+
+await test('every store has its raw limit in the first workload', () => {
+  const { bouts } = makePlan(readArgs(['--workload', 'w1']))
+  for (const { store, contestants } of bouts)
+    assert.ok(
+      contestants.some(({ role }) => role === 'limit'),
+      store,
+    )
+})
+
+await test('every target names a workload, a variant and a contestant that exist', () => {
+  const ids = new Set(CONTESTANTS.map(({ id }) => id))
+  for (const { say, workload, store, variant, ours, against } of readTargets()) {
+    const found = WORKLOADS.find(({ id }) => id === workload)
+    assert.ok(found?.stores.includes(store), say)
+    if (found.notRun === undefined)
+      assert.ok(
+        found.variants(store, found.plans.full).some(({ id }) => id === variant),
+        say,
+      )
+    for (const id of [ours, against ?? 'raw'])
+      assert.ok(['raw', 'best peer'].includes(id) || ids.has(id), `${say}: ${id}`)
+  }
 })
 
 await test('what is not run is said', () => {

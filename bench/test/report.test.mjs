@@ -5,6 +5,7 @@ import { barPlot, panelOf } from '../report/bars.mjs'
 import { curvePlot, decades, spreadOut } from '../report/curves.mjs'
 import { filled } from '../report/fill.mjs'
 import { METRICS } from '../report/metrics.mjs'
+import { stripesTable } from '../report/stripes.mjs'
 import { tableOf } from '../report/table.mjs'
 import { markdownTable, textTable } from '../report/text.mjs'
 import { WORKLOADS } from '../workloads/index.mjs'
@@ -108,4 +109,29 @@ await test('places in a page are filled and can be filled again', () => {
 await test('a place that nothing can fill is an error, not an old number', () => {
   const page = '<!-- bench:begin table w99 redis alone -->\n<!-- bench:end -->'
   assert.throws(() => filled(page, run, 'img'), /w99/)
+})
+
+await test('a table of a store that could not be measured says so instead of keeping old numbers', () => {
+  const page = '<!-- bench:begin table w1 sqlite alone -->\nold\n<!-- bench:end -->'
+  const without = { ...run, leftOut: [{ name: 'holdfast on sqlite', reason: 'no such driver' }] }
+  assert.match(filled(page, without, 'img'), /Not measured in this run: no such driver/)
+  assert.doesNotMatch(filled(page, without, 'img'), /old/)
+})
+
+await test('a stock is one table, a row for each number of segments', () => {
+  const variants = [1, 2].map((segments) => ({
+    workload: 'w14',
+    store: 'memory',
+    variantLabel: `${segments} segments`,
+    columns: ['rate'],
+    rows: [{ summary: { rate: { median: segments * 100 } } }],
+  }))
+  const { rows } = stripesTable({ results: variants }, 'memory')
+  assert.deepEqual(
+    rows.map(({ cells }) => cells),
+    [
+      ['1 segments', '100'],
+      ['2 segments', '200'],
+    ],
+  )
 })

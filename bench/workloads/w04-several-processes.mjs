@@ -30,7 +30,7 @@ export const workload = {
       ms: 1500,
       longMs: 2000,
       warmUp: 1500,
-      elsewhere: { rounds: 2, ms: 800, longMs: 800, warmUp: 500 },
+      elsewhere: { rounds: 1, ms: 1200, longMs: 800, warmUp: 500 },
     },
     quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200, stores: ['redis'] },
   },
