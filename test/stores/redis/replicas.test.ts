@@ -36,7 +36,8 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       await replica.stop()
       await primary.stop()
     })
-    const open = (replicas: number) => openRedisStore(primary.url, { driver, replicas, replicaTimeout: 1_500 })
+    const open = (replicas: number) =>
+      openRedisStore(primary.url, { driver, replicas, replicaTimeout: 1_500 })
 
     it('is given once one has it', async () => {
       const store = await open(1)
