@@ -4,6 +4,7 @@ import { curator } from './curator.mjs'
 import { holdfast } from './holdfast.mjs'
 import { liveMutex } from './live-mutex.mjs'
 import { properLockfile } from './proper-lockfile.mjs'
+import { quorum } from './quorum.mjs'
 import { rawDatabases } from './raw-databases.mjs'
 import { rawMemcached } from './raw-memcached.mjs'
 import { rawMemory } from './raw-memory.mjs'
@@ -79,6 +80,7 @@ export const CONTESTANTS = [
   ...from('raw-memcached.mjs', rawMemcached),
   ...from('zookeeper-clients.mjs', zookeeperClients),
   ...from('holdfast.mjs', holdfast),
+  ...from('quorum.mjs', quorum),
   ...from('curator.mjs', curator),
   ...from('async-mutex.mjs', asyncMutex),
   ...from('redlock.mjs', redlock),

@@ -42,6 +42,19 @@ export const SERVERS = {
     const meter = new RedisMeter(server.url)
     return { url: server.url, meter, version: () => meter.version(), stop: () => server.stop() }
   },
+  /** Five of them, of which the first can be made to stand still. */
+  async redlock() {
+    const servers = await Promise.all(Array.from({ length: 5 }, () => redis()))
+    const [first] = servers
+    return {
+      url: `redlock://${servers.map(({ host, port }) => `${host}:${port}`).join(',')}`,
+      meter: NO_METER,
+      version: () => new RedisMeter(first.url).version(),
+      stop: () => Promise.all(servers.map((server) => server.stop())),
+      pause: () => first.pause(),
+      resume: () => first.resume(),
+    }
+  },
   async mysql() {
     const server = await mariadb()
     return launched(server, async () => {

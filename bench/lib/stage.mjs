@@ -52,6 +52,11 @@ export class Stage {
     }
   }
 
+  /** For what a workload does to the servers themselves. */
+  server(name) {
+    return this.#servers.get(name)
+  }
+
   /** The servers in use, for the record. */
   async servers() {
     const told = [...this.#servers].map(async ([name, { version }]) => [name, await version()])
