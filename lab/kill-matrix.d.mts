@@ -35,5 +35,4 @@ export function killAll(options: {
   readonly onResult?: (caught: Caught) => void
 }): Promise<Caught[]>
 export function checkUnchanged(dist: string, caught: readonly Caught[]): Promise<Broken[]>
-export function table(): string
 export function withTable(page: string): string

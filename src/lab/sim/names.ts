@@ -6,7 +6,7 @@ import type { Lock } from '../../locks/lock.ts'
 /** The kinds of locks that a run uses, one name each. */
 export type NameKind = 'mutex' | 'reentrant' | 'read-write' | 'semaphore'
 
-export const PERMITS = 3
+const PERMITS = 3
 
 /** One way to take a name. */
 export interface Take {

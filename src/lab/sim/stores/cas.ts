@@ -33,7 +33,7 @@ interface Said<T> {
 }
 
 /** A lock as one item: the recipe of the memcached store, one command a message. */
-export class CasStore implements Store {
+class CasStore implements Store {
   readonly kind = 'cas'
   readonly capabilities: Capabilities = capabilities
   private readonly network: Network

@@ -23,7 +23,7 @@ interface Entry {
  * A primary like Redis: leases by the wall clock, and a log of commands from which disk and replica build the same state,
  * each as far as it has come. What they lack when their turn comes was never done.
  */
-export class RedisServer {
+class RedisServer {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
   private readonly clocks: Clocks
