@@ -12,6 +12,8 @@ export interface Question<T> {
   readonly args: readonly string[]
   read(reply: unknown): T
   readonly timeout: number
+  /** Not to be sent a second time: what follows it would overtake it, a release its own vote. */
+  readonly once?: boolean
   /** Called with an answer that came when its time was up. */
   late?(answer: T): void
 }
@@ -83,6 +85,11 @@ export class VoteRequests {
   }
 }
 
+export async function loadScript(link: Link, { lua }: Script): Promise<void> {
+  const [node] = await link.primaries()
+  await node?.send(['script', 'load', lua])
+}
+
 class Asked<T> extends Deadline {
   private readonly to: VoteRequests
   private readonly question: Question<T>
@@ -100,6 +107,10 @@ class Asked<T> extends Deadline {
     const { script, args } = this.question
     link.evalsha([script.sha1, ...args]).then(this.heard, (error: unknown) => {
       if (!isNoScript(error)) return this.failed(error)
+      if (this.question.once === true) {
+        loadScript(link, script).catch(() => {})
+        return this.failed(new Error('the server did not know the script, and was told it'))
+      }
       link.eval([script.lua, ...args]).then(this.heard, this.failed)
     })
   }

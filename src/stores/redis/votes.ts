@@ -19,7 +19,7 @@ import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
-import { VoteRequests } from './votes-asking.ts'
+import { loadScript, VoteRequests } from './votes-asking.ts'
 import type { Question } from './votes-asking.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
@@ -38,6 +38,7 @@ class Vote implements Question<VoteAnswer> {
   readonly script: Question<VoteAnswer>['script'] = scripts.vote
   readonly args: readonly string[]
   readonly timeout: number
+  readonly once = true
   private readonly voter: RedisVoter
   private readonly request: VoteRequest
 
@@ -156,6 +157,7 @@ export class RedisVoter implements Voter {
       const info = String(await node?.send(['info', 'server']))
       const server = /^run_id:(\w+)/m.exec(info)?.[1]
       if (server === undefined) throw new Error('the server does not say its run_id')
+      await loadScript(this.link, scripts.vote)
       const ready = await runScript(this.link, scripts.voteReadiness, ['1', this.node, String(probation)])
       return { kind: 'node', server, readyIn: wire.readReadiness(ready) } as const
     }, timeout)
