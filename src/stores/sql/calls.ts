@@ -2,6 +2,7 @@ import type { Unknown } from '../../core/contract.ts'
 import { DatabaseError, unknown } from './causes.ts'
 import { Call, TimeIsUp } from './client.ts'
 import type { Driver, Statements } from './client.ts'
+import { Deadlines } from './deadlines.ts'
 import { SCHEMA_VERSION } from './schema.ts'
 
 export interface CallParts<Link> {
@@ -22,6 +23,7 @@ const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
 /** What all calls of a store have in common: a connection, a deadline, a table, and an answer whatever happens. */
 export class Calls<Link> {
   private readonly parts: CallParts<Link>
+  private readonly deadlines = new Deadlines()
   private ready = false
   private closed = false
 
@@ -38,20 +40,26 @@ export class Calls<Link> {
     )
   }
 
-  // A timer for each call: the cheapest statement takes a hundred times as long as one.
   within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {
     const { isFinal } = this.parts
     if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
     return new Promise((resolve) => {
       const call = new Call()
       const fail = (error: unknown): void => resolve(unknown(error, isFinal))
-      const timer = setTimeout(() => {
+      const deadline = this.deadlines.add(timeout, () => {
         call.expire()
         fail(new TimeIsUp())
-      }, timeout)
-      void work(call)
-        .then(resolve, fail)
-        .finally(() => clearTimeout(timer))
+      })
+      work(call).then(
+        (answer) => {
+          this.deadlines.delete(deadline)
+          resolve(answer)
+        },
+        (error: unknown) => {
+          this.deadlines.delete(deadline)
+          fail(error)
+        },
+      )
     })
   }
 

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { codeOf } from '../sql/causes.ts'
+import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { insisting } from '../sql/turns.ts'
@@ -45,12 +46,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
-    const insist = <R>(send: () => R): Promise<R> =>
-      insisting(call, isBusy, () => Promise.resolve().then(send))
-    return work({
-      run: (sql, values) => insist(() => this.send(sql, values)),
-      exec: (sql) => insist(() => void this.database.exec(sql)),
-    })
+    return work(new Link(this, call))
   }
 
   send(sql: string, values: readonly SqliteValue[]): Cells[] {
@@ -61,6 +57,40 @@ export class SqliteDriver implements Driver<SqliteLink> {
     }
     // Columns come in the order of the statement, and none of ours has a name twice.
     return statement.all(...values).map((row) => Object.values(row as Record<string, unknown>))
+  }
+}
+
+class Link implements SqliteLink {
+  private readonly driver: SqliteDriver
+  private readonly call: Call
+
+  constructor(driver: SqliteDriver, call: Call) {
+    this.driver = driver
+    this.call = call
+  }
+
+  run(sql: string, values: readonly SqliteValue[]): Promise<readonly Cells[]> {
+    return this.insist(() => this.driver.send(sql, values))
+  }
+
+  exec(sql: string): Promise<void> {
+    return this.insist(() => void this.driver.database.exec(sql))
+  }
+
+  /** At once, without a promise in between: that costs a good part of a statement. */
+  private insist<R>(send: () => R): Promise<R> {
+    if (this.call.expired) return Promise.reject(new TimeIsUp())
+    try {
+      return Promise.resolve(send())
+    } catch (error) {
+      return isBusy(error) ? this.again(send) : Promise.reject(error as Error)
+    }
+  }
+
+  /** Another process writes just now. */
+  private async again<R>(send: () => R): Promise<R> {
+    await new Promise((resolve) => setTimeout(resolve, Math.random()))
+    return insisting(this.call, isBusy, () => Promise.resolve().then(send))
   }
 }
 
