@@ -222,7 +222,8 @@ export class Lane {
         while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
       }
       // Who keeps others waiting wants to hear when strangers wait too.
-      if (line.length > 0 && session.store.capabilities.queue) session.startWatching(() => {})
+      const { queue, wakeups } = session.store.capabilities
+      if (line.length > 0 && (queue || wakeups === 'push')) session.startWatching(() => {})
     }
     this.retire()
   }
