@@ -2,7 +2,7 @@ import type { RunRecord, TimelineEvent, ViolationRecord } from '../record.ts'
 import { escape, milliseconds } from './escape.ts'
 
 const AROUND = 8
-const MOST_ROWS = 300
+export const MOST_ROWS = 300
 const MOST_VIOLATIONS = 12
 
 /** Each violation with what happened just before and after it. */
@@ -25,8 +25,8 @@ function section(run: RunRecord, { check, message, at, clients }: ViolationRecor
 }
 
 /** The picture in words, for whoever cannot see it. */
-export function allEvents(run: RunRecord): string {
-  const rows = run.timeline.slice(0, MOST_ROWS)
+export function allEvents(run: RunRecord, most: number = MOST_ROWS): string {
+  const rows = run.timeline.slice(0, most)
   if (rows.length === 0) return ''
   const rest = run.timeline.length - rows.length
   const more = rest === 0 ? '' : `<p>${rest} more are in the JSON.</p>`

@@ -1,12 +1,12 @@
 import type { RunRecord } from '../record.ts'
 import { anchor, escape, milliseconds } from './escape.ts'
-import { allEvents, violationSections } from './events.ts'
+import { allEvents, MOST_ROWS, violationSections } from './events.ts'
 import { picture } from './picture.ts'
 import { STYLE } from './style.ts'
 import type { Pile } from './tally.ts'
 import { tally } from './tally.ts'
 import { verdictList, verdictTables } from './verdicts.ts'
-import { windowOf } from './window.ts'
+import { MOST_EVENTS, windowOf } from './window.ts'
 
 export interface ReportOptions {
   readonly title?: string
@@ -33,6 +33,16 @@ const LEGEND = [
   ['--good', 'write'],
 ]
 
+/** How much of a run is drawn, and told in words. */
+interface Detail {
+  readonly events: number
+  readonly rows: number
+}
+
+const FULL: Detail = { events: MOST_EVENTS, rows: MOST_ROWS }
+const LESS: Detail = { events: 300, rows: 40 }
+const MANY_RUNS = 40
+
 /** Everything in one file: it opens without a network, and has no script that could be blocked. */
 export function report(records: readonly RunRecord[], options: ReportOptions = {}): string {
   const { title = 'holdfast lab', about = '', date = new Date() } = options
@@ -40,6 +50,8 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
   const counts = COUNTS.filter(([pile]) => piles[pile].length > 0).map(
     ([pile, words]) => `<li class="${pile}"><b>${piles[pile].length}</b>${words}</li>`,
   )
+  // A hundred runs in full are too much for a phone; what went wrong is always shown in full.
+  const most = records.length > MANY_RUNS ? LESS : FULL
   const bad = new Set([...piles.unexpected, ...piles.unknown].map(({ run }) => run))
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,21 +61,22 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
 <main><ul class="counts">${counts.join('')}</ul>
 <h2>Verdicts</h2>${verdictTables(records)}
 <h2>Runs</h2><ul class="legend">${LEGEND.map(([colour, words]) => `<li><i style="background:var(${colour})"></i>${words}</li>`).join('')}</ul>
-${records.map((run) => section(run, bad.has(run))).join('\n')}
+${records.map((run) => section(run, bad.has(run), most)).join('\n')}
 </main></body></html>
 `
 }
 
-function section(run: RunRecord, open: boolean): string {
+function section(run: RunRecord, open: boolean, usual: Detail): string {
+  const most = open ? FULL : usual
   const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
   const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
   return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
-<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${timeline(run)}${violationSections(run)}${allEvents(run)}</div></details>`
+<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
 }
 
-function timeline(run: RunRecord): string {
+function timeline(run: RunRecord, { events }: Detail): string {
   if (run.clients.length === 0 || run.timeline.length === 0) return ''
-  const window = windowOf(run)
+  const window = windowOf(run, events)
   const id = anchor(run.id)
   const zoom = [1, 4, 16].map(
     (factor) =>

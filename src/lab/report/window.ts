@@ -10,7 +10,7 @@ export interface Window {
 }
 
 /** More than this, and a picture is a smear. */
-const MOST_EVENTS = 1200
+export const MOST_EVENTS = 1200
 
 /** The whole run if it fits; else what lies around its first violation, or its first fault, or its beginning. */
 export function windowOf(

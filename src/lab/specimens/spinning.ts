@@ -10,7 +10,7 @@ import type { Specimen } from './specimen.ts'
 
 const WAITERS = 4
 const EVERY = 100
-const SETTLED = 300
+const SETTLED = 500
 const WATCHED = 1500
 /** A sign of life now and then is all that a waiter owes. */
 const ENOUGH = WAITERS * 2
@@ -75,6 +75,8 @@ export const spinning: Specimen = {
             .catch(() => null),
         )
       })
+      // Until all of them stand in line, what they send is not waiting.
+      while ((await holdfast.inspect(play.name)).waiters.length < WAITERS) await sleep(20)
       await count(play, counted)
       stop.abort()
       await Promise.all(waiting)
