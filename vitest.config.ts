@@ -27,12 +27,22 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'fast',
-          include: [
-            'test/{unit,property,simulation,package}/**/*.test.ts',
-            'test/lab/{sim,checkers}/**/*.test.ts',
-          ],
+          include: ['test/{unit,property,package}/**/*.test.ts', 'test/lab/checkers/**/*.test.ts'],
+          exclude: ['test/**/*.model.test.ts'],
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          // Needs no servers either, but minutes: thousands of simulated runs, and models in every order of events.
+          name: 'simulation',
+          include: ['test/lab/sim/**/*.test.ts', 'test/**/*.model.test.ts'],
+          pool: 'forks',
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          sequence: { groupOrder: 2 },
         },
       },
       {
