@@ -39,12 +39,9 @@ await test('what was made for one workload runs in no other', () => {
   assert.ok(ran.get('w1').includes('raw-zookeeper'))
 })
 
-await test('in a hurry the other stores have one round of the first workload and no more', () => {
+await test('in a hurry only memory and Redis are measured: other servers take long to start', () => {
   const { bouts } = makePlan(readArgs(['--quick']))
-  const fully = ['memory', 'redis', 'redlock']
-  const others = bouts.filter(({ store }) => !fully.includes(store))
-  assert.ok(others.length > 0)
-  for (const { workload, plan } of others) assert.deepEqual([workload.id, plan.rounds], ['w1', 1])
+  assert.deepEqual([...new Set(bouts.map(({ store }) => store))].sort(), ['memory', 'redis'])
 })
 
 await test('every store has its raw limit in the first workload', () => {

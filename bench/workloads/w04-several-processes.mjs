@@ -27,9 +27,9 @@ export const workload = {
   plans: {
     full: {
       rounds: 3,
-      ms: 1500,
-      longMs: 2000,
-      warmUp: 1500,
+      ms: 1000,
+      longMs: 1500,
+      warmUp: 1000,
       elsewhere: { rounds: 1, ms: 1200, longMs: 800, warmUp: 500 },
     },
     quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200, stores: ['redis'] },

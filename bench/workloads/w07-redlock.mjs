@@ -16,7 +16,7 @@ export const workload = {
   stores: ['redlock'],
   plans: {
     full: { rounds: 9, ms: 400, warmUp: 800, fightMs: 1500 },
-    quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500 },
+    quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500, stores: [] },
   },
   variants: () => [
     { id: 'healthy', label: 'all well' },

@@ -11,6 +11,7 @@ import { EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
 import { consent } from '../lab/consent.ts'
 import { FAULTS, parseFaults } from '../lab/faults.ts'
+import { serverFault } from '../lab/server-fault.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
@@ -22,6 +23,11 @@ const options = {
   clients: { value: 'N', help: 'how many processes want the lock; default 8' },
   for: { value: 'TIME', help: 'for how long faults come; default 60s' },
   faults: { value: 'LIST', help: `which, with commas between: ${FAULTS.join(', ')}; default pause,kill,cut` },
+  'hurt-server': {
+    value: 'COMMAND',
+    help: 'hurt the server too, by this command for the shell; only you know how',
+  },
+  'heal-server': { value: 'COMMAND', help: 'and bring it back by this one, half a ttl later' },
   seed: { value: 'N', help: 'which order of faults; default: a new one, which is printed' },
   html: { value: 'FILE', help: 'write a report to look at' },
   json: { value: 'FILE', help: 'write everything that was seen, for programs' },
@@ -37,13 +43,14 @@ const lab: Command = command({
     details:
       'Starts processes that take a lock in turn, kills\n' +
       'and stops them and cuts their connections, checks what they wrote down, and compares that with what the store\n' +
-      'promises. The server itself is not touched; names begin with "holdfast-lab-" and are cleaned up. Exit code 1 when\n' +
+      'promises. The server itself is not touched unless you say how (--hurt-server); names begin with "holdfast-lab-" and are cleaned up. Exit code 1 when\n' +
       'something is not as promised.',
     options,
     words: [0, 1],
     examples: [
       'holdfast lab redis://localhost --for 30s --html lab.html',
       'holdfast lab holdfast://127.0.0.1:7420 --clients 4 --faults pause,partition --seed 7',
+      "holdfast lab redis://localhost --hurt-server 'docker pause redis' --heal-server 'docker unpause redis'",
     ],
   },
 
@@ -51,7 +58,7 @@ const lab: Command = command({
     const clients = whole('--clients', given.clients ?? '8', 2, 100)
     const forMs = parseDuration('--for', given.for ?? '60s')
     const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed, 0, 2 ** 31)
-    const nemeses = parseFaults(given.faults ?? 'pause,kill,cut')
+    const nemeses = [...parseFaults(given.faults ?? 'pause,kill,cut'), ...serverFaults(given)]
     const address = storeAddress(given, url)
     const what = `${clients} clients will contend for locks there for ${showDuration(forMs)}.`
     await consent(address, what, given.yes === true)
@@ -71,6 +78,16 @@ const lab: Command = command({
 })
 
 export default lab
+
+function serverFaults(given: {
+  readonly 'hurt-server'?: string | undefined
+  readonly 'heal-server'?: string | undefined
+}): readonly Nemesis[] {
+  const { 'hurt-server': hurt, 'heal-server': heal } = given
+  if (hurt !== undefined) return [serverFault(hurt, heal)]
+  if (heal !== undefined) throw new UsageError('--heal-server belongs to --hurt-server.')
+  return []
+}
 
 async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
   const store = await storeAt(address)

@@ -52,7 +52,44 @@ describe('holdfast lab', () => {
     expect(stderr).toContain('--yes')
   })
 
+  it('hurts the server by a command that it is given, and brings it back', async () => {
+    const folder = tempFolder()
+    const json = join(folder, 'lab.json')
+    const { pid } = server
+    const hurt = ['--hurt-server', `kill -STOP ${pid}`, '--heal-server', `kill -CONT ${pid}`]
+    const { code, stdout } = await run([
+      'lab',
+      server.url,
+      ...SHORT,
+      '--faults',
+      'reset',
+      ...hurt,
+      '--json',
+      json,
+    ])
+    expect(stdout).toContain('Everything is as the store promises.')
+    expect(code).toBe(0)
+    const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
+    const strikes = record?.faults.filter(({ kind }) => kind === 'server')
+    expect(strikes?.[0]).toMatchObject({ target: 'the server', detail: `kill -STOP ${pid}` })
+  })
+
+  it('says so when the command that is to hurt the server fails', async () => {
+    const { code, stderr } = await run([
+      'lab',
+      server.url,
+      ...SHORT,
+      '--faults',
+      'reset',
+      '--hurt-server',
+      'exit 3',
+    ])
+    expect(stderr).toContain('The command ended with 3: exit 3')
+    expect(code).toBe(1)
+  })
+
   it.each([
+    ['--heal-server', 'true', 'belongs to --hurt-server'],
     ['--faults', 'pause,earthquake', 'got "earthquake"'],
     ['--faults', 'wipe', 'got "wipe"'],
     ['--clients', '1', 'from 2 to 100'],
