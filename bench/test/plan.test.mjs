@@ -41,7 +41,8 @@ await test('what was made for one workload runs in no other', () => {
 
 await test('in a hurry only memory and Redis are measured: other servers take long to start', () => {
   const { bouts } = makePlan(readArgs(['--quick']))
-  assert.deepEqual([...new Set(bouts.map(({ store }) => store))].sort(), ['memory', 'redis'])
+  const stores = new Set(bouts.map(({ store }) => store))
+  assert.deepEqual(stores, new Set(['memory', 'redis']))
 })
 
 await test('every store has its raw limit in the first workload', () => {
