@@ -16,6 +16,7 @@ export const readTargets = () => JSON.parse(readFileSync(FILE, 'utf8')).targets
  * @property {string} ours id of the contestant
  * @property {string} metric
  * @property {string} [against] `raw`, `best peer`, or the id of a contestant; nothing: the number itself
+ * @property {boolean} [aboveRaw] what it is above the raw limit, not how many times: the limit is a process that does nothing
  * @property {number} [atLeast]
  * @property {number} [atMost]
  * @property {number} margin what noise may take off: 0.1 is a tenth
@@ -33,7 +34,7 @@ export function judge(target, results) {
   return { verdict: close ? 'within noise' : 'missed', value }
 }
 
-function valueOf({ workload, store, variant, ours, metric, against }, results) {
+function valueOf({ workload, store, variant, ours, metric, against, aboveRaw }, results) {
   const result = results.find(
     (one) => one.workload === workload && one.store === store && one.variant === variant,
   )
@@ -41,9 +42,10 @@ function valueOf({ workload, store, variant, ours, metric, against }, results) {
   if (mine === undefined) return undefined
   if (against === 'raw' && metric === result.headline) return mine.summary.toRaw?.median
   const number = mine.summary[metric]?.median
+  const limit = result.rows.find(({ role }) => role === 'limit')
+  if (aboveRaw === true) return limit === undefined ? undefined : number - limit.summary[metric].median
   if (against === undefined) return number
-  const other =
-    against === 'raw' ? result.rows.find(({ role }) => role === 'limit') : rival(result, metric, against)
+  const other = against === 'raw' ? limit : rival(result, metric, against)
   return other === undefined ? undefined : number / other.summary[metric].median
 }
 

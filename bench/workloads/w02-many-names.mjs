@@ -16,7 +16,7 @@ export const workload = {
   about: 'As many tasks as names, each with its own name; nobody waits for anybody.',
   stores: ['memory', 'redis', 'holdfast', 'zookeeper'],
   plans: {
-    full: { rounds: 9, ms: 250, warmUp: 700, elsewhere: { rounds: 5, ms: 300 } },
+    full: { rounds: 7, ms: 250, warmUp: 700, elsewhere: { rounds: 5, ms: 300 } },
     quick: { rounds: 2, ms: 120, warmUp: 400, stores: ['memory', 'redis'] },
   },
   variants: (store) =>

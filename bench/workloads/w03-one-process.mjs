@@ -21,7 +21,7 @@ export const workload = {
     'had its own, which is what contention means. The raw limit is one client alone. Times are waits for the lock.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 3, ms: 500, warmUp: 500 },
+    full: { rounds: 3, ms: 300, warmUp: 500 },
     quick: { rounds: 1, ms: 250, warmUp: 400 },
   },
   variants: () => [

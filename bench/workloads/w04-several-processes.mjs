@@ -26,7 +26,7 @@ export const workload = {
   stores: ['redis', 'mysql', 'postgres', 'sqlite'],
   plans: {
     full: {
-      rounds: 3,
+      rounds: 2,
       ms: 1000,
       longMs: 1500,
       warmUp: 1000,

@@ -15,7 +15,7 @@ export const workload = {
     'silence costs is counted too. The fight is between three processes with one task each.',
   stores: ['redlock'],
   plans: {
-    full: { rounds: 9, ms: 400, warmUp: 800, fightMs: 1500 },
+    full: { rounds: 3, ms: 400, warmUp: 800, fightMs: 1500 },
     quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500, stores: [] },
   },
   variants: () => [
