@@ -17,7 +17,7 @@ export const workload = {
   plans: {
     // Many and short: what disturbs the machine for a second then spoils few of them.
     full: { rounds: 21, ms: 150, warmUp: 1000, elsewhere: { rounds: 9, ms: 150 } },
-    quick: { rounds: 3, ms: 100, warmUp: 600, stores: ['memory', 'redis'] },
+    quick: { rounds: 2, ms: 100, warmUp: 400, stores: ['memory', 'redis'] },
   },
   variants: () => [{ id: 'alone', label: '' }],
   takes: ({ waitingOnly }) => !waitingOnly,

@@ -17,7 +17,7 @@ export const workload = {
   stores: ['memory', 'redis', 'holdfast', 'zookeeper'],
   plans: {
     full: { rounds: 7, ms: 250, warmUp: 700, elsewhere: { rounds: 5, ms: 300 } },
-    quick: { rounds: 2, ms: 120, warmUp: 400, stores: ['memory', 'redis'] },
+    quick: { rounds: 1, ms: 150, warmUp: 250, stores: ['memory', 'redis'] },
   },
   variants: (store) =>
     sizesFor(store).map((size) => ({ id: String(size), label: `${size.toLocaleString('en')} names` })),

@@ -22,7 +22,7 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     full: { rounds: 3, ms: 300, warmUp: 500 },
-    quick: { rounds: 1, ms: 250, warmUp: 400 },
+    quick: { rounds: 1, ms: 200, warmUp: 200 },
   },
   variants: () => [
     { id: 'any', label: 'any task may win' },

@@ -53,7 +53,7 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     full: { rounds: 1, ms: 500, warmUp: 200, sizes: 'full' },
-    quick: { rounds: 1, ms: 200, warmUp: 100, sizes: 'quick' },
+    quick: { rounds: 1, ms: 200, warmUp: 100, sizes: 'quick', stores: [] },
   },
   variants: (store, plan) =>
     SERIES.filter(({ stores }) => stores.includes(store)).flatMap((series) =>

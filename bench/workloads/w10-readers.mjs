@@ -21,7 +21,7 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     full: { rounds: 2, ms: 1500, warmUp: 300 },
-    quick: { rounds: 1, ms: 500, warmUp: 200 },
+    quick: { rounds: 1, ms: 500, warmUp: 200, stores: [] },
   },
   variants: () => [{ id: 'mixed', label: '' }],
   takes: ({ secondary, growth, family, waitingOnly }) =>

@@ -14,7 +14,7 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     full: { rounds: 1, ms: 0, warmUp: 0 },
-    quick: { rounds: 1, ms: 0, warmUp: 0 },
+    quick: { rounds: 1, ms: 0, warmUp: 0, stores: [] },
   },
   variants: (store) => [
     { id: 'leases', label: `${LEASES[store].toLocaleString('en')} leases` },

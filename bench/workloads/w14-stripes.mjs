@@ -16,7 +16,7 @@ export const workload = {
   stores: ['memory', 'redis'],
   plans: {
     full: { rounds: 3, ms: 400, warmUp: 0 },
-    quick: { rounds: 1, ms: 150, warmUp: 0, stores: ['memory'] },
+    quick: { rounds: 1, ms: 150, warmUp: 0, stores: [] },
   },
   variants: () =>
     SEGMENTS.map((segments) => ({
