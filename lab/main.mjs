@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
+import { COLOURS, exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
 import { faultTasks } from './faults.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
@@ -50,21 +50,12 @@ function whole(option, text) {
 
 const live = process.stdout.isTTY
 const paint = (colour, text) => (live ? styleText(colour, text) : text)
-const PILES = {
-  held: 'green',
-  broke: 'green',
-  lucky: 'dim',
-  unexpected: 'red',
-  unknown: 'yellow',
-  notRun: 'dim',
-}
-
 /** One line that is written over while something runs, and a line for each run that is over. */
 function show({ done, total, title, records }) {
   if (live) process.stdout.write('\r\u001b[K')
   for (const record of records) {
     const piles = Object.entries(tally([record])).filter(([, pile]) => pile.length > 0)
-    const words = piles.map(([name, pile]) => paint(PILES[name], `${pile.length} ${name}`))
+    const words = piles.map(([name, pile]) => paint(COLOURS[name], `${pile.length} ${name}`))
     console.log(`${record.title} [${record.fault}]: ${words.join(', ')}`)
   }
   if (!live || done === total) return

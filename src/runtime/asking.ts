@@ -143,11 +143,8 @@ function busy(claim: Claim, retryAfter = Infinity): void {
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
-  const { queue, wakeups } = session.store.capabilities
-  // No line to stand in, but somebody who says when it is worth asking again.
-  if (!queue && wakeups === 'push') session.startWatching(() => {})
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
-  if (!queue || claim.whenBusy === 'queue') return tryLater()
+  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
   session.startWatching((watching) => {
     if (claim.state !== 'asking' || claim.inFlight) return
     if (watching) ask(claim)

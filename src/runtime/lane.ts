@@ -221,7 +221,7 @@ export class Lane {
       } else {
         while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
       }
-      // Who keeps others waiting wants to hear when strangers wait too.
+      // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
       const { queue, wakeups } = session.store.capabilities
       if (line.length > 0 && (queue || wakeups === 'push')) session.startWatching(() => {})
     }

@@ -4,6 +4,7 @@ import type { Nemesis, Stage } from '../../lab/live/index.ts'
 import { runCell, settingsOf } from '../../lab/live/index.ts'
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
+import { COLOURS } from '../../lab/report/summary.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
 import { storeAt } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
@@ -16,7 +17,6 @@ import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
 import type { StoreAddress } from '../store-option.ts'
-import type { Colour } from '../table.ts'
 import { coloured, note, print, table } from '../table.ts'
 
 const options = {
@@ -143,15 +143,6 @@ async function play(stage: Stage, nemeses: readonly Nemesis[], run: Run): Promis
     records.push(record)
   }
   return records
-}
-
-const COLOURS: Readonly<Record<ReturnType<typeof pileOf>, Colour>> = {
-  held: 'green',
-  broke: 'yellow',
-  lucky: 'green',
-  unexpected: 'red',
-  unknown: 'yellow',
-  notRun: 'dim',
 }
 
 function verdicts(records: readonly RunRecord[]): string {

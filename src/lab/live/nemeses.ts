@@ -248,36 +248,36 @@ const clockJump: Nemesis = {
   },
 }
 
-const flushScripts: Nemesis = {
-  kind: 'script-flush',
-  what: 'the server forgets its scripts',
-  missing: ({ admin }) =>
-    admin?.flushScripts === undefined ? 'it has no scripts, or the lab may not flush them' : undefined,
-  async strike(scene) {
-    for (let times = 0; times < 5; times += 1) {
-      await scene.stage.admin?.flushScripts?.()
-      scene.diary.fault('script-flush', 'server')
-      await sleep(scene.random.below(150))
-    }
-  },
+/** Something that the lab has the server do, again and again while clients are at work. */
+function commanded(
+  about: Pick<Nemesis, 'kind' | 'what' | 'row'>,
+  command: 'flushScripts' | 'dropConnections',
+  { times, withinMs, cannot }: { readonly times: number; readonly withinMs: number; readonly cannot: string },
+): Nemesis {
+  return {
+    ...about,
+    missing: ({ admin }) => (admin?.[command] === undefined ? cannot : undefined),
+    async strike({ stage, diary, random }) {
+      for (let time = 0; time < times; time += 1) {
+        await stage.admin?.[command]?.()
+        diary.fault(about.kind, 'server')
+        await sleep(random.below(withinMs))
+      }
+    },
+  }
 }
 
-const dropConnections: Nemesis = {
-  kind: 'client-kill',
-  what: 'the server ends all connections of its clients',
-  row: 'partition',
-  missing: ({ admin }) =>
-    admin?.dropConnections === undefined
-      ? 'it has no command for that, or the lab may not give it'
-      : undefined,
-  async strike(scene) {
-    for (let times = 0; times < 3; times += 1) {
-      await scene.stage.admin?.dropConnections?.()
-      scene.diary.fault('client-kill', 'server')
-      await sleep(scene.random.below(300))
-    }
-  },
-}
+const flushScripts = commanded(
+  { kind: 'script-flush', what: 'the server forgets its scripts' },
+  'flushScripts',
+  { times: 5, withinMs: 150, cannot: 'it has no scripts, or the lab may not flush them' },
+)
+
+const dropConnections = commanded(
+  { kind: 'client-kill', what: 'the server ends all connections of its clients', row: 'partition' },
+  'dropConnections',
+  { times: 3, withinMs: 300, cannot: 'it has no command for that, or the lab may not give it' },
+)
 
 const failover: Nemesis = {
   kind: 'failover',

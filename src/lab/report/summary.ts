@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<Pile, string>> = {
   notRun: 'not run',
 }
 
-const COLOURS: Readonly<Record<Pile, 'red' | 'green' | 'yellow' | 'dim'>> = {
+export const COLOURS: Readonly<Record<Pile, 'red' | 'green' | 'yellow' | 'dim'>> = {
   held: 'green',
   broke: 'green',
   lucky: 'dim',

@@ -89,6 +89,10 @@ async function ourTakers(
 const onHoldfast = async (play: Play): Promise<Lock> =>
   (await play.holdfast(serverOf(play).url, { ttl: 10_000 })).mutex(play.name)
 
+const inTurnOnHoldfast = {
+  run: async (play: Play): Promise<void> => inTurn(play, await ourTakers(play, onHoldfast)),
+}
+
 /** Every third one writes. */
 const isWriter = (index: number): boolean => index % 3 === 0
 const readWrite: ShapeOf = (index) => ({ weight: isWriter(index) ? ALL : 1, capacity: ALL })
@@ -107,7 +111,7 @@ export const uniqueNode: Specimen = {
       flawedTakers(play, (zookeeper) => new UniqueNodeLock(zookeeper, `${pathOf(play)}/lock`)),
     )
   },
-  ours: { run: async (play) => inTurn(play, await ourTakers(play, onHoldfast)) },
+  ours: inTurnOnHoldfast,
 }
 
 export const parentWatch: Specimen = {
@@ -124,6 +128,7 @@ export const parentWatch: Specimen = {
       flawedTakers(play, (zookeeper) => new ParentWatchLock(zookeeper, pathOf(play))),
     )
   },
+  ours: inTurnOnHoldfast,
 }
 
 export const readWriteParentWatch: Specimen = {

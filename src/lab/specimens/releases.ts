@@ -42,6 +42,16 @@ class ExpiringLock {
   }
 }
 
+type Take = (lock: ExpiringLock, ttl: number) => () => Promise<ReturnType<typeof belief> | null>
+
+const taker =
+  (play: Play): Take =>
+  (lock, ttl) =>
+  async () => {
+    const held = belief(play.serial(), ttl)
+    return (await lock.tryAcquire(ttl)) ? held : null
+  }
+
 /** A's lease runs out, B takes the lock, A gives back what is no longer its own, C finds it free. */
 export const delByAnyone: Specimen = {
   id: 'del-by-anyone',
@@ -54,10 +64,7 @@ export const delByAnyone: Specimen = {
   async flawed(play: Play) {
     const [a, b, c] = [play.actor('A'), play.actor('B'), play.actor('C')]
     const [one, two, three] = locksOf(play)
-    const take = (lock: ExpiringLock, ttl: number) => async () => {
-      const held = belief(play.serial(), ttl)
-      return (await lock.tryAcquire(ttl)) ? held : null
-    }
+    const take = taker(play)
     await a.takes(take(one, SHORT))
     const awake = play.diary.faultBegins('pause', 'A', 'the holder stands still')
     await play.mustGet(b, take(two, LONG), SHORT * 4)
@@ -96,10 +103,7 @@ export const getThenDel: Specimen = {
   async flawed(play: Play) {
     const [a, b, c] = [play.actor('A'), play.actor('B'), play.actor('C')]
     const [one, two, three] = locksOf(play)
-    const take = (lock: ExpiringLock, ttl: number) => async () => {
-      const held = belief(play.serial(), ttl)
-      return (await lock.tryAcquire(ttl)) ? held : null
-    }
+    const take = taker(play)
     await a.takes(take(one, SHORT))
     const { reached, go } = one.points.stopAt('between GET and DEL')
     const releasing = a.releases(() => one.releaseOwn())

@@ -2,6 +2,7 @@ import { ALL } from '../../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo } from '../../core/contract.ts'
 import type { Claim } from './claim.ts'
 import { hasCode } from './client/index.ts'
+import { removeNode } from './remove-node.ts'
 import type { NodeData, ZooKeeper } from './client/index.ts'
 import { now } from './client/time.ts'
 import { decodeName, protection } from './names.ts'
@@ -167,16 +168,6 @@ export async function removeForeign(zk: ZooKeeper, dir: string, id: string): Pro
   const paths = lists.flatMap(({ children }, index) =>
     children.filter((name) => name.startsWith(prefix) || name === id).map((name) => `${dirs[index]}/${name}`),
   )
-  const removed = await Promise.all(
-    paths.map((path) =>
-      zk.delete(path).then(
-        () => true,
-        (error: unknown) => {
-          if (hasCode(error, 'NO_NODE')) return false
-          throw error
-        },
-      ),
-    ),
-  )
+  const removed = await Promise.all(paths.map((path) => removeNode(zk, path)))
   return removed.some(Boolean)
 }

@@ -1,4 +1,5 @@
 import type { Acl, Created, ZooKeeper } from './client/index.ts'
+import { removeNode } from './remove-node.ts'
 import { hasCode } from './client/index.ts'
 import { SUFFIX } from './place.ts'
 import { parseCapacity } from './semaphore.ts'
@@ -91,13 +92,7 @@ export class Leases {
     return children.filter((name) => name.startsWith(prefix))
   }
 
-  private async removeOne(name: string): Promise<boolean> {
-    try {
-      await this.zk.delete(`${this.options.dir}/${name}`)
-      return true
-    } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
-      throw error
-    }
+  private removeOne(name: string): Promise<boolean> {
+    return removeNode(this.zk, `${this.options.dir}/${name}`)
   }
 }

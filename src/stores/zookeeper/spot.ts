@@ -1,4 +1,5 @@
 import type { Acl, Watcher, ZooKeeper } from './client/index.ts'
+import { removeNode } from './remove-node.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Directories } from './directories.ts'
 import { SUFFIX, parseNode, placeOf } from './place.ts'
@@ -176,14 +177,8 @@ export class Spot {
     return there
   }
 
-  private async remove(name: string): Promise<boolean> {
-    try {
-      await this.zk.delete(`${this.options.dir}/${name}`)
-      return true
-    } catch (error) {
-      if (hasCode(error, 'NO_NODE')) return false
-      throw error
-    }
+  private remove(name: string): Promise<boolean> {
+    return removeNode(this.zk, `${this.options.dir}/${name}`)
   }
 
   private stopWaiting(): void {

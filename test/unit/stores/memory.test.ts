@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import type { ClaimRequest, RenewRequest } from '../../../src/core/contract.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 
@@ -36,5 +37,35 @@ describe('the memory store', () => {
       await store.release({ name: `name ${n}`, id: `s.${n}` }, undefined, 0)
     }
     expect(queues.size).toBe(1)
+  })
+})
+
+describe('renewals in the order of the last time', () => {
+  const claimOf = (name: string, id: string): ClaimRequest => ({
+    name,
+    id,
+    weight: 1,
+    capacity: 1,
+    ttl: 10_000,
+    patience: 5_000,
+    tokens: 1,
+    whenBusy: 'try',
+    owner: 'test',
+  })
+  const renewalOf = (name: string, id: string): RenewRequest => ({ ...claimOf(name, id), tokens: 0 })
+  const renewed = { kind: 'renewed', contended: false }
+
+  it('do not take a name that was forgotten for the one that came after it', async () => {
+    const store = memoryStore()
+    for (const name of ['a', 'b', 'c']) await store.claim(claimOf(name, 's.1'), 0)
+    const all = ['a', 'b', 'c'].map((name) => renewalOf(name, 's.1'))
+    expect(await store.renew(all, 0)).toEqual([renewed, renewed, renewed])
+    // Two that fall idle: the first of them is forgotten. Then somebody else takes it.
+    await store.release({ name: 'b', id: 's.1' }, undefined, 0)
+    await store.release({ name: 'c', id: 's.1' }, undefined, 0)
+    await store.claim(claimOf('b', 't.1'), 0)
+    expect(await store.renew(all, 0)).toEqual([renewed, { kind: 'lost' }, { kind: 'lost' }])
+    expect(await store.renew([renewalOf('a', 's.1'), renewalOf('b', 't.1')], 0)).toEqual([renewed, renewed])
+    expect(await store.claim(claimOf('b', 'u.1'), 0)).toMatchObject({ kind: 'busy' })
   })
 })
