@@ -65,8 +65,9 @@ const lab: Command = command({
     // Better to know before the run than after it.
     for (const file of [given.html, given.json]) if (file !== undefined) appendFileSync(file, '')
     const stage = await stageOn(address, clients)
-    print(`${clients} clients on ${address.shown} for ${showDuration(forMs)}, seed ${seed}`)
+    // Before anything is said: whoever reads it may interrupt at once.
     const interrupt = new Interrupt()
+    print(`${clients} clients on ${address.shown} for ${showDuration(forMs)}, seed ${seed}`)
     const records = await play(stage, nemeses, { seed, forMs, signal: interrupt.signal })
     interrupt.stop()
     print(verdicts(records))
