@@ -30,10 +30,22 @@ export async function inspect(quorum: Quorum, name: string, timeout: number): Pr
 function held({ majority }: Quorum): (seen: readonly VoteInfo[]) => ClaimInfo {
   return (seen) => {
     const [first] = seen as [VoteInfo]
-    const token = seen.reduce((highest, one) => (one.token > highest ? one.token : highest), first.token)
+    const token = agreed(
+      seen.map((one) => one.token),
+      majority,
+    )
     const ends = seen.map(({ expiresIn }) => expiresIn).sort((a, b) => b - a)
     return { id: first.id, owner: first.owner, weight: 1, token, expiresIn: ends[majority - 1] ?? 0 }
   }
+}
+
+/**
+ * The token that a majority accepted. A store whose vote came after that may have proposed a larger one, which nobody
+ * has. Where none has a majority, because stores are away or have yet to accept it, it is the largest.
+ */
+function agreed(tokens: readonly bigint[], majority: number): bigint | undefined {
+  const falling = [...tokens].sort((a, b) => (a < b ? 1 : -1))
+  return falling.find((token, at) => falling[at + majority - 1] === token) ?? falling[0]
 }
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { Store, StoreEvent } from 'holdfast'
+import type { NameInfo, Store, StoreEvent } from 'holdfast'
 import { memcachedStore } from 'holdfast/memcached'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
@@ -63,6 +63,21 @@ describe('which stores form a quorum', () => {
     expect(() => new Holdfast(store).semaphore('x', 2)).toThrow(
       expect.objectContaining({ code: 'UNSUPPORTED' }),
     )
+  })
+})
+
+describe('what inspect shows', () => {
+  it.each([
+    ['more, too late', [0, 0, 0, 0, 1]],
+    ['less', [1, 0, 1, 1, 1]],
+  ])('is the token that was granted, although one store proposed %s', async (_what, ahead) => {
+    const nodes = ahead.map((seconds) =>
+      memoryNode({ now: () => ({ ms: 0, micros: (1_000 + seconds) * 1_000_000 }) }),
+    )
+    const store = quorumStore(nodes, { setUp: 'now' })
+    const { token } = (await store.claim(request('x', 'a.1'), 100)) as { token: bigint }
+    const { holders } = (await store.inspect('x', 100)) as NameInfo
+    expect(holders).toMatchObject([{ id: 'a.1', token }])
   })
 })
 
@@ -158,13 +173,16 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     }
     await store.claim(request('warm', 'a.0'), 1_000)
     await store.release({ name: 'warm', id: 'a.0' }, undefined, 1_000)
-    const before = await calls()
-    for (let round = 1; round <= 20; round++) {
+    const rounds: number[] = []
+    for (let round = 1; round <= 21; round++) {
+      const before = await calls()
       await store.claim(request('x', `a.${round}`), 1_000)
       await store.release({ name: 'x', id: `a.${round}` }, undefined, 1_000)
+      await expect.poll(calls).toBeGreaterThanOrEqual(before + 2)
+      rounds.push((await calls()) - before)
     }
-    // And, where a new second began, one for the servers to agree.
-    await expect.poll(calls).toBeLessThanOrEqual(before + 45)
+    // Where a new second began, there is one more in which the servers agree.
+    expect(rounds.sort((a, b) => a - b)[10]).toBe(2)
     await store.close()
   })
 

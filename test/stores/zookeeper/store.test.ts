@@ -227,12 +227,13 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
 
   it('opens another session rather than hang too many nodes on one', async () => {
     const own = store()
-    const connections = await mntr('zk_num_alive_connections')
+    // Those of the tests before this one are gone when the server says so.
+    await vi.waitFor(async () => expect(await mntr('zk_num_alive_connections')).toBe(1), { timeout: 5000 })
     const long = 'x'.repeat(400)
     const requests = Array.from({ length: 700 }, (_, index) => request(`${long}${index}`))
     const answers = await Promise.all(requests.map(async (one) => own.claim(one, 20_000)))
     expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['held']))
-    expect((await mntr('zk_num_alive_connections')) - connections).toBe(2)
+    expect((await mntr('zk_num_alive_connections')) - 1).toBe(2)
   })
 
   it('says why when the servers allow no session that is long enough', async () => {
