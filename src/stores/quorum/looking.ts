@@ -30,10 +30,7 @@ export async function inspect(quorum: Quorum, name: string, timeout: number): Pr
 function held({ majority }: Quorum): (seen: readonly VoteInfo[]) => ClaimInfo {
   return (seen) => {
     const [first] = seen as [VoteInfo]
-    const token = agreed(
-      seen.map((one) => one.token),
-      majority,
-    )
+    const token = agreed(seen, majority)
     const ends = seen.map(({ expiresIn }) => expiresIn).sort((a, b) => b - a)
     return { id: first.id, owner: first.owner, weight: 1, token, expiresIn: ends[majority - 1] ?? 0 }
   }
@@ -43,8 +40,8 @@ function held({ majority }: Quorum): (seen: readonly VoteInfo[]) => ClaimInfo {
  * The token that a majority accepted. A store whose vote came after that may have proposed a larger one, which nobody
  * has. Where none has a majority, because stores are away or have yet to accept it, it is the largest.
  */
-function agreed(tokens: readonly bigint[], majority: number): bigint | undefined {
-  const falling = [...tokens].sort((a, b) => (a < b ? 1 : -1))
+function agreed(seen: readonly VoteInfo[], majority: number): bigint {
+  const falling = seen.map(({ token }) => token).sort((a, b) => (a < b ? 1 : -1)) as [bigint, ...bigint[]]
   return falling.find((token, at) => falling[at + majority - 1] === token) ?? falling[0]
 }
 
