@@ -1,10 +1,12 @@
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { NameInfo, Store, StoreEvent } from 'holdfast'
+import type { NameInfo, Store, StoreEvent, Unknown } from 'holdfast'
 import { memcachedStore } from 'holdfast/memcached'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
+import { redisStore } from 'holdfast/redis'
 
 import { available, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -144,10 +146,29 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
   beforeAll(async () => void (servers = await startServers(3)))
   afterAll(() => stopAll(servers))
 
-  it('one server under several names is refused, and several databases of one server are', async () => {
+  it('one server under several names is refused', async () => {
     const [{ port }, other] = servers as [Server, Server]
     const url = `redlock://127.0.0.1:${port},localhost:${port},${other.host}:${other.port}`
     await expect(openRedlockStore(url)).rejects.toThrow(/are one server: it would have two votes/)
+  })
+
+  it('several databases of one server are refused', async () => {
+    const [{ host, port }] = servers as [Server]
+    const clients = [0, 1, 2, 3, 4].map((db) => new Redis({ host, port, db }))
+    const store = quorumStore(
+      clients.map((client) => redisStore(client)),
+      { setUp: 'now', labels: clients.map((_, db) => `db ${db}`) },
+    )
+    const answer = await store.claim(request('x', 'a.1'), 1_000)
+    expect(answer).toMatchObject({ kind: 'unknown', retryable: false, cause: { code: 'INVALID_ARGUMENT' } })
+    expect((answer as Unknown).cause).toHaveProperty(
+      'message',
+      expect.stringMatching(
+        /^db \d and db \d are one server: it would have two votes, .* one database of it$/,
+      ),
+    )
+    await store.close()
+    for (const client of clients) client.disconnect()
   })
 
   it('works through both drivers, which see the same locks, and are woken', async () => {
