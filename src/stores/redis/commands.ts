@@ -179,7 +179,8 @@ export class Commands {
 
   /** A command about this name was not answered in its time. */
   readonly noAnswer = (name: string, waited: number): void => {
-    this.silence.noAnswer(headerKey(this.prefix, name), waited)
+    // What ends because the store is closed has not waited in vain.
+    if (!this.requests.closed) this.silence.noAnswer(headerKey(this.prefix, name), waited)
     if (this.waiting.length === 0) return
     this.waiting = this.waiting.filter(({ settled }) => !settled)
     if (this.waiting.length === 0) this.stopWaiting()

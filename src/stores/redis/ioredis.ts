@@ -8,7 +8,7 @@ import { slotOf } from './slots.ts'
 export interface IoredisClient {
   readonly status: string
   readonly isCluster: boolean
-  readonly options: { readonly keyPrefix?: string | undefined }
+  readonly options: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
@@ -65,6 +65,9 @@ export class IoredisLink implements Link {
   private readonly client: IoredisClient
   private readonly owned: boolean
   private trouble: Error | undefined
+  /** The connection is being dropped. The driver calls it ready until it is closed. */
+  private dropping = false
+  private readonly dropped = new WeakSet<object>()
 
   constructor(client: IoredisClient, owned: boolean) {
     this.client = client
@@ -75,10 +78,11 @@ export class IoredisLink implements Link {
     if (!owned) return
     client.on('error', (error) => (this.trouble = plainError(error)))
     client.on('ready', () => (this.trouble = undefined))
+    client.on('close', () => (this.dropping = false))
   }
 
   ready(): boolean {
-    return this.client.status === 'ready'
+    return this.client.status === 'ready' && !this.dropping
   }
 
   onReady(listener: () => void): () => void {
@@ -134,11 +138,25 @@ export class IoredisLink implements Link {
 
   reset(key: string): void {
     if (!this.owned) return
-    if (!this.cluster) return this.client.disconnect(true)
+    if (!this.cluster) return this.drop()
     const address = this.nodeOf(key)
     for (const node of (this.client as IoredisCluster).nodes('all')) {
-      if (`${node.options.host}:${node.options.port}` === address) node.disconnect()
+      if (`${node.options.host}:${node.options.port}` !== address || this.dropped.has(node)) continue
+      this.dropped.add(node)
+      node.disconnect()
     }
+  }
+
+  /**
+   * Only once: each time leaves a listener on the socket. And only what there is to drop: a client that is told so while
+   * it asks Sentinels where the primary is gives up for good.
+   */
+  private drop(): void {
+    const { status, options } = this.client
+    const open = status === 'ready' || status === 'connect'
+    if (this.dropping || !(open || (status === 'connecting' && (options.sentinels ?? null) === null))) return
+    this.dropping = true
+    this.client.disconnect(true)
   }
 
   primaries(): Promise<readonly Node[]> {

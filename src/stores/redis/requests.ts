@@ -10,7 +10,10 @@ import type { Link } from './link.ts'
 export class Requests {
   readonly link: Link
   readonly deadlines: Deadlines = new Deadlines()
-  private closed = false
+  closed = false
+  /** Requests of which the driver was given nothing yet. They share one listener: a driver complains of many. */
+  private readonly waiting = new Set<() => void>()
+  private stopListening: (() => void) | null = null
 
   constructor(link: Link) {
     this.link = link
@@ -23,12 +26,25 @@ export class Requests {
       request.onLate = onLate
       this.deadlines.add(request, timeout)
       if (this.link.ready()) return request.send(start)
-      request.stopWaiting = this.link.onReady(() => {
+      request.stopWaiting = this.whenReady(() => {
         const refusal = this.refusal()
         if (refusal !== undefined) request.settle(refusal)
         else if (this.link.ready()) request.send(start)
       })
     })
+  }
+
+  private whenReady(listener: () => void): () => void {
+    this.waiting.add(listener)
+    this.stopListening ??= this.link.onReady(() => {
+      for (const waiting of this.waiting) waiting()
+    })
+    return () => {
+      this.waiting.delete(listener)
+      if (this.waiting.size > 0) return
+      this.stopListening?.()
+      this.stopListening = null
+    }
   }
 
   /** What has not been answered yet is `unknown`. */

@@ -56,7 +56,8 @@ export class VoteRequests {
   }
 
   heardNothing(key: string, timeout: number): Unknown {
-    this.silence.noAnswer(key, timeout)
+    // What ends because the store is closed has not waited in vain.
+    if (!this.requests.closed) this.silence.noAnswer(key, timeout)
     return this.requests.late(timeout)
   }
 

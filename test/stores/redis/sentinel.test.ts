@@ -60,6 +60,19 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     expect((await crew.stop()).tokens).toEqual([])
   })
 
+  it('is found again when no sentinel has answered for a while', async () => {
+    const holdfast = await open({ wait: 20_000 })
+    const lock = holdfast.mutex('lock')
+    const server = await primary()
+    for (const one of group.sentinels) await one.pause()
+    await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'normal')
+    // Longer than a connection may take until it is given up.
+    const enough = performance.now() + 5_000
+    while (performance.now() < enough) await Promise.all([lock.tryAcquire().catch(() => {}), sleep(100)])
+    for (const one of group.sentinels) await one.resume()
+    expect(await (await lock.acquire()).release()).toBe('released')
+  })
+
   it('keeps a lock that was replicated through a failover, and gives it to the waiter afterwards', async () => {
     const [holder, waiter] = [await open(), await open({ wait: 30_000 })]
     const lease = await holder.mutex('lock').acquire()
