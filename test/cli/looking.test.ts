@@ -2,9 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 
-import { available, redis } from '../../scripts/services.mjs'
+import { available, redis, redisCommand } from '../../scripts/services.mjs'
+import { setUp } from '../stores/quorum/kit.ts'
 import { endAll, holdfast, lockServer, run, sh, tempFolder } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
@@ -124,6 +125,86 @@ describe('holdfast doctor', () => {
 
   it('answers 69 for a store that is not there', async () => {
     expect((await run(['doctor', 'holdfast://127.0.0.1:1'])).code).toBe(69)
+  })
+
+  describe.skipIf(!available('redis'))('of a quorum', () => {
+    let servers: Awaited<ReturnType<typeof redis>>[]
+    beforeAll(async () => void (servers = await Promise.all([1, 2, 3, 4].map(() => redis()))))
+    afterAll(() => Promise.all(servers.map((one) => one.stop())))
+    beforeEach(() => Promise.all(servers.map((one) => redisCommand(one, 'FLUSHALL'))))
+
+    const places = (from: number, to: number): string[] =>
+      servers.slice(from, to).map(({ host, port }) => `${host}:${port}`)
+    const doctor = (at: readonly string[], query = '') => run(['doctor', `redlock://${at.join()}${query}`])
+
+    it('that works says how many of its servers may fail', async () => {
+      await setUp(servers)
+      const { code, stdout, stderr } = await doctor(places(0, 3))
+      expect(stdout).toMatch(/^ok +quorum +3 servers: 1 may fail$/m)
+      for (const place of places(0, 3)) expect(stdout).toMatch(new RegExp(`^ok +node +${place} votes$`, 'm'))
+      expect(stdout).toMatch(/^ok +exclusion /m)
+      // Its servers would come back empty, which a quorum stands; and it has no clock that could be behind.
+      expect(stdout).not.toMatch(/persistence|setup|the store's clock is/)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    })
+
+    it('of an even number says that one fewer would do', async () => {
+      await setUp(servers)
+      const { code, stdout } = await doctor(places(0, 4))
+      expect(stdout).toMatch(
+        /^note +quorum +4 servers: 1 may fail\. 3 servers would stand as many failures\.$/m,
+      )
+      expect(code).toBe(0)
+    })
+
+    it('one of whose servers was wiped says when that one votes again', async () => {
+      await setUp(servers.slice(1))
+      const { code, stdout } = await doctor(places(0, 3))
+      expect(stdout).toMatch(/^note +quorum +2 of 3 servers vote: none more may fail$/m)
+      expect(stdout).toMatch(
+        new RegExp(`^note +node +${places(0, 1)[0]} came up empty, and votes in (29|30) s`, 'm'),
+      )
+      expect(stdout).toMatch(/^ok +exclusion /m)
+      expect(code).toBe(0)
+    })
+
+    it('one of whose servers is not there goes on with the others', async () => {
+      await setUp(servers)
+      const { code, stdout, stderr } = await doctor([...places(0, 2), '127.0.0.1:1'])
+      expect(stdout).toMatch(/^note +quorum +2 of 3 servers vote: none more may fail$/m)
+      expect(stdout).toMatch(/^note +node +127\.0\.0\.1:1 does not answer: connect ECONNREFUSED/m)
+      expect(stdout).toMatch(/^ok +exclusion /m)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    })
+
+    it('most of whose servers are not there answers 69, and names them', async () => {
+      const { code, stderr } = await doctor([...places(0, 1), '127.0.0.1:1', '127.0.0.1:2'])
+      expect(stderr).toMatch(/Only 1 of 3 stores can vote, .*127\.0\.0\.1:1: .*; 127\.0\.0\.1:2: /)
+      expect(code).toBe(69)
+    })
+
+    it('that nobody has set up says so at once, and from when on there are locks', async () => {
+      const { code, stdout } = await doctor(places(0, 3))
+      expect(stdout).toMatch(
+        /^FAIL +quorum +only 0 of 3 servers can vote, and 2 have to agree: nobody gets a lock\. They can in (29|30) s\./m,
+      )
+      for (const place of places(0, 3)) expect(stdout).toContain(`${place} came up empty`)
+      expect(stdout).not.toContain('latency')
+      expect(code).toBe(1)
+      const setup = await doctor(places(0, 3), '?setup=now')
+      expect(setup.stdout).toMatch(/^ok +quorum +3 servers: 1 may fail\nnote +setup +setup=now: /m)
+      expect(setup.code).toBe(0)
+    })
+
+    it('looks at what each server keeps on disk: an old state is worse than none', async () => {
+      await setUp(servers)
+      await using server = await redis({ args: ['--save', '60 1'] })
+      const { stdout } = await doctor([...places(0, 2), `${server.host}:${server.port}`])
+      expect(stdout).toMatch(
+        new RegExp(`^note +persistence +${server.host}:${server.port}: keeps only snap`, 'm'),
+      )
+      expect(stdout.match(/persistence/g)).toHaveLength(1)
+    })
   })
 })
 

@@ -1,7 +1,7 @@
 import type { Capabilities, Guarantee, Guarantees } from '../../core/contract.ts'
 import { open } from '../../open.ts'
 import { leave } from '../connect.ts'
-import { examine } from '../doctor/checks.ts'
+import { examine, givesLocks } from '../doctor/checks.ts'
 import type { Finding } from '../doctor/checks.ts'
 import { settingsOf } from '../doctor/settings.ts'
 import { EXIT } from '../exit.ts'
@@ -38,8 +38,10 @@ const doctor: Command = command({
     const alone = first.store.capabilities.reach === 'process'
     const second = alone ? first : await open(address, token === undefined ? {} : { token })
     try {
-      const { findings, ...measured } = await examine(first, second)
       const settings = await settingsOf(address)
+      // Where the settings say why no lock can be had, there is nothing to measure, and no use in waiting for one.
+      const sound = settings.every(({ status }) => status !== 'fail') || (await givesLocks(first))
+      const { findings, ...measured } = sound ? await examine(first, second) : { findings: [] }
       const { kind, capabilities } = first.store
       const all = [
         {

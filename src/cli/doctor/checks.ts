@@ -25,9 +25,20 @@ const TTL = 10_000
 const SLOW_MS = 100
 const OFF_MS = 1000
 
+/** Whether a lock that nobody else uses can be had at once. */
+export async function givesLocks(holdfast: Holdfast): Promise<boolean> {
+  try {
+    const lease = await holdfast.mutex(freshName(), { ttl: TTL }).tryAcquire()
+    await lease?.release()
+    return lease !== null
+  } catch {
+    return false
+  }
+}
+
 /** Takes locks that nobody else uses, from two clients, and looks whether they behave. */
 export async function examine(first: Holdfast, second: Holdfast): Promise<Measured> {
-  const name = `holdfast-doctor:${randomBytes(6).toString('hex')}`
+  const name = freshName()
   const { latency, clockOffset, grows } = await sequence(first, name)
   const excludes = await exclusion(first, second, name)
   const wakeUp = await handOver(first, second, name)
@@ -76,6 +87,8 @@ interface Sequence {
 
 async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
   const lock = holdfast.mutex(name, { ttl: TTL })
+  // A quorum counts in whole seconds, and by no clock of its own; those of its servers are among the settings.
+  const clocked = holdfast.store.kind !== 'quorum'
   const times: number[] = []
   let last = 0n
   let grows = true
@@ -90,7 +103,7 @@ async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
     last = lease.token
     await lease.release()
     // The token is the store's time at the grant: about the middle of the round trip, best known for the quickest.
-    const time = timeOf(lease.token)
+    const time = clocked ? timeOf(lease.token) : undefined
     if (time !== undefined && took < best.took) best = { took, offset: time - (asked + took / 2) }
   }
   times.sort((a, b) => a - b)
@@ -133,6 +146,10 @@ function clockFinding(offset: number): Finding {
     what: 'clock',
     detail: off ? `${detail}. Locks do not depend on it; logs that you compare do.` : detail,
   }
+}
+
+function freshName(): string {
+  return `holdfast-doctor:${randomBytes(6).toString('hex')}`
 }
 
 function show(ms: number): string {

@@ -11,7 +11,7 @@ interface StartupFinding {
 
 const CHECKS: readonly (readonly [RegExp, (url: string) => Promise<readonly StartupFinding[]>])[] = [
   [/^rediss?(\+\w+)?:/i, async (url) => (await import('../../stores/redis/open.ts')).checkRedis(url)],
-  [/^redlocks?:/i, async (url) => (await import('../../stores/quorum/open.ts')).checkRedlock(url)],
+  [/^redlocks?:/i, async (url) => (await import('../../stores/quorum/startup-checks.ts')).checkRedlock(url)],
   [/^memcacheds?:/i, async (url) => (await import('../../stores/memcached/open.ts')).checkMemcached(url)],
 ]
 
@@ -24,6 +24,6 @@ export async function settingsOf(url: string): Promise<readonly Finding[]> {
   return (await check(url)).map(({ level, message, code, check: name, hint }) => ({
     status: STATUS[level],
     what: code ?? name ?? 'setting',
-    detail: hint === undefined ? message : `${message} ${hint}`,
+    detail: hint === undefined ? message : `${message}. ${hint}`,
   }))
 }

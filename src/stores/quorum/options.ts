@@ -56,11 +56,16 @@ export function settingsOf(stores: readonly Store[], options: QuorumOptions): Qu
   }
   return {
     maxTtl,
-    probation: setUp === 'now' ? 0 : maxTtl,
+    probation: probationOf(options),
     labels: labels ?? stores.map(({ kind }, at) => `${kind} ${at + 1}`),
     // Far below the lease, also if that is short.
     timeoutFor: (ttl) => Math.min(nodeTimeout ?? Math.max(NODE_MS.least, ttl * NODE_MS.ofTtl), ttl / 2),
   }
+}
+
+/** Milliseconds for which an empty store looks on. */
+export function probationOf({ maxTtl = MAX_TTL.usual, setUp }: QuorumOptions): number {
+  return setUp === 'now' ? 0 : maxTtl
 }
 
 function refuse(argument: string, message: string): never {

@@ -1,0 +1,133 @@
+import { linkTo } from '../redis/client.ts'
+import { connectTo } from '../redis/drivers.ts'
+import type { DriverName } from '../redis/drivers.ts'
+import { settingsOf } from '../redis/durable.ts'
+import type { Link } from '../redis/link.ts'
+import { storeOn } from '../redis/redis-store.ts'
+import { checkLink } from '../redis/startup-checks.ts'
+import { parseUrl } from '../redis/url.ts'
+import { reasonOf } from './failure.ts'
+import { probationOf } from './options.ts'
+import { parseRedlockUrl } from './url.ts'
+
+export interface RedlockFinding {
+  readonly level: 'ok' | 'info' | 'warning' | 'error'
+  readonly code: string
+  readonly message: string
+  readonly hint?: string
+}
+
+/** How long a server may take to say whether it votes. */
+const ANSWER_MS = 1_000
+
+/** What an operator should know of a quorum and of each of its servers. */
+export async function checkRedlock(
+  url: string,
+  { driver }: { readonly driver?: DriverName } = {},
+): Promise<readonly RedlockFinding[]> {
+  const { nodes, options } = parseRedlockUrl(url)
+  const probation = probationOf(options)
+  const each = await Promise.all(
+    nodes.map(({ url: at, label }) => checkNode(at, label, { driver, probation })),
+  )
+  return [
+    quorum(each.map(({ readyIn }) => readyIn)),
+    ...(probation === 0 ? [atOnce] : []),
+    ...each.flatMap(({ findings }) => findings),
+  ]
+}
+
+const atOnce: RedlockFinding = {
+  level: 'warning',
+  code: 'setup',
+  message: 'setup=now: a server that lost its memory votes at once, and can give a lock away that is held',
+  hint: 'Right when a quorum is set up; leave it out from then on.',
+}
+
+interface CheckTerms {
+  readonly driver: DriverName | undefined
+  readonly probation: number
+}
+
+interface Checked {
+  /** Milliseconds until it votes; nothing if that is not known. */
+  readonly readyIn: number | undefined
+  readonly findings: readonly RedlockFinding[]
+}
+
+async function checkNode(url: string, label: string, { driver, probation }: CheckTerms): Promise<Checked> {
+  const link = linkTo(await connectTo(parseUrl(url), driver), true)
+  const store = storeOn(link, {})
+  try {
+    const node = await store.votes?.identify(probation, ANSWER_MS)
+    if (node === undefined || node.kind === 'unknown') return gone(label, node?.cause)
+    const { readyIn } = node
+    const settings = await settingsThatMatter(link)
+    const said = settings.map((finding) => ({ ...finding, message: `${label}: ${finding.message}` }))
+    return { readyIn, findings: [vote(label, readyIn), ...said] }
+  } catch (cause) {
+    // It answered once and then no more, or does not let us look.
+    return gone(label, cause)
+  } finally {
+    await store.close()
+  }
+}
+
+function gone(label: string, cause: unknown): Checked {
+  const message = `${label} does not answer: ${reasonOf(cause)}`
+  return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message }] }
+}
+
+function vote(label: string, readyIn: number): RedlockFinding {
+  if (readyIn === 0) return { level: 'ok', code: 'node', message: `${label} votes` }
+  const message = `${label} came up empty, and votes in ${seconds(readyIn)}`
+  const hint = 'Until then it could give a lock away that it forgot.'
+  return { level: 'warning', code: 'node', message, hint }
+}
+
+/** What makes a server a bad member. What it keeps on disk matters in another way than to a server that is alone. */
+async function settingsThatMatter(link: Link): Promise<readonly RedlockFinding[]> {
+  const alone = await checkLink(link)
+  const bad = alone.filter(
+    ({ level, code }) => (level === 'warning' || level === 'error') && code !== 'persistence',
+  )
+  return [...bad, ...(await persistence(link))]
+}
+
+/** A server that comes back with nothing looks on first. One with an old state does not know that it is old. */
+async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
+  const [node] = await link.primaries()
+  if (node === undefined) return []
+  // Managed services forbid CONFIG.
+  const settings = await settingsOf(node, ['appendonly', 'save']).catch(() => undefined)
+  if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
+  const message = 'keeps only snapshots on disk: after a crash it comes back with an old state, and votes'
+  const hint = 'Set appendonly to yes, or save to nothing: a server that comes back empty looks on first.'
+  return [{ level: 'warning', code: 'persistence', message, hint }]
+}
+
+/** Whether a lock can be had, and how many servers may fail until none can. */
+function quorum(readyIn: readonly (number | undefined)[]): RedlockFinding {
+  const count = readyIn.length
+  const majority = Math.floor(count / 2) + 1
+  const voting = readyIn.filter((ms) => ms === 0).length
+  const spare = voting - majority
+  if (spare < 0) {
+    const message = `only ${voting} of ${count} servers can vote, and ${majority} have to agree: nobody gets a lock`
+    const soon = readyIn.filter((ms) => ms !== undefined).sort((a, b) => a - b)[majority - 1]
+    const hint =
+      soon === undefined
+        ? undefined
+        : `They can in ${seconds(soon)}. Where no lock was ever held, ?setup=now lets them vote at once.`
+    return { level: 'error', code: 'quorum', message, ...(hint === undefined ? {} : { hint }) }
+  }
+  const who = voting === count ? `${count} servers` : `${voting} of ${count} servers vote`
+  const message = `${who}: ${spare === 0 ? 'none' : spare} ${voting === count ? '' : 'more '}may fail`
+  const even = count % 2 === 0 ? { hint: `${count - 1} servers would stand as many failures.` } : {}
+  const level = voting === count && count % 2 === 1 ? 'ok' : 'warning'
+  return { level, code: 'quorum', message, ...even }
+}
+
+function seconds(ms: number): string {
+  return `${Math.ceil(ms / 1000)} s`
+}
