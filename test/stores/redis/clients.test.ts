@@ -11,6 +11,8 @@ import { openRedisStore, redisStore } from 'holdfast/redis'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import { connectTo } from '../../../src/stores/redis/drivers.ts'
+import { parseUrl } from '../../../src/stores/redis/url.ts'
 import { leftoversAt } from './leftovers.ts'
 
 const claimOf = (name: string, id = 'session.1'): ClaimRequest => ({
@@ -106,6 +108,16 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
       )
     }
   })
+})
+
+it('node-redis writes its class of all commands once, whatever the number of servers', async () => {
+  const clients = await Promise.all(
+    [1, 2].map((port) => connectTo(parseUrl(`redis://127.0.0.1:${port}`), 'redis')),
+  )
+  const [one, other] = clients as [ReturnType<typeof createClient>, ReturnType<typeof createClient>]
+  expect(one.constructor).toBe(other.constructor)
+  expect([one.options.socket, other.options.socket]).toMatchObject([{ port: 1 }, { port: 2 }])
+  for (const client of [one, other]) client.destroy()
 })
 
 describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
