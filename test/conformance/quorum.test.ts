@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest'
 import { memoryNode } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
 import { vitestConformance } from 'holdfast/testkit'
+import type { StoreModule } from 'holdfast/testkit'
 
 import { available, redis } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
@@ -25,26 +26,35 @@ for (const count of [2, 3, 4, 5]) {
   )
 }
 
-describe.skipIf(!available('redis'))('a quorum of 5 Redis servers', () => {
-  let servers: readonly Server[]
-  const url = (): string => {
-    const hosts = servers.map(({ host, port }) => `${host}:${port}`)
-    return `redlock://${hosts.join(',')}?setup=now&maxTtl=${maxTtl}`
-  }
-  beforeAll(async () => void (servers = await Promise.all(Array.from({ length: 5 }, () => redis()))))
-  afterAll(() => Promise.all(servers.map((server) => server.stop())))
+/** Processes that die are the same to both drivers; so are two servers more, where each is a connection more. */
+const DRIVERS = [
+  { driver: 'ioredis', count: 5, processes: true },
+  { driver: 'redis', count: 3, processes: false },
+] as const
 
-  vitestConformance(
-    { describe, it },
-    {
-      name: 'a redlock URL',
-      createStore: () => openRedlockStore(url()),
-      leftovers: async () => (await Promise.all(servers.map((server) => votesLeftAt(server)))).flat(),
-      module: () => ({
-        url: new URL('../../dist/stores/quorum/open.js', import.meta.url).href,
-        export: 'openRedlockStore',
-        args: url(),
-      }),
-    },
-  )
-})
+for (const { driver, count, processes } of DRIVERS) {
+  describe.skipIf(!available('redis'))(`a quorum of ${count} Redis servers through ${driver}`, () => {
+    let servers: readonly Server[]
+    const url = (): string => {
+      const hosts = servers.map(({ host, port }) => `${host}:${port}`)
+      return `redlock://${hosts.join(',')}?setup=now&maxTtl=${maxTtl}`
+    }
+    beforeAll(async () => void (servers = await Promise.all(Array.from({ length: count }, () => redis()))))
+    afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+    const module = (): StoreModule => ({
+      url: new URL('../../dist/stores/quorum/open.js', import.meta.url).href,
+      export: 'openRedlockStore',
+      args: url(),
+    })
+    vitestConformance(
+      { describe, it },
+      {
+        name: 'a redlock URL',
+        createStore: () => openRedlockStore(url(), { driver }),
+        leftovers: async () => (await Promise.all(servers.map((server) => votesLeftAt(server)))).flat(),
+        ...(processes ? { module } : {}),
+      },
+    )
+  })
+}
