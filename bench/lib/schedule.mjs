@@ -11,9 +11,12 @@ export async function runBouts({ stage, bouts, seed, progress }) {
   progress.expect(bouts.reduce((sum, { plan, contestants }) => sum + plan.rounds * contestants.length, 0))
   const results = new Map()
   for (const bout of bouts) {
-    progress.say(`${bout.workload.id} on ${bout.store}: ${bout.workload.title}`)
+    const { workload, store } = bout
+    progress.say(`${workload.id} on ${store}: ${workload.title}`)
+    const began = performance.now()
     results.set(bout, await runBout(stage, bout, random, progress))
     await stage.clear()
+    progress.say(`${workload.id} on ${store} took ${Math.round((performance.now() - began) / 1000)} s`)
   }
   return results
 }

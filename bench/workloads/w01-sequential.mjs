@@ -2,6 +2,7 @@ import { charged } from '../lib/charged.mjs'
 import { measured } from '../lib/measured.mjs'
 import { pairs } from '../lib/pairs.mjs'
 import { tail } from '../lib/stats.mjs'
+import { warmUp } from '../lib/warm-up.mjs'
 
 const FILE = 'w01-sequential.mjs'
 
@@ -16,7 +17,7 @@ export const workload = {
   stores: ['memory', 'redis', 'mysql', 'postgres', 'sqlite', 'memcached', 'holdfast', 'zookeeper'],
   plans: {
     // Many and short: what disturbs the machine for a second then spoils few of them.
-    full: { rounds: 21, ms: 150, warmUp: 1000, elsewhere: { rounds: 9, ms: 150 } },
+    full: { rounds: 15, ms: 150, warmUp: 1000, warmSections: 12_000, elsewhere: { rounds: 9, ms: 150 } },
     quick: { rounds: 2, ms: 100, warmUp: 400, stores: ['memory', 'redis'] },
   },
   variants: () => [{ id: 'alone', label: '' }],
@@ -26,7 +27,7 @@ export const workload = {
   async round(stage, contestant, plan) {
     const params = { name: stage.name(), stride: strideFor(contestant), ms: plan.ms }
     const subject = await stage.subject(contestant, (fresh) =>
-      fresh.run(FILE, 'loop', { ...params, ms: plan.warmUp }),
+      warmUp(plan, (ms) => fresh.run(FILE, 'loop', { ...params, ms })),
     )
     const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loop', params))
     return { alone: pairMetrics(run, server) }

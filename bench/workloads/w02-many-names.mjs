@@ -1,6 +1,7 @@
 import { charged } from '../lib/charged.mjs'
 import { measured } from '../lib/measured.mjs'
 import { pairs } from '../lib/pairs.mjs'
+import { warmUp } from '../lib/warm-up.mjs'
 import { once, pairMetrics, strideFor } from './w01-sequential.mjs'
 
 const FILE = 'w02-many-names.mjs'
@@ -16,7 +17,7 @@ export const workload = {
   about: 'As many tasks as names, each with its own name; nobody waits for anybody.',
   stores: ['memory', 'redis', 'holdfast', 'zookeeper'],
   plans: {
-    full: { rounds: 7, ms: 250, warmUp: 700, elsewhere: { rounds: 5, ms: 300 } },
+    full: { rounds: 7, ms: 250, warmUp: 700, warmSections: 12_000, elsewhere: { rounds: 5, ms: 300 } },
     quick: { rounds: 1, ms: 150, warmUp: 250, stores: ['memory', 'redis'] },
   },
   variants: (store) =>
@@ -29,7 +30,7 @@ export const workload = {
     const results = {}
     for (const size of sizesFor(contestant.store)) {
       const params = { name: stage.name(), size, stride: strideFor(contestant), ms: plan.ms }
-      const warm = (fresh) => fresh.run(FILE, 'loops', { ...params, ms: plan.warmUp })
+      const warm = (fresh) => warmUp(plan, (ms) => fresh.run(FILE, 'loops', { ...params, ms }))
       const subject = await stage.subject(contestant, warm)
       const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loops', params))
       results[size] = pairMetrics(run, server)

@@ -1,5 +1,6 @@
 import { measured } from '../lib/measured.mjs'
 import { tail } from '../lib/stats.mjs'
+import { warmUp } from '../lib/warm-up.mjs'
 import { fightTogether } from './w04-several-processes.mjs'
 
 const FILE = 'w07-redlock.mjs'
@@ -15,7 +16,7 @@ export const workload = {
     'silence costs is counted too. The fight is between three processes with one task each.',
   stores: ['redlock'],
   plans: {
-    full: { rounds: 3, ms: 400, warmUp: 800, fightMs: 1500 },
+    full: { rounds: 5, ms: 300, warmUp: 800, warmSections: 12_000, fightMs: 800 },
     quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500, stores: [] },
   },
   variants: () => [
@@ -29,7 +30,7 @@ export const workload = {
   async round(stage, contestant, plan) {
     const params = { name: stage.name(), ms: plan.ms }
     const subject = await stage.subject(contestant, (fresh) =>
-      fresh.run(FILE, 'loop', { ...params, ms: plan.warmUp }),
+      warmUp(plan, (ms) => fresh.run(FILE, 'loop', { ...params, ms })),
     )
     const healthy = await subject.run(FILE, 'loop', params)
     const results = { healthy: metricsOf(healthy) }

@@ -1,6 +1,7 @@
 import { charged } from '../lib/charged.mjs'
 import { measured } from '../lib/measured.mjs'
 import { pairs } from '../lib/pairs.mjs'
+import { warmUp } from '../lib/warm-up.mjs'
 import { pairMetrics } from './w01-sequential.mjs'
 
 const FILE = 'w16-zookeeper-client.mjs'
@@ -13,7 +14,7 @@ export const workload = {
   about: 'No lock: what the client itself can send and read, with one connection.',
   stores: ['zookeeper'],
   plans: {
-    full: { rounds: 5, ms: 500, warmUp: 1500 },
+    full: { rounds: 5, ms: 500, warmUp: 1500, warmSections: 12_000 },
     quick: { rounds: 1, ms: 300, warmUp: 500, stores: [] },
   },
   variants: () => [{ id: 'in-flight', label: '' }],
@@ -21,7 +22,7 @@ export const workload = {
   headline: 'rate',
   columns: ['rate', 'p50', 'p99', 'max', 'clientCpu', 'serverCpu', 'errors'],
   async round(stage, contestant, plan) {
-    const warm = (fresh) => fresh.run(FILE, 'loops', { ms: plan.warmUp })
+    const warm = (fresh) => warmUp(plan, (ms) => fresh.run(FILE, 'loops', { ms }))
     const subject = await stage.subject(contestant, warm)
     const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loops', plan))
     return { 'in-flight': pairMetrics(run, server) }
