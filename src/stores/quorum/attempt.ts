@@ -10,7 +10,6 @@ import type {
 } from '../../core/contract.ts'
 import { Agreement } from './agreement.ts'
 import { noQuorum, stateOf } from './failure.ts'
-import { endOf } from './grants.ts'
 import type { Grants } from './grants.ts'
 import type { Quorum } from './quorum.ts'
 
@@ -91,7 +90,7 @@ export class Attempt implements VoteRequest {
   private settle(token: bigint | null): void {
     if (token !== null) {
       const { name, id, attempt, owner, tokens: count } = this
-      this.grants.add({ name, id, attempt, owner, token, count, endsAt: endOf(this.ttl) })
+      this.grants.add({ name, id, attempt, owner, token, count, endsAt: this.grants.endOf(this.ttl) })
       return this.finish({ kind: 'held', token, count, contended: this.contended })
     }
     const answer = this.lost()

@@ -1,7 +1,5 @@
 import type { VoteRef } from '../../core/contract.ts'
-
-// Taken once: a user's fake timers must not make a store forget.
-const { performance } = globalThis
+import type { QuorumClock } from './clock.ts'
 
 /** What this client was granted by a majority. */
 export interface Grant extends VoteRef {
@@ -16,8 +14,13 @@ const SWEEP_AT = 1000
 
 /** The grants of this client, by claim. Attempt and token are in here alone: whoever does not have them cannot renew. */
 export class Grants {
+  private readonly clock: QuorumClock
   private readonly byId = new Map<string, Grant>()
   private sweepAt = SWEEP_AT
+
+  constructor(clock: QuorumClock) {
+    this.clock = clock
+  }
 
   get(id: string): Grant | undefined {
     return this.byId.get(id)
@@ -32,14 +35,15 @@ export class Grants {
     this.byId.delete(id)
   }
 
+  /** When a lease of so many milliseconds that is granted now is over everywhere, whatever delayed it. */
+  endOf(ttl: number): number {
+    return this.clock.now() + 2 * ttl
+  }
+
   /** Claims that were left to run out. */
   private sweep(): void {
-    const now = performance.now()
+    const now = this.clock.now()
     for (const [id, { endsAt }] of this.byId) if (endsAt < now) this.byId.delete(id)
     this.sweepAt = Math.max(SWEEP_AT, this.byId.size * 2)
   }
-}
-
-export function endOf(ttl: number): number {
-  return performance.now() + 2 * ttl
 }

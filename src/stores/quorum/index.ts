@@ -1,5 +1,6 @@
 export { quorumStore } from './store.ts'
 export type { QuorumOptions } from './options.ts'
+export type { QuorumClock } from './clock.ts'
 export { openRedlockStore } from './open.ts'
 export type { OpenRedlockOptions } from './open.ts'
 export type { ConfirmedRelease } from './leaving.ts'

@@ -1,8 +1,6 @@
 import type { MaybePromise, Unknown, Voter } from '../../core/contract.ts'
+import type { QuorumClock } from './clock.ts'
 import { unknown } from './failure.ts'
-
-// Taken once: a user's fake timers must not keep a store from being asked again.
-const { performance } = globalThis
 
 /** How long a store that did not answer is left alone, growing with every failure in a row. */
 const PAUSE_MS = { shortest: 20, longest: 1000 }
@@ -20,15 +18,17 @@ export class Node {
   readonly at: number
   /** Which server it is; unknown until it has said so. */
   server: string | null = null
+  private readonly clock: QuorumClock
   private problem: Unknown | null = null
   private underWay = 0
   private failures = 0
   private askAgainAt = 0
 
-  constructor(voter: Voter, label: string, at: number) {
+  constructor(voter: Voter, label: string, at: number, clock: QuorumClock) {
     this.voter = voter
     this.at = at
     this.label = label
+    this.clock = clock
   }
 
   get well(): boolean {
@@ -73,7 +73,7 @@ export class Node {
 
   private mayTry(needed: boolean): boolean {
     if (needed) return this.underWay < MOST_IN_VAIN
-    return this.underWay === 0 && performance.now() >= this.askAgainAt
+    return this.underWay === 0 && this.clock.now() >= this.askAgainAt
   }
 
   private heard<T extends { readonly kind: string }>(answer: T): T {
@@ -89,7 +89,7 @@ export class Node {
     this.problem = problem
     const pause = Math.min(PAUSE_MS.shortest * 2 ** this.failures, PAUSE_MS.longest)
     if (pause < PAUSE_MS.longest) this.failures++
-    this.askAgainAt = performance.now() + pause
+    this.askAgainAt = this.clock.now() + pause
     return problem
   }
 }

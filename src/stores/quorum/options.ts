@@ -1,6 +1,8 @@
 import { checkMs } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { systemClock } from './clock.ts'
+import type { QuorumClock } from './clock.ts'
 
 export interface QuorumOptions {
   /**
@@ -17,6 +19,8 @@ export interface QuorumOptions {
   readonly nodeTimeout?: number
   /** What the stores are called in errors. Default: their kind and number. */
   readonly labels?: readonly string[]
+  /** Clock and timers; for tests. */
+  readonly clock?: QuorumClock
 }
 
 export interface QuorumSettings {
@@ -25,6 +29,7 @@ export interface QuorumSettings {
   readonly probation: number
   readonly timeoutFor: (ttl: number) => number
   readonly labels: readonly string[]
+  readonly clock: QuorumClock
 }
 
 const MOST_NODES = 31
@@ -47,7 +52,7 @@ export function checkNodes(stores: readonly Store[]): void {
 }
 
 export function settingsOf(stores: readonly Store[], options: QuorumOptions): QuorumSettings {
-  const { maxTtl = MAX_TTL.usual, setUp = 'wait', nodeTimeout, labels } = options
+  const { maxTtl = MAX_TTL.usual, setUp = 'wait', nodeTimeout, labels, clock = systemClock } = options
   checkMs('maxTtl', maxTtl, { min: 100, max: MAX_TTL.most })
   if (nodeTimeout !== undefined) checkMs('nodeTimeout', nodeTimeout, { min: 1, max: NODE_MS.most })
   if (setUp !== 'wait' && setUp !== 'now') refuse('setUp', "setUp must be 'wait' or 'now'")
@@ -57,6 +62,7 @@ export function settingsOf(stores: readonly Store[], options: QuorumOptions): Qu
   return {
     maxTtl,
     probation: probationOf(options),
+    clock,
     labels: labels ?? stores.map(({ kind }, at) => `${kind} ${at + 1}`),
     // Far below the lease, also if that is short.
     timeoutFor: (ttl) => Math.min(nodeTimeout ?? Math.max(NODE_MS.least, ttl * NODE_MS.ofTtl), ttl / 2),

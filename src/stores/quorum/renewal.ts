@@ -9,7 +9,6 @@ import type {
 } from '../../core/contract.ts'
 import { Agreement } from './agreement.ts'
 import { noQuorum, stateOf } from './failure.ts'
-import { endOf } from './grants.ts'
 import type { Grant, Grants } from './grants.ts'
 import type { Quorum } from './quorum.ts'
 
@@ -36,7 +35,7 @@ export function renewAll(
       if (answer.kind === 'lost') grants.delete(request.id)
       if (--open === 0) resolve?.(answers)
     }
-    keeping.push(new Keeping(quorum, grant, { request, timeout: timeout / 2 }, decided))
+    keeping.push(new Keeping(quorum, grant, { grants, request, timeout: timeout / 2 }, decided))
   })
   if (keeping.length > 0) {
     const extend = keeping.map((one) => one.extension('keep'))
@@ -70,6 +69,7 @@ function pick(given: Answers, index: number): ExtendAnswer {
 /** How one claim is kept. */
 class Keeping {
   private readonly quorum: Quorum
+  private readonly grants: Grants
   private readonly grant: Grant
   private readonly request: RenewRequest
   private readonly timeout: number
@@ -89,10 +89,11 @@ class Keeping {
   constructor(
     quorum: Quorum,
     grant: Grant,
-    { request, timeout }: { request: RenewRequest; timeout: number },
+    { grants, request, timeout }: { grants: Grants; request: RenewRequest; timeout: number },
     decided: (answer: RenewAnswer) => void,
   ) {
     this.quorum = quorum
+    this.grants = grants
     this.grant = grant
     this.request = request
     this.timeout = timeout
@@ -193,7 +194,7 @@ class Keeping {
   }
 
   private keep(): void {
-    this.grant.endsAt = endOf(this.request.ttl)
+    this.grant.endsAt = this.grants.endOf(this.request.ttl)
     this.lasting = true
   }
 

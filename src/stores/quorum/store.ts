@@ -43,7 +43,7 @@ export class QuorumStore implements Store {
   private readonly stores: readonly Store[]
   private readonly quorum: Quorum
   private readonly membership: Membership
-  private readonly grants = new Grants()
+  private readonly grants: Grants
   private readonly watching: Watching
   private attempts = 0
 
@@ -54,9 +54,10 @@ export class QuorumStore implements Store {
     this.capabilities = capabilitiesOf(stores, settings.maxTtl)
     const nodes = stores.map((store, at) => {
       const label = settings.labels[at] ?? store.kind
-      return new Node(store.votes ?? new OrdinaryNode(store, label), label, at)
+      return new Node(store.votes ?? new OrdinaryNode(store, label), label, at, settings.clock)
     })
     this.quorum = new Quorum(nodes, settings)
+    this.grants = new Grants(settings.clock)
     this.membership = new Membership(this.quorum, IDENTIFY_MS)
     this.watching = new Watching(this.quorum)
   }

@@ -1,9 +1,7 @@
 import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
+import type { QuorumClock } from './clock.ts'
 import { noQuorum, stateOf } from './failure.ts'
 import type { Quorum } from './quorum.ts'
-
-// Taken once: a user's fake timers must not hold up a wake-up.
-const { setTimeout, clearTimeout } = globalThis
 
 /** Whoever was told by one store that a name is free waits so long for the others to say so too. */
 const TOGETHER_MS = 2
@@ -53,16 +51,18 @@ export class Watching {
 
 class SessionWatch {
   private readonly quorum: Quorum
+  private readonly setTimer: QuorumClock['setTimer']
   private readonly session: string
   private readonly listener: StoreListener
   private readonly watches: (Watch | null)[]
   /** Names of which some stores, not enough yet, have said that they may be free. */
   private readonly freed = new Map<string, Freed>()
-  private again: NodeJS.Timeout | null = null
+  private again: (() => void) | null = null
   private stopped = false
 
   constructor(quorum: Quorum, session: string, listener: StoreListener) {
     this.quorum = quorum
+    this.setTimer = quorum.settings.clock.setTimer
     this.session = session
     this.listener = listener
     this.watches = quorum.nodes.map(() => null)
@@ -94,8 +94,8 @@ class SessionWatch {
 
   stop(): void {
     this.stopped = true
-    if (this.again !== null) clearTimeout(this.again)
-    for (const { timer } of this.freed.values()) clearTimeout(timer)
+    this.again?.()
+    for (const { stopTimer } of this.freed.values()) stopTimer()
     for (const watch of this.watches) watch?.stop()
   }
 
@@ -118,14 +118,13 @@ class SessionWatch {
 
   private tryAgain(): void {
     if (this.stopped || this.again !== null) return
-    this.again = setTimeout(() => {
+    this.again = this.setTimer(() => {
       this.again = null
       let pending = this.watches.filter((watch) => watch === null).length
       this.watchAll(AGAIN_MS, () => {
         if (--pending === 0 && this.watches.includes(null)) this.tryAgain()
       })
     }, AGAIN_MS)
-    this.again.unref()
   }
 
   private told(event: StoreEvent, at: number): void {
@@ -139,10 +138,9 @@ class SessionWatch {
     const known = this.freed.get(name)
     // A store that says it a second time speaks of another release.
     if (known === undefined || (known.told && known.nodes.has(at))) {
-      if (known !== undefined) clearTimeout(known.timer)
-      const timer = setTimeout(() => this.free(name), TOGETHER_MS)
-      timer.unref()
-      this.freed.set(name, { timer, nodes: new Set([at]), told: false })
+      known?.stopTimer()
+      const stopTimer = this.setTimer(() => this.free(name), TOGETHER_MS)
+      this.freed.set(name, { stopTimer, nodes: new Set([at]), told: false })
       return
     }
     known.nodes.add(at)
@@ -152,16 +150,17 @@ class SessionWatch {
   private free(name: string): void {
     const known = this.freed.get(name)
     if (known === undefined) return
-    clearTimeout(known.timer)
+    known.stopTimer()
     known.told = true
-    known.timer = setTimeout(() => this.freed.get(name) === known && this.freed.delete(name), LATE_MS)
-    known.timer.unref()
+    known.stopTimer = this.setTimer(() => {
+      if (this.freed.get(name) === known) this.freed.delete(name)
+    }, LATE_MS)
     this.listener({ kind: 'freed', name })
   }
 }
 
 interface Freed {
-  timer: NodeJS.Timeout
+  stopTimer: () => void
   readonly nodes: Set<number>
   told: boolean
 }

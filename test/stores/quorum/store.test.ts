@@ -121,6 +121,25 @@ describe('a node that lost a lease', () => {
   })
 })
 
+describe('a node that does not answer', () => {
+  it('is asked again after a pause that grows to a second, and costs nothing in between', async () => {
+    const [a, b, gone] = memory(3) as [Store, Store, ReturnType<typeof memoryNode>]
+    const asked: number[] = []
+    let now = 0
+    const vote = (): Unknown => {
+      asked.push(now)
+      return { kind: 'unknown', cause: new Error('gone') }
+    }
+    const votes = { value: Object.assign(Object.create(gone.votes) as object, { vote }) }
+    const clock = { now: () => now, setTimer: () => () => {} }
+    const store = quorumStore([a, b, Object.create(gone, { votes }) as Store], { setUp: 'now', clock })
+    for (; now <= 3_000; now += 10) {
+      expect((await store.claim(request(`at ${now}`, `a.${now}`), 100)).kind).toBe('held')
+    }
+    expect(asked).toEqual([0, 20, 60, 140, 300, 620, 1_260, 2_260])
+  })
+})
+
 describe('wake-ups', () => {
   it('tell one who was refused, and only once, when the holder has left', async () => {
     const nodes = memory(5)

@@ -1,10 +1,7 @@
-// oxfmt-ignore: these three are loaded in this order, so that the quorum store gets the clocks of the simulation.
-import { onTimeOf, wasTaken } from './borrowed-time.ts'
-import { quorumStore } from '../../../stores/quorum/store.ts'
-import './returned-time.ts'
-
 import type { NameInfo, Store } from '../../../core/contract.ts'
 import { memoryNode } from '../../../stores/memory/index.ts'
+import type { QuorumClock } from '../../../stores/quorum/clock.ts'
+import { quorumStore } from '../../../stores/quorum/store.ts'
 import type { Network } from '../network.ts'
 import { makeNodes } from './backend.ts'
 import type { Backend, BackendOptions } from './backend.ts'
@@ -16,7 +13,6 @@ const MAX_TTL = 2500
 
 /** Several nodes in memory, each at the end of a network of its own, and the real quorum store over them. */
 export function quorumBackend({ now, settings }: BackendOptions): Backend {
-  if (!wasTaken()) throw new Error('the quorum store was loaded before the simulation, and has the real time')
   const nodes = makeNodes(Number(settings.nodes ?? 3), now)
   const servers = nodes.map(({ clocks }) => memoryNode({ now: () => clocks.steady() }))
   // They are known to be new: only who comes back without memory has to look on.
@@ -27,14 +23,12 @@ export function quorumBackend({ now, settings }: BackendOptions): Backend {
       const stores = servers.map((server, index) =>
         remoteNode(network, nodes[index] as Backend['nodes'][0], server),
       )
-      return onOwnTime(
-        network,
-        quorumStore(stores, {
-          maxTtl: MAX_TTL,
-          nodeTimeout: 50,
-          setUp: settings.setUp === 'now' ? 'now' : 'wait',
-        }),
-      )
+      return quorumStore(stores, {
+        maxTtl: MAX_TTL,
+        nodeTimeout: 50,
+        setUp: settings.setUp === 'now' ? 'now' : 'wait',
+        clock: clockOf(network),
+      })
     },
     restarted(index, memory) {
       if (memory === 'lost') servers[index]?.votes.forgetEverything()
@@ -63,19 +57,13 @@ function remoteNode(
   })
 }
 
-/** A store of a process: whatever it does, it does by that process's clocks. */
-function onOwnTime({ env }: Network, store: Store): Store {
-  const own = <T>(call: () => T): T => onTimeOf(env, call)
+/** That of the process: its quorum goes by no other. */
+function clockOf({ env }: Network): QuorumClock {
   return {
-    kind: store.kind,
-    capabilities: store.capabilities,
-    claim: (request, timeout) => own(() => store.claim(request, timeout)),
-    renew: (requests, timeout) => own(() => store.renew(requests, timeout)),
-    release: (claim, next, timeout) => own(() => store.release(claim, next, timeout)),
-    withdraw: (claim, timeout) => own(() => store.withdraw(claim, timeout)),
-    watch: (session, listener, timeout) => own(() => store.watch(session, listener, timeout)),
-    inspect: (name, timeout) => own(() => store.inspect(name, timeout)),
-    list: (query, timeout) => own(() => store.list(query, timeout)),
-    close: () => own(() => store.close()),
+    now: () => env.clocks.mono(),
+    setTimer(callback, ms) {
+      const timer = env.setTimer(callback, ms, true)
+      return () => timer.cancel()
+    },
   }
 }

@@ -1,6 +1,5 @@
 import type { MaybePromise, StoreListener, Unknown, Voter, Watch } from '../../../core/contract.ts'
 import type { Network, Node } from '../network.ts'
-import { onTimeOf } from './borrowed-time.ts'
 
 type Voted<M extends keyof Voter> = Awaited<ReturnType<Voter[M]>>
 
@@ -46,8 +45,7 @@ export class RemoteVoter implements Voter {
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
     const { network, node } = this
-    const told: StoreListener = (event) =>
-      network.push(node, event.kind, () => onTimeOf(network.env, () => listener(event)))
+    const told: StoreListener = (event) => network.push(node, event.kind, () => listener(event))
     return this.call('watch', timeout, () => this.voter.watch(session, told, timeout) as Watch)
   }
 
