@@ -27,6 +27,15 @@ export interface ClaimRef {
   readonly id: string
 }
 
+/** Which claim to give up. */
+export interface ReleaseRequest extends ClaimRef {
+  /**
+   * By the caller's clock the lease has not ended, and nobody was seen behind it. A store may then take a shorter way,
+   * and need not look at the time again: if the claim is still there, nobody had the name since.
+   */
+  readonly calm?: boolean
+}
+
 export interface ClaimRequest extends ClaimRef {
   /** How much of the capacity the claim takes: 1 … capacity. */
   readonly weight: number
@@ -232,7 +241,7 @@ export interface Store {
    * Gives a claim up, held or queued, and grants whoever is next. With `next`, queues a new claim of the same
    * process behind the others in the same step: a turn that ends while tasks still wait costs one request.
    */
-  release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult>
+  release(claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult>
 
   /**
    * Removes a claim whose fate is unknown and makes sure that a copy of its request that is still under way

@@ -1,4 +1,4 @@
-import type { ClaimRequest, RenewRequest, StoreEvent } from '../core/contract.ts'
+import type { ClaimRequest, ReleaseRequest, RenewRequest, StoreEvent } from '../core/contract.ts'
 import { Deadline } from './deadlines.ts'
 import type { Lane } from './lane.ts'
 import type { ClaimLease } from './lease.ts'
@@ -13,7 +13,7 @@ import type { Task } from './task.ts'
 export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
 
 /** One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. */
-export class Claim extends Deadline implements ClaimRequest, RenewRequest {
+export class Claim extends Deadline implements ClaimRequest, RenewRequest, ReleaseRequest {
   readonly lane: Lane
   readonly id: string
   state: ClaimState = 'asking'
@@ -33,6 +33,8 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest {
   validUntil = 0
   /** Others wait for it at the store. */
   contended = false
+  /** It is given up while it was good and nobody waited; see ReleaseRequest. */
+  calm = false
   nextToken = 0n
   tokensLeft = 0
   /** Sections of this turn. */

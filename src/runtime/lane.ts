@@ -328,6 +328,7 @@ export class Lane {
   private giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
     const { session } = this
     this.lastTurn = claim.sections
+    claim.calm = !claim.contended && sentAt < claim.validUntil
     this.drop(claim)
     const next = this.line.length > this.onTheirWay() && session.canQueue ? this.newClaim() : undefined
     if (next !== undefined) {

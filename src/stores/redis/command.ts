@@ -15,6 +15,8 @@ export class Command<T> extends Deadline {
   /** Milliseconds that a grant is to last from now; 0 if the command asks for none. */
   ttl = 0
   settled = false
+  /** A release that the holder can do without a script; see ReleaseRequest. */
+  calm = false
   /** Called if the command was not answered in time. */
   onSilence: ((name: string, waited: number) => void) | null = null
   /** What takes the place of the answer when there is none. */

@@ -102,6 +102,30 @@ export class Commands {
   private transmit(lot: Lot): void {
     this.underWay++
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
+    const [first] = lot
+    if (first?.calm === true && lot.length === 1 && this.mode === '') return this.delete(first, lot)
+    this.transmitScript(lot)
+  }
+
+  /** Compares and deletes without a script. What it does not find may have become a matter for one: others wait. */
+  private delete(release: Command<unknown>, lot: Lot): void {
+    let reply: Promise<unknown>
+    try {
+      reply = this.link.hdel(headerKey(this.prefix, release.name), release.id)
+    } catch (error) {
+      return this.broke(lot, error)
+    }
+    reply.then(
+      (deleted) => {
+        // Nothing is sent when its time is up.
+        if (deleted === 1 || release.settled) this.answered(lot, 1)
+        else this.transmitScript(lot)
+      },
+      (error: unknown) => this.broke(lot, error),
+    )
+  }
+
+  private transmitScript(lot: Lot): void {
     const script = lot.length === 1 ? scripts.one : scripts.many
     this.follow('evalsha', lot, script.sha1, (error) => {
       // A server that was restarted, flushed or promoted may not know the script.

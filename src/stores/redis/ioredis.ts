@@ -13,6 +13,7 @@ export interface IoredisClient {
   disconnect(reconnect?: boolean): void
   evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
   eval(script: string, numkeys: string, ...args: string[]): Promise<unknown>
+  hdel(key: string, field: string): Promise<unknown>
   call(command: string, ...args: string[]): Promise<unknown>
   on(event: string, listener: (...args: unknown[]) => void): unknown
   off(event: string, listener: (...args: unknown[]) => void): unknown
@@ -129,6 +130,10 @@ export class IoredisLink implements Link {
 
   eval(args: string[]): Promise<unknown> {
     return this.client.eval(...(args as [string, string]))
+  }
+
+  hdel(key: string, field: string): Promise<unknown> {
+    return this.client.hdel(key, field)
   }
 
   nodeOf(key: string): string {

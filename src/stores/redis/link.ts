@@ -15,6 +15,7 @@ export interface Link {
   /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */
   evalsha(args: string[]): Promise<unknown>
   eval(args: string[]): Promise<unknown>
+  hdel(key: string, field: string): Promise<unknown>
   /** One of these, and WAIT behind it on the same connection. */
   thenWait(
     command: 'evalsha' | 'eval',

@@ -45,7 +45,7 @@ export async function listNames(
         'COUNT',
         String(SCAN_COUNT),
         'TYPE',
-        'string',
+        'hash',
       ])
       const [next, keys] = reply as [string, readonly string[]]
       for (const [at, used] of (await inUse(link, of, keys)).entries()) {

@@ -88,6 +88,10 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     return this.send(args[2] ?? '', ['EVAL', ...args])
   }
 
+  hdel(key: string, field: string): Promise<unknown> {
+    return this.send(key, ['HDEL', key, field])
+  }
+
   close(): Promise<void> {
     if (this.owned && this.client.isOpen) this.client.destroy()
     return Promise.resolve()

@@ -7,6 +7,7 @@ import type {
   ListQuery,
   NameInfo,
   ReleaseAnswer,
+  ReleaseRequest,
   ReleaseResult,
   RenewAnswer,
   RenewRequest,
@@ -100,9 +101,10 @@ export class RedisStore implements Store {
     return answers
   }
 
-  release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+  release(claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     if (next === undefined) {
       const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
+      command.calm = claim.calm === true
       command.otherwise = (problem) => ({ released: problem })
       return this.send(command, timeout) as Promise<ReleaseResult>
     }

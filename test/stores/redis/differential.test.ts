@@ -9,7 +9,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import { emptyQueue, step, view } from '../../../src/core/claim-queue.ts'
 import type { Instant, Notice, QueueCommand, QueueState } from '../../../src/core/claim-queue.ts'
 import { ALL } from '../../../src/core/contract.ts'
-import type { ClaimInfo, ClaimRequest, NameInfo, StoreEvent } from '../../../src/core/contract.ts'
+import type { ClaimInfo, ClaimRef, ClaimRequest, NameInfo, StoreEvent } from '../../../src/core/contract.ts'
 import { capabilitiesOf } from '../../../src/stores/redis/capabilities.ts'
 import { RedisStore } from '../../../src/stores/redis/store.ts'
 import { readMessage } from '../../../src/stores/redis/wire.ts'
@@ -149,9 +149,11 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
         await listener[move.on ? 'subscribe' : 'unsubscribe'](`hf:s:${move.session}`)
         return
       }
+      const [only, ...others] = move.commands
+      const calm = only?.kind === 'release' && others.length === 0 && this.holds(only.claim)
       // What is sent in one moment is carried out in the order in which it was sent.
       const expected = move.commands.map((command) => ({ name: nameOf(command), ...this.model(command) }))
-      const answers = await Promise.all(move.commands.map((command) => this.real(command)))
+      const answers = await Promise.all(move.commands.map((command) => this.real(command, calm)))
       for (const [i, { answer, retryAfter }] of expected.entries())
         deepEqual(answers[i], exact(answer, retryAfter))
       deepEqual(await this.told(), sorted(expected.flatMap(({ notices }) => notices)))
@@ -170,14 +172,19 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
       }
     }
 
-    private async real(command: QueueCommand): Promise<unknown> {
+    /** What a runtime knows, too: its lease has not ended. Whether somebody waits behind it, it may not know yet. */
+    private holds({ name, id }: ClaimRef): boolean {
+      return view(this.state(name), name, this.now()).holders.some((holder) => holder.id === id)
+    }
+
+    private async real(command: QueueCommand, calm: boolean): Promise<unknown> {
       switch (command.kind) {
         case 'claim':
           return this.store.claim(command.request, TIMEOUT)
         case 'renew':
           return (await this.store.renew([command.request], TIMEOUT))[0]
         case 'release':
-          return this.store.release(command.claim, command.next, TIMEOUT)
+          return this.store.release({ ...command.claim, calm }, command.next, TIMEOUT)
         case 'withdraw':
           return this.store.withdraw(command.claim, TIMEOUT)
       }

@@ -18,8 +18,10 @@ for _, key in ipairs(redis.call('KEYS', prefix .. ':*')) do
     end
   elseif key:match('}$') then
     -- A header lives a day longer than the lease in it.
-    local body = redis.call('GET', key):gsub('^%+[^|]*|', '')
-    if body:match('^%S') and redis.call('PTTL', key) > 86400000 then add(key .. ': ' .. body) end
+    local lives = redis.call('PTTL', key) > 86400000
+    for i, field in ipairs(redis.call('HKEYS', key)) do
+      if lives and field ~= 'f' and field ~= 'm' then add(key .. ': ' .. field) end
+    end
   elseif not key:match('}:i$') then
     add(key)
   end

@@ -18,7 +18,7 @@ local function at(call)
   return function(command, key, ...)
     local first, second, third = ...
     if command == 'TIME' then return clock end
-    if command == 'PTTL' then return real.call('HGET', 'virtual-expiry', key) - ms end
+    if command == 'PTTL' then return (real.call('HGET', 'virtual-expiry', key) or ms - 2) - ms end
     if command == 'PEXPIRE' then return ends(key, first) end
     if command ~= 'SET' then return call(command, key, ...) end
     if second == 'PX' then ends(key, third) end

@@ -4,7 +4,6 @@
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
 -- @include "header.lua"
-value = call('GET', header)
 LIVE = tonumber(ARGV[1])
 -- @include "state.lua"
 load()

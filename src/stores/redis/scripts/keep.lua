@@ -4,13 +4,12 @@
 -- ARGV[2]: the claim's id for each key, and so on
 -- returns: 1 if every one was renewed; otherwise an array of 1: renewed, and 0: not, because it is not of that kind. To
 --   those one.lua gives the answer
-local call, sub = redis.call, string.sub
+local call = redis.call
 local LIVE = 86400000
 local life, rest = ARGV[1], nil
 for i = 1, #KEYS do
   local header, id = KEYS[i], ARGV[i + 1]
-  local value, n = call('GET', header), #id
-  if value and sub(value, 1, n) == id and sub(value, n + 1, n + 1) == ' ' and call('PTTL', header) > LIVE then
+  if call('PTTL', header) > LIVE and call('HEXISTS', header, id) == 1 then
     call('PEXPIRE', header, life)
   else
     rest = rest or {}

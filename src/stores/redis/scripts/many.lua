@@ -15,7 +15,6 @@ for i = 1, #KEYS / 3 do
     terms, life = ARGV[at + 2], ARGV[at + 3]
     at = at + (kind == 'R' and 3 or 4)
   end
-  value = call('GET', header)
   -- @include "quick.lua"
   if not answer then
     longWay = longWay or (function()

@@ -25,7 +25,6 @@
 local id, kind, terms, life, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local everyoneListens, durable = mode == 'c', mode == 'd'
 local answer
-value = call('GET', header)
 if durable then
   LIVE = 315360000000
   if call('EXISTS', KEYS[4]) == 0 then

@@ -4,12 +4,11 @@
 -- Leaves `answer` nil if it is not such a case, or if the server's memory is full: then the long way is gone.
 if kind == 'Q' or kind == 'T' then
   -- Claim of the whole capacity.
+  local fields = call('HGETALL', header)
   local token, count = 0, 1
-  if value then
-    token, count = match(value, '^ (%d+) (%d+)$')
-    if not token and call('PTTL', header) <= LIVE then
-      token, count = match(value, '^[^ +]%S* (%d+) (%d+) ')
-    end
+  if fields[1] then
+    token = nil
+    if not fields[3] then token, count = match(fields[2], '^(%d+) (%d+)$') end
   end
   if token then
     time = time or call('TIME')
@@ -18,19 +17,15 @@ if kind == 'Q' or kind == 'T' then
     answer = time[1] .. micros
     local following = token + count
     if following > answer + 0 then answer = string.format('%.0f', following) end
-    if redis.pcall('SET', header, id .. ' ' .. answer .. ' ' .. terms, 'PX', life).err then answer = nil end
+    local done = redis.pcall('HSET', header, 'f', answer .. ' ' .. match(terms, '^%d+'), id, terms)
+    if type(done) == 'table' then answer = nil else call('PEXPIRE', header, life) end
   end
 elseif kind == 'r' then
   -- Release: only the fence is left.
-  local n = #id
-  if value and sub(value, 1, n) == id and call('PTTL', header) > LIVE then
-    local fence = match(value, '^ %d+ %d+', n + 1)
-    if fence and not redis.pcall('SET', header, fence, 'KEEPTTL').err then answer = 1 end
-  end
+  if call('PTTL', header) > LIVE and call('HDEL', header, id) == 1 then answer = 1 end
 elseif kind == 'k' then
   -- Renewal without new tokens.
-  local n = #id
-  if value and sub(value, 1, n) == id and sub(value, n + 1, n + 1) == ' ' and call('PTTL', header) > LIVE then
+  if call('PTTL', header) > LIVE and call('HEXISTS', header, id) == 1 then
     call('PEXPIRE', header, life)
     answer = 1
   end

@@ -21,41 +21,67 @@ local token, count
 -- The holder that takes all of the capacity, or nil; when its lease ends, and whether that has just been set.
 local holder, owner, ends, endsAnew
 
+-- The fields of the header as they were, by name.
+local found
+
 local function load()
   used, capacity, waiting, shared, seq, withdrawn, kept = 0, 0, 0, 0, 0, 0, 0
   token, count, holder, owner, ends, endsAnew = 0, 1, nil, '', 0, false
-  if not value then return end
-  local body = value
-  if sub(value, 1, 1) == '+' then
-    local u, c, w, s, n, x, k
-    u, c, w, s, n, x, k, body = match(value, '^%+(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)|(.*)$')
-    used, capacity, waiting, shared = tonumber(u), tonumber(c), tonumber(w), tonumber(s)
-    seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
+  found = {}
+  local all, terms = call('HGETALL', header), nil
+  for i = 1, #all, 2 do
+    local field, text = all[i], all[i + 1]
+    found[field] = text
+    if field == 'f' then
+      local first, number = match(text, '^(%d+) (%d+)$')
+      token, count = tonumber(first), tonumber(number)
+    elseif field == 'm' then
+      local u, c, w, s, n, x, k = match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+      used, waiting, shared = tonumber(u), tonumber(w), tonumber(s)
+      seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
+      if capacity == 0 then capacity = tonumber(c) end
+    else
+      holder, terms = field, text
+      if field == 'h' then holder, terms = match(text, '^(%S+) (.*)$') end
+      local c, o = match(terms, '^%d+ %d+ (%d+) %d+ %d+ (.*)$')
+      capacity, owner = tonumber(c), o
+    end
   end
-  local id, t, n, c, o = match(body, '^(%S+) (%d+) (%d+) %d+ (%d+) %d+ %d+ (.*)$')
-  if id then
-    holder, capacity, owner = id, tonumber(c), o
+  if holder then
     used = capacity
     ends = now + call('PTTL', header) - LIVE
-  else
-    t, n = match(body, '^ (%d+) (%d+)$')
   end
-  token, count = tonumber(t), tonumber(n)
 end
 
 local function save()
-  local text = format(' %.0f %d', token, count)
-  if holder then text = holder .. text .. format(' %d %d 0 0 %s', capacity, capacity, owner) end
-  if waiting + shared > 0 or withdrawn > 0 then
-    text = format('+%d %d %d %d %d %.0f %.0f|', used, capacity, waiting, shared, seq, withdrawn, kept) .. text
+  local wanted, others = {}, waiting + shared > 0 or withdrawn > 0
+  local fence = format('%.0f %d', token, count)
+  if found.f or fence ~= '0 1' then wanted.f = fence end
+  if others then
+    wanted.m = format('%d %d %d %d %d %.0f %.0f', used, capacity, waiting, shared, seq, withdrawn, kept)
   end
-  if holder and not endsAnew then
-    -- What changed nothing costs no write, which replicas and the log would have to repeat.
-    if text ~= value then call('SET', header, text, 'KEEPTTL') end
-  elseif holder then
-    call('SET', header, text, 'PX', format('%.0f', ends - now + LIVE))
-  elseif text ~= (value or ' 0 1') then
-    call('SET', header, text, 'PX', format('%.0f', 2 * LIVE))
+  if holder then
+    local terms = format('%d %d %d 0 0 %s', count, capacity, capacity, owner)
+    if others then wanted.h = holder .. ' ' .. terms else wanted[holder] = terms end
+  end
+  -- What changed nothing costs no write, which replicas and the log would have to repeat.
+  local changed = false
+  for field, text in pairs(wanted) do
+    if found[field] ~= text then
+      call('HSET', header, field, text)
+      changed = true
+    end
+  end
+  for field in pairs(found) do
+    if not wanted[field] then
+      call('HDEL', header, field)
+      changed = true
+    end
+  end
+  if holder and endsAnew then
+    call('PEXPIRE', header, format('%.0f', ends - now + LIVE))
+  elseif changed and not holder then
+    call('PEXPIRE', header, format('%.0f', 2 * LIVE))
   end
 end
 
