@@ -37,6 +37,8 @@ import { zookeeperClients } from './zookeeper-clients.mjs'
  *   Node: it runs the loops itself and says what came of them
  * @property {(count: number) => Promise<any>} [clients] more of the same, each with a connection of its own
  * @property {{ listen: Function, send: Function }} [signals] bare messages between processes
+ * @property {readonly any[]} [connections] of the driver, one for each server, where several vote
+ * @property {(held: any) => number} [attemptsOf] how often the library asked until it held this
  * @property {() => unknown} close
  *
  * Where a session finds its store.
@@ -57,6 +59,7 @@ import { zookeeperClients } from './zookeeper-clients.mjs'
  * @property {boolean} [secondary] the same library on another driver: shown where drivers matter, never compared with
  * @property {boolean} [renews] keeps a lease alive by itself (see `hold`)
  * @property {boolean} [growth] one of the few whose growth is measured
+ * @property {'counted'} [attempts] its sessions can say how often they asked (see `attemptsOf`)
  * @property {string} [driver] ioredis unless told
  * @property {boolean} [needsBroker]
  * @property {readonly string[]} [only] the workloads that it is for; all that take it, when not told

@@ -23,6 +23,9 @@ async function connect({ urls }) {
 
 const five = (entry) => ({ store: 'redlock', only: ['w7'], ...entry })
 
+/** For races between clients: a session that can say how often the library asked for what it holds. */
+const counted = { only: ['w17'], attempts: 'counted' }
+
 const peer = (id, name, make, more = {}) =>
   five({
     id,
@@ -36,10 +39,50 @@ const peer = (id, name, make, more = {}) =>
       const redlock = make(clients)
       // Every busy attempt is an event here; unheard it would be thrown.
       redlock.on('error', () => {})
-      return { ...vote(redlock, TTL), close }
+      return {
+        ...vote(redlock, TTL),
+        connections: clients,
+        attemptsOf: (held) => held.attempts.length,
+        close,
+      }
     },
     ...more,
   })
+
+const ours = (id, open, more = {}) =>
+  five({
+    id,
+    family: 'holdfast',
+    label: 'holdfast',
+    role: 'ours',
+    config: 'default, ioredis',
+    missing: isBuilt('stores/quorum/index.js') ? undefined : 'the quorum store is not built',
+    open,
+    ...more,
+  })
+
+async function openOurs(endpoint) {
+  const { Holdfast } = await load('index.js')
+  const { quorumStore } = await load('stores/quorum/index.js')
+  const { redisStore } = await load('stores/redis/index.js')
+  const { clients, close } = await connect(endpoint)
+  const stores = clients.map((client) => redisStore(client))
+  const store = quorumStore(stores, { setUp: 'now' })
+  const holdfast = new Holdfast(store, { wait: PATIENCE })
+  const session = {
+    connections: clients,
+    lock(name, ttl = TTL) {
+      const lock = holdfast.mutex(name, { ttl })
+      return { acquire: () => lock.acquire(), release: (lease) => lease.release() }
+    },
+    async close() {
+      await holdfast.close()
+      await store.close()
+      close()
+    },
+  }
+  return { store, session }
+}
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const quorum = [
@@ -67,33 +110,34 @@ export const quorum = [
       }
     },
   }),
-  five({
-    id: 'holdfast-redlock',
-    family: 'holdfast',
-    label: 'holdfast',
-    role: 'ours',
-    config: 'default, ioredis',
-    missing: isBuilt('stores/quorum/index.js') ? undefined : 'the quorum store is not built',
-    async open(endpoint) {
-      const { Holdfast } = await load('index.js')
-      const { quorumStore } = await load('stores/quorum/index.js')
-      const { redisStore } = await load('stores/redis/index.js')
-      const { clients, close } = await connect(endpoint)
-      const stores = clients.map((client) => redisStore(client))
-      const store = quorumStore(stores, { setUp: 'now' })
-      const holdfast = new Holdfast(store, { wait: PATIENCE })
-      return {
-        lock(name, ttl = TTL) {
-          const lock = holdfast.mutex(name, { ttl })
-          return { acquire: () => lock.acquire(), release: (lease) => lease.release() }
-        },
-        async close() {
-          await holdfast.close()
-          await store.close()
-          close()
-        },
+  ours('holdfast-redlock', async (endpoint) => (await openOurs(endpoint)).session),
+  ours(
+    'holdfast-split',
+    async (endpoint) => {
+      const { store, session } = await openOurs(endpoint)
+      // The client holds one name after the other: what it asked since the last one was for this one.
+      let attempts = 0
+      const claim = store.claim.bind(store)
+      store.claim = (request, timeout) => {
+        attempts++
+        return claim(request, timeout)
       }
+      const attemptsOf = () => {
+        const made = attempts
+        attempts = 0
+        return made
+      }
+      return { ...session, attemptsOf }
     },
+    counted,
+  ),
+  peer('redlock-split', 'redlock', (clients) => new Redlock(clients), {
+    config: 'default',
+    ...counted,
+  }),
+  peer('sesamecare-split', '@sesamecare-oss/redlock', (clients) => new Sesamecare(clients), {
+    config: 'default',
+    ...counted,
   }),
   peer('redlock-five', 'redlock', (clients) => new Redlock(clients, PATIENT)),
   peer('sesamecare-five', '@sesamecare-oss/redlock', (clients) => new Sesamecare(clients, PATIENT)),

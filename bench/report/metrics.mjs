@@ -35,6 +35,7 @@ export const METRICS = {
   timesOneLock: { label: 'of one lock', write: times, better: 'more' },
   cost: { label: 'µs a section', write: digits, better: 'less' },
   p50: { label: 'p50', write: time, better: 'less' },
+  p90: { label: 'p90', write: time, better: 'less' },
   p99: { label: 'p99', write: time, better: 'less' },
   max: { label: 'max', write: time, better: 'less' },
   waitShare: { label: 'worst wait', write: times, better: 'less' },
@@ -68,5 +69,8 @@ export const METRICS = {
   wrong: { label: 'sold or left too much', write: digits, better: 'less', total: true },
   lost: { label: 'lost updates', write: digits, better: 'less', total: true },
   overlaps: { label: 'overlaps', write: digits, better: 'less', total: true },
+  split: { label: 'first attempts split', write: share, better: 'less' },
+  attempts: { label: 'attempts', write: digits, better: 'less' },
+  races: { label: 'races', write: digits, better: 'more', total: true },
   errors: { label: 'errors', write: digits, better: 'less', total: true },
 }

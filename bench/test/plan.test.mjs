@@ -39,6 +39,15 @@ await test('what was made for one workload runs in no other', () => {
   assert.ok(ran.get('w1').includes('raw-zookeeper'))
 })
 
+await test('votes that split are for those who vote, as they come, and for no other workload', () => {
+  const { bouts } = makePlan(readArgs(['--store', 'redlock']))
+  const ran = new Map(
+    bouts.map(({ workload, contestants }) => [workload.id, contestants.map(({ id }) => id)]),
+  )
+  assert.deepEqual(ran.get('w17'), ['holdfast-split', 'redlock-split', 'sesamecare-split'])
+  assert.ok(ran.get('w7').every((id) => !id.endsWith('-split')))
+})
+
 await test('in a hurry only memory and Redis are measured: other servers take long to start', () => {
   const { bouts } = makePlan(readArgs(['--quick']))
   const stores = new Set(bouts.map(({ store }) => store))
