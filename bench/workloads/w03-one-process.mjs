@@ -21,7 +21,7 @@ export const workload = {
     'had its own, which is what contention means. The raw limit is one client alone. Times are waits for the lock.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 3, ms: 300, warmUp: 500 },
+    full: { rounds: 2, ms: 300, warmUp: 500 },
     quick: { rounds: 1, ms: 200, warmUp: 200 },
   },
   variants: () => [
@@ -77,5 +77,5 @@ export const steps = {
   fight: (session, { name, pick, stride, ms, alone }) =>
     alone
       ? measured(() => pairs(session.lock(name), { ms }))
-      : contend(() => session.lock(name), { tasks: TASKS, ms, work: 0, pick, stride, drainMs: 3000 }),
+      : contend(() => session.lock(name), { tasks: TASKS, ms, work: 0, pick, stride, drainMs: 1000 }),
 }

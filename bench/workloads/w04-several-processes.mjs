@@ -27,10 +27,10 @@ export const workload = {
   plans: {
     full: {
       rounds: 2,
-      ms: 1000,
-      longMs: 1500,
-      warmUp: 1000,
-      elsewhere: { rounds: 1, ms: 1200, longMs: 800, warmUp: 500 },
+      ms: 800,
+      longMs: 1200,
+      warmUp: 600,
+      elsewhere: { rounds: 1, ms: 1000, longMs: 600, warmUp: 400 },
     },
     quick: { rounds: 1, ms: 400, longMs: 600, warmUp: 200, stores: ['redis'] },
   },
@@ -102,6 +102,6 @@ async function alone(stage, contestant, plan) {
 }
 
 export const steps = {
-  fight: (session, { name, ...fight }) => contend(() => session.lock(name), { pick: 'any', ...fight }),
+  fight: (session, { name, ...fight }) => contend(() => session.lock(name), { pick: 'any', drainMs: 3000, ...fight }),
   alone: (session, { name, ms }) => measured(() => pairs(session.lock(name), { ms })),
 }

@@ -15,7 +15,7 @@ export const workload = {
   stores: ['redis'],
   plans: {
     // Longer than the time between two signs of life of a waiting process.
-    full: { rounds: 1, ms: 2000, settle: 300, drain: 1500, warmUp: 0 },
+    full: { rounds: 1, ms: 1500, settle: 300, drain: 1000, warmUp: 0 },
     quick: { rounds: 1, ms: 500, settle: 200, drain: 500, warmUp: 0 },
   },
   variants: () => [{ id: 'idle', label: '' }],

@@ -16,7 +16,7 @@ export const workload = {
     'silence costs is counted too. The fight is between three processes with one task each.',
   stores: ['redlock'],
   plans: {
-    full: { rounds: 5, ms: 300, warmUp: 800, warmSections: 12_000, fightMs: 800 },
+    full: { rounds: 5, ms: 300, warmUp: 800, warmSections: 12_000, fightMs: 600 },
     quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500, stores: [] },
   },
   variants: () => [
@@ -43,7 +43,7 @@ export const workload = {
     results.stopped = { ...metrics, toHealthy: metrics.p99 / results.healthy.p99 }
     const crew = await stage.crew(contestant, PROCESSES)
     try {
-      results.fight = await fightTogether(stage, crew, { tasks: SOME, ms: plan.fightMs, work: 0 })
+      results.fight = await fightTogether(stage, crew, { tasks: SOME, ms: plan.fightMs, work: 0, drainMs: 1000 })
     } finally {
       await Promise.all(crew.map((one) => one.close()))
     }

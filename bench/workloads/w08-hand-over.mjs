@@ -14,7 +14,7 @@ export const workload = {
     'bare PUBLISH from one process to the other, from the call to the arrival of the message.',
   stores: ['redis', 'mysql', 'postgres', 'sqlite'],
   plans: {
-    full: { rounds: 1, ms: 1500, warmUp: 200, elsewhere: { rounds: 1, ms: 600 } },
+    full: { rounds: 1, ms: 1200, warmUp: 200, elsewhere: { rounds: 1, ms: 600 } },
     quick: { rounds: 1, ms: 500, warmUp: 100, stores: ['redis'] },
   },
   variants: () => [{ id: 'pair', label: '' }],

@@ -20,7 +20,7 @@ export const workload = {
     'their exclusive lock for both, as their users must.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 2, ms: 1500, warmUp: 300 },
+    full: { rounds: 1, ms: 1500, warmUp: 300 },
     quick: { rounds: 1, ms: 500, warmUp: 200, stores: [] },
   },
   variants: () => [{ id: 'mixed', label: '' }],

@@ -15,7 +15,7 @@ export const workload = {
     'the same two; sales a second.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 3, ms: 400, warmUp: 0 },
+    full: { rounds: 2, ms: 300, warmUp: 0 },
     quick: { rounds: 1, ms: 150, warmUp: 0, stores: [] },
   },
   variants: () =>
