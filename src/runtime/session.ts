@@ -196,10 +196,13 @@ export class Session {
     return this.store.capabilities.wakeups === 'push' ? keptFor : Math.min(this.pollDelay(claim), keptFor)
   }
 
-  /** Who has waited long will not mind waiting a little longer. */
+  /**
+   * Who has waited long will not mind waiting a little longer. Anything from nothing to twice the mean: claims that were
+   * refused in the same moment, because they split the votes of a quorum, must not come back together.
+   */
   pollDelay({ attempts }: Claim): number {
     const { shortest, longest, growth } = POLL_MS
-    return Math.ceil(Math.min(shortest * growth ** attempts, longest) * (0.75 + this.env.random() / 2))
+    return Math.ceil(Math.min(shortest * growth ** attempts, longest) * 2 * this.env.random()) + 1
   }
 
   *everyLane(): Iterable<Lane> {
