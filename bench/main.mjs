@@ -49,7 +49,6 @@ async function run(plan, options) {
   if (before.loadBefore[0] > before.cores / 2)
     progress.say('The machine is busy with other things: expect wide spreads.')
   for (const { name, reason } of plan.leftOut) progress.say(`left out: ${name}, ${reason}`)
-  for (const { id, title, reason } of plan.notRun) progress.say(`not run: ${id} ${title}: ${reason}`)
   const stage = await Stage.set(plan.contestants)
   // Ctrl-C reaches the measured processes too; the servers and the folder are for us to clear away.
   process.once('SIGINT', () => void stage.close().finally(() => process.exit(130)))
@@ -61,7 +60,6 @@ async function run(plan, options) {
       options: { quick: options.quick, seed: options.seed },
       versions: versions(plan.contestants),
       leftOut: plan.leftOut,
-      notRun: plan.notRun,
       results: plan.bouts.flatMap((bout) => summarise(bout, rounds.get(bout))),
     }
   } finally {
@@ -80,8 +78,7 @@ function showCheck({ table, missed }) {
 }
 
 function showList() {
-  for (const { id, title, notRun } of WORKLOADS)
-    console.log(`${id.padEnd(4)} ${title}${notRun ? ` (${notRun})` : ''}`)
+  for (const { id, title } of WORKLOADS) console.log(`${id.padEnd(4)} ${title}`)
   console.log()
   for (const { family, store, label, config, missing } of CONTESTANTS) {
     console.log(

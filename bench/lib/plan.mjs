@@ -47,11 +47,7 @@ export function makePlan(options) {
       wanted.filter((one) => !here.includes(one)),
       here,
     ),
-    notRun: workloads
-      .filter(({ notRun }) => notRun !== undefined)
-      .map(({ id, title, notRun }) => ({ id, title, reason: notRun })),
     bouts: workloads
-      .filter(({ notRun }) => notRun === undefined)
       .flatMap((workload) => storesOf(workload, options).map((store) => bout(workload, store, here, options)))
       .filter(({ contestants }) => contestants.length > 0),
   }

@@ -43,10 +43,6 @@ ${list(
   'Left out',
   run.leftOut.map(({ name, reason }) => `${name} (${reason})`),
 )}
-${list(
-  'Not run',
-  run.notRun.map(({ title, reason }) => `${title} (${reason})`),
-)}
 ${[...plotsOf(run)]
   .filter(([name]) => name !== 'overview.svg')
   .map(([, plot]) => `<figure>${plot}</figure>`)

@@ -68,23 +68,13 @@ await test('every target names a workload, a variant and a contestant that exist
   for (const { say, workload, store, variant, ours, against } of readTargets()) {
     const found = WORKLOADS.find(({ id }) => id === workload)
     assert.ok(found?.stores.includes(store), say)
-    if (found.notRun === undefined)
-      assert.ok(
-        found.variants(store, found.plans.full).some(({ id }) => id === variant),
-        say,
-      )
+    assert.ok(
+      found.variants(store, found.plans.full).some(({ id }) => id === variant),
+      say,
+    )
     for (const id of [ours, against ?? 'raw'])
       assert.ok(['raw', 'best peer'].includes(id) || ids.has(id), `${say}: ${id}`)
   }
-})
-
-await test('no workload is named as not run that runs', () => {
-  const { bouts, notRun } = makePlan(readArgs([]))
-  const ran = new Set(bouts.map(({ workload }) => workload.id))
-  assert.deepEqual(
-    notRun.filter(({ id }) => ran.has(id)),
-    [],
-  )
 })
 
 await test('a profile is summed by function, without the idle time', () => {

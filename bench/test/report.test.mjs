@@ -31,7 +31,6 @@ const run = {
   versions: { ioredis: '5', redis: '5' },
   options: { seed: 1, quick: false },
   leftOut: [],
-  notRun: [],
   results: [result],
 }
 

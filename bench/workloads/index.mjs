@@ -29,7 +29,6 @@ import * as w17 from './w17-split-votes.mjs'
  * @property {string} title
  * @property {string} [about] one sentence for the tables
  * @property {readonly string[]} stores
- * @property {string} [notRun] why not, when it cannot be run at all
  * @property {{ full: Plan, quick: Plan }} plans
  * @property {(store: string, plan: Plan) => readonly { id: string, label: string }[]} variants
  * @property {(contestant: import('../contestants/index.mjs').Contestant) => boolean} takes

@@ -61,7 +61,7 @@ const lab: Command = command({
     const nemeses = [...parseFaults(given.faults ?? 'pause,kill,cut'), ...serverFaults(given)]
     const address = storeAddress(given, url)
     const what = `${clients} clients will contend for locks there for ${showDuration(forMs)}.`
-    await consent(address, what, given.yes === true)
+    await consent(address, what, { yes: given.yes === true })
     // Better to know before the run than after it.
     for (const file of [given.html, given.json]) if (file !== undefined) appendFileSync(file, '')
     const stage = await stageOn(address, clients)
