@@ -3,7 +3,9 @@ import { codeOf } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
+import { Exchange, exchanging } from './exchange.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -43,9 +45,14 @@ export interface PostgresQuery {
   readonly types?: unknown
 }
 
+export interface PostgresResult {
+  readonly rows: readonly Cells[]
+  readonly changed: number
+}
+
 /** A borrowed connection. */
 export interface PostgresLink {
-  run(text: string, values: readonly unknown[], name?: string): Promise<readonly Cells[]>
+  run(text: string, values: readonly Value[], name?: string): Promise<PostgresResult>
   /** Several statements in one, without values. */
   script(text: string): Promise<void>
 }
@@ -163,7 +170,7 @@ class Link implements PostgresLink {
     this.call = call
   }
 
-  run(text: string, values: readonly unknown[], name?: string): Promise<readonly Cells[]> {
+  run(text: string, values: readonly Value[], name?: string): Promise<PostgresResult> {
     return insisting(this.call, isUndone, () => send(this.client, text, values, name))
   }
 
@@ -174,12 +181,34 @@ class Link implements PostgresLink {
 
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
-export async function send(
+export function send(
   client: PostgresClient,
   text: string,
-  values: readonly unknown[],
+  values: readonly Value[],
   name?: string,
-): Promise<readonly Cells[]> {
-  const { rows } = await client.query({ text, name, values: [...values], rowMode: 'array', types: RAW })
-  return rows as Cells[]
+): Promise<PostgresResult> {
+  const quick = exchanging(client)
+  if (quick === undefined) return query(client, text, values, name)
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, result?: PostgresResult): void =>
+      result === undefined ? reject(error ?? new Error('there was no answer')) : resolve(result)
+    quick.query(new Exchange(text, name ?? '', values, done))
+  })
+}
+
+/** For other clients than pg's own. */
+async function query(
+  client: PostgresClient,
+  text: string,
+  values: readonly Value[],
+  name?: string,
+): Promise<PostgresResult> {
+  const { rows, rowCount } = await client.query({
+    text,
+    name,
+    values: [...values],
+    rowMode: 'array',
+    types: RAW,
+  })
+  return { rows: rows as Cells[], changed: rowCount ?? 0 }
 }

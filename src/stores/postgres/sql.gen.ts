@@ -25,8 +25,8 @@ export const scripts: Scripts = {
     sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS integer) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO NOTHING\nRETURNING token',
   },
   free: {
-    sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
-    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now\nRETURNING 1',
+    sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guard: {
     sha1: 'd0407bff6f7cc9fa10d2a81ffb2b64b8490f4a2f',

@@ -6,9 +6,9 @@ import { ReturningStatements } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { compileAll, valueOf } from '../sql/statement.ts'
-import type { Statement } from '../sql/statement.ts'
+import type { Statement, Values } from '../sql/statement.ts'
 import { send } from './client.ts'
-import type { PostgresClient, PostgresLink } from './client.ts'
+import type { PostgresClient, PostgresLink, PostgresResult } from './client.ts'
 import { scripts } from './sql.gen.ts'
 
 /** Not now(), which stands still in a transaction. */
@@ -40,7 +40,11 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     const sql = compileAll(scripts, flavour)
     const names = new Map(Object.values(sql).map(({ text }) => [text, digest(text)]))
     let prepared = prepare
-    super(sql, name, async (link, { text, params }, values) => {
+    const run = async (
+      link: PostgresLink,
+      { text, params }: Statement,
+      values: Values,
+    ): Promise<PostgresResult> => {
       const list = params.map((key) => valueOf(values, key))
       if (!prepared) return link.run(text, list)
       try {
@@ -51,6 +55,10 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
         prepared = false
         return link.run(text, list)
       }
+    }
+    super(sql, name, {
+      rows: async (link, statement, values) => (await run(link, statement, values)).rows,
+      changed: async (link, statement, values) => (await run(link, statement, values)).changed,
     })
     this.schemaText = sql.schema.text
     this.guardSql = sql.guard
@@ -63,7 +71,7 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
 
   /** The row of a name, share-locked until the transaction ends. */
   async guard(client: PostgresClient, name: string): Promise<Row | undefined> {
-    const [cells] = await send(client, this.guardSql.text, [[name]])
+    const [cells] = (await send(client, this.guardSql.text, [[name]])).rows
     return cells && rowOf(cells, String)
   }
 }

@@ -31,6 +31,11 @@ export class Calls<Link> {
     this.parts = parts
   }
 
+  /** Whether the table is known to be there, and nobody has closed the store. */
+  get open(): boolean {
+    return this.ready && !this.closed
+  }
+
   withLink<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
     return this.within(timeout, (call) =>
       this.parts.driver.borrow(call, async (link) => {

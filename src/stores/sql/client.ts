@@ -37,6 +37,14 @@ export interface Taken {
   readonly row?: Row
 }
 
+/** For a database that answers before the next line of JavaScript: the two steps that are most of all. */
+export interface AtOnce {
+  /** As `Statements.take`: the first token. Undefined: not so simple, or not possible just now. */
+  take(request: ClaimRequest): bigint | undefined
+  /** As `Statements.free`. */
+  free(claim: ClaimRef): boolean
+}
+
 /** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
 export interface Statements<Link> {
   /** Takes a name that nobody has or waits for. */

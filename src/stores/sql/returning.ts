@@ -22,18 +22,21 @@ type Key =
 
 export type ReturningSql = Readonly<Record<Key, Statement>>
 
+export interface Running<Link> {
+  /** What the statement returns. */
+  rows(link: Link, statement: Statement, values: Values): Promise<readonly Cells[]>
+  /** How many rows it touched: for one that returns nothing, which is cheaper by a tenth. */
+  changed(link: Link, statement: Statement, values: Values): Promise<number>
+}
+
 /** The statements of servers whose UPDATE can tell what it did (`RETURNING`): PostgreSQL and SQLite. */
 export class ReturningStatements<Link> implements Statements<Link> {
   private readonly sql: ReturningSql
   private readonly table: string
-  private readonly known = new KnownNames()
-  private readonly run: (link: Link, statement: Statement, values: Values) => Promise<readonly Cells[]>
+  protected readonly known: KnownNames = new KnownNames()
+  private readonly run: Running<Link>
 
-  constructor(
-    sql: ReturningSql,
-    table: string,
-    run: (link: Link, statement: Statement, values: Values) => Promise<readonly Cells[]>,
-  ) {
+  constructor(sql: ReturningSql, table: string, run: Running<Link>) {
     this.sql = sql
     this.table = table
     this.run = run
@@ -43,36 +46,42 @@ export class ReturningStatements<Link> implements Statements<Link> {
     const { name, id, owner, weight, capacity, tokens, ttl } = request
     const values = { name, id, owner, weight, capacity, tokens, ttl: ttl * 1000 }
     if (!this.known.has(name)) {
-      const [created] = await this.run(link, this.sql.create, values)
+      const [created] = await this.run.rows(link, this.sql.create, values)
       this.known.add(name)
-      if (created !== undefined) return { token: BigInt(Number(created[0])) }
+      if (created !== undefined) return this.granted(request, created)
     }
-    const [taken] = await this.run(link, this.sql.take, values)
-    if (taken !== undefined) return { token: BigInt(Number(taken[0])) }
+    const [taken] = await this.run.rows(link, this.sql.take, values)
+    if (taken !== undefined) return this.granted(request, taken)
     const [row] = await this.read(link, [name])
     // Somebody tidied up: the next claim starts with an INSERT again.
     if (row === undefined) this.known.delete(name)
     return row === undefined ? {} : { row }
   }
 
+  private granted({ name, tokens }: ClaimRequest, [cell]: Cells): Taken {
+    const token = Number(cell)
+    this.known.add(name, token + tokens - 1)
+    return { token: BigInt(token) }
+  }
+
   async free(link: Link, { name, id }: ClaimRef): Promise<boolean> {
-    return (await this.run(link, this.sql.free, { name, id })).length > 0
+    return (await this.run.changed(link, this.sql.free, { name, id })) > 0
   }
 
   async keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
-    const rows = await this.run(link, this.sql.keep, { names, ids, ttl: ttl * 1000 })
+    const rows = await this.run.rows(link, this.sql.keep, { names, ids, ttl: ttl * 1000 })
     return new Map(rows.map(([claim, waiting]) => [String(claim), Number(waiting) > 0]))
   }
 
   async read(link: Link, names: readonly string[]): Promise<readonly Row[]> {
-    const rows = await this.run(link, this.sql.read, { names })
+    const rows = await this.run.rows(link, this.sql.read, { names })
     return rows.map((cells) => rowOf(cells, String))
   }
 
   async swap(link: Link, row: Row, next: Columns, notices: readonly Notice[]): Promise<boolean> {
-    const told = await this.run(link, this.sql.swap, {
+    const told = await this.run.rows(link, this.sql.swap, {
       ...next,
       name: row.name,
       version: row.version,
@@ -83,21 +92,21 @@ export class ReturningStatements<Link> implements Statements<Link> {
   }
 
   async create(link: Link, name: string): Promise<void> {
-    await this.run(link, this.sql.touch, { name })
+    await this.run.rows(link, this.sql.touch, { name })
   }
 
   async list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
-    const rows = await this.run(link, this.sql.list, { prefix, cursor, limit })
+    const rows = await this.run.rows(link, this.sql.list, { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, String))
   }
 
   async schemaVersion(link: Link): Promise<number | undefined> {
-    const [row] = await this.run(link, this.sql.schemaVersion, { table: this.table })
+    const [row] = await this.run.rows(link, this.sql.schemaVersion, { table: this.table })
     return row && schemaVersion(String(row[0]))
   }
 
   async createSchema(link: Link): Promise<void> {
-    await this.run(link, this.sql.schema, {})
+    await this.run.rows(link, this.sql.schema, {})
   }
 }
 

@@ -3,6 +3,8 @@ import { codeOf } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { valueOf } from '../sql/statement.ts'
+import type { Value, Values } from '../sql/statement.ts'
 import { insisting } from '../sql/turns.ts'
 
 /** What holdfast needs of a database of node:sqlite or better-sqlite3. */
@@ -13,6 +15,7 @@ export interface SqliteDatabase {
 
 export interface SqliteStatement {
   all(...values: SqliteValue[]): unknown[]
+  run(...values: SqliteValue[]): { readonly changes: number | bigint }
 }
 
 export type SqliteValue = string | number | null
@@ -20,6 +23,8 @@ export type SqliteValue = string | number | null
 /** A database that several processes write to. Every statement runs to its end before the next line of JavaScript. */
 export interface SqliteLink {
   run(sql: string, values: readonly SqliteValue[]): Promise<readonly Cells[]>
+  /** How many rows were changed. */
+  change(sql: string, values: readonly SqliteValue[]): Promise<number>
   /** What gives nothing back. */
   exec(sql: string): Promise<void>
 }
@@ -50,13 +55,23 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   send(sql: string, values: readonly SqliteValue[]): Cells[] {
+    // Columns come in the order of the statement, and none of ours has a name twice.
+    return this.prepared(sql)
+      .all(...values)
+      .map((row) => Object.values(row as Record<string, unknown>))
+  }
+
+  change(sql: string, values: readonly SqliteValue[]): number {
+    return Number(this.prepared(sql).run(...values).changes)
+  }
+
+  private prepared(sql: string): SqliteStatement {
     let statement = this.statements.get(sql)
     if (statement === undefined) {
       statement = this.database.prepare(sql)
       this.statements.set(sql, statement)
     }
-    // Columns come in the order of the statement, and none of ours has a name twice.
-    return statement.all(...values).map((row) => Object.values(row as Record<string, unknown>))
+    return statement
   }
 }
 
@@ -71,6 +86,10 @@ class Link implements SqliteLink {
 
   run(sql: string, values: readonly SqliteValue[]): Promise<readonly Cells[]> {
     return this.insist(() => this.driver.send(sql, values))
+  }
+
+  change(sql: string, values: readonly SqliteValue[]): Promise<number> {
+    return this.insist(() => this.driver.change(sql, values))
   }
 
   exec(sql: string): Promise<void> {
@@ -105,3 +124,11 @@ export function isBusy(error: unknown): boolean {
 const FINAL = /^SQLITE_(NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH)/
 
 export const isFinal = (code: string): boolean => FINAL.test(code)
+
+/** In the order of a statement's parameters; lists as JSON. */
+export function valuesOf(params: readonly string[], values: Values): SqliteValue[] {
+  return params.map((param) => plain(valueOf(values, param)))
+}
+
+const plain = (value: Value): SqliteValue =>
+  value === null || typeof value === 'string' || typeof value === 'number' ? value : JSON.stringify(value)

@@ -14,6 +14,7 @@ export interface Scripts {
   readonly schemaVersion: Script
   readonly schema: Script
   readonly swap: Script
+  readonly takeAt: Script
   readonly take: Script
   readonly touch: Script
 }
@@ -24,8 +25,8 @@ export const scripts: Scripts = {
     sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO NOTHING\nRETURNING token',
   },
   free: {
-    sha1: 'cfc9cde3326160dac072d554bd6e596e132b06ae',
-    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now\nRETURNING 1',
+    sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   keep: {
     sha1: 'dd5748c78881b4554d12ef04ba610439158eec08',
@@ -50,6 +51,10 @@ export const scripts: Scripts = {
   swap: {
     sha1: '6d00dfa7418ee5a8e6f97add964f4c5bf46beb76',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version\nRETURNING 1',
+  },
+  takeAt: {
+    sha1: '41c72297a258090f70bb52fe61a5352e8df462c2',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = :capacity,\nfence = :fence,\nclaim = :id,\nowner = :owner,\nweight = :weight,\ntoken = :token,\ntokens = :tokens,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now AND MAX(fence + 1, :now) = :token',
   },
   take: {
     sha1: '349306983a180c2180a31f719e60f0f79b463da9',

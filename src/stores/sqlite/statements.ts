@@ -1,10 +1,14 @@
+import type { AtOnce } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
-import { compileAll, valueOf } from '../sql/statement.ts'
-import type { Statement, Value, Values } from '../sql/statement.ts'
-import type { SqliteDriver, SqliteLink, SqliteValue } from './client.ts'
+import { compileAll } from '../sql/statement.ts'
+import type { Statement } from '../sql/statement.ts'
+import { SqliteAtOnce } from './at-once.ts'
+import type { AtOnceSql } from './at-once.ts'
+import { valuesOf } from './client.ts'
+import type { SqliteDriver, SqliteLink } from './client.ts'
 import { scripts } from './sql.gen.ts'
 
 /** The machine's clock. SQLite reads it once per statement, to the millisecond. */
@@ -23,19 +27,28 @@ export interface SqliteStatementOptions extends SqliteTableOptions {
 export class SqliteStatements extends ReturningStatements<SqliteLink> {
   readonly schemaText: string
   private readonly readSql: Statement
+  private readonly atOnceSql: AtOnceSql
 
   constructor({ table = DEFAULT_TABLE, now = NOW }: SqliteStatementOptions) {
     // Both drivers take numbered parameters for named ones, and want an object.
     const flavour = { table: tableName({ table }, '"'), now, placeholder: () => '?', repeats: true }
     const sql = compileAll(scripts, flavour)
 
-    super(sql, table, (link, { text, params }, values) => link.run(text, valuesOf(params, values)))
+    super(sql, table, {
+      rows: (link, { text, params }, values) => link.run(text, valuesOf(params, values)),
+      changed: (link, { text, params }, values) => link.change(text, valuesOf(params, values)),
+    })
     this.schemaText = sql.schema.text
     this.readSql = sql.read
+    this.atOnceSql = { takeAt: sql.takeAt, free: sql.free }
   }
 
   override createSchema(link: SqliteLink): Promise<void> {
     return link.exec(this.schemaText)
+  }
+
+  atOnce(driver: SqliteDriver, clock?: () => number): AtOnce {
+    return new SqliteAtOnce(driver, this.atOnceSql, this.known, clock)
   }
 
   /** The row of a name, inside a transaction that nobody else can write beside. */
@@ -44,10 +57,3 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
     return cells && rowOf(cells, String)
   }
 }
-
-function valuesOf(params: readonly string[], values: Values): SqliteValue[] {
-  return params.map((param) => plain(valueOf(values, param)))
-}
-
-const plain = (value: Value): SqliteValue =>
-  value === null || typeof value === 'string' || typeof value === 'number' ? value : JSON.stringify(value)

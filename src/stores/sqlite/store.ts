@@ -47,6 +47,8 @@ const capabilities: Capabilities = {
 export interface SqliteInternals extends SqliteStoreOptions, SqliteStatementOptions {
   /** See `SqlStoreParts`; for tests. */
   readonly slack?: number
+  /** What `now` will say, as far as this process can tell. */
+  readonly clock?: () => number
   readonly close?: () => Promise<void>
 }
 
@@ -54,10 +56,20 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   private readonly statements: SqliteStatements
   private readonly driver: SqliteDriver
 
-  constructor(database: SqliteDatabase, { migrate = true, slack, close, ...table }: SqliteInternals) {
+  constructor(database: SqliteDatabase, { migrate = true, slack, clock, close, ...table }: SqliteInternals) {
     const statements = new SqliteStatements(table)
     const driver = new SqliteDriver(database, close ?? (() => Promise.resolve()))
-    super({ kind: 'sqlite', capabilities, driver, statements, migrate, isFinal, ...(slack && { slack }) })
+    const atOnce = statements.atOnce(driver, clock)
+    super({
+      kind: 'sqlite',
+      capabilities,
+      driver,
+      statements,
+      atOnce,
+      migrate,
+      isFinal,
+      ...(slack && { slack }),
+    })
     this.statements = statements
     this.driver = driver
   }

@@ -1,5 +1,5 @@
 import { Client, Pool } from 'pg'
-import type { PoolConfig } from 'pg'
+import type { PoolConfig, QueryConfig } from 'pg'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
@@ -8,6 +8,8 @@ import type { Server } from '../../../scripts/services.mjs'
 import type { StoreEvent } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { openPostgresStore, postgresSchema, postgresStore } from '../../../src/stores/postgres/index.ts'
+import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
+import { PostgresSqlStore } from '../../../src/stores/postgres/store.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
 
 const ODD = `odd \\' " \` ; -- $1 日本 🔒`
@@ -82,6 +84,55 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       pg.types.setTypeParser(20, (text) => text)
       pg.types.setTypeParser(25, (text) => text)
     }
+  })
+
+  it.each<Record<string, unknown>>([{ binary: true }, { query_timeout: 5000 }, { pipeline: true }])(
+    'does the same with a pool that has %j',
+    async (config) => {
+      const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), config)
+      await expect(run).resolves.toBeUndefined()
+    },
+  )
+
+  it('takes a client that only looks like one of pg', async () => {
+    const client = new Client({ connectionString: server.url })
+    await client.connect()
+    const lookalike = {
+      query: (query: QueryConfig) => client.query(query),
+      on: client.on.bind(client),
+      removeListener: client.removeListener.bind(client),
+    }
+    const run = expectShortRun(postgresStore(lookalike as PostgresClient), `${ODD} ${(names += 1)}`)
+    await expect(run).resolves.toBeUndefined()
+    await client.end()
+  })
+
+  it('has a connection parse each statement once, also one that failed', async () => {
+    const sent = vi.spyOn(Client.prototype, 'query')
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        const claim = request('parsed')
+        await store.claim(claim, 5000)
+        await admin.query('BEGIN')
+        await admin.query(`SELECT 1 FROM holdfast_locks WHERE name = 'parsed' FOR UPDATE`)
+        sent.mockClear()
+        const released = store.release(claim, undefined, 5000)
+        // The server gives up waiting for the row again and again, and each time it is asked again.
+        await vi.waitFor(() => expect(sent.mock.calls.length).toBeGreaterThan(2), 5000)
+        await admin.query('ROLLBACK')
+        expect(await released).toEqual({ released: { kind: 'released' } })
+        for (let round = 0; round < 5; round++) {
+          await store.claim(claim, 5000)
+          await store.release(claim, undefined, 5000)
+        }
+        const { rows } = await pool.query(`SELECT count(*)::int FROM pg_prepared_statements
+          WHERE name LIKE 'holdfast%' AND generic_plans + custom_plans > 4`)
+        expect(rows).toEqual([{ count: 2 }])
+      },
+      { max: 1, options: '-c lock_timeout=20' },
+    )
+    sent.mockRestore()
   })
 
   it('takes one client alone, and listens on it', async () => {
@@ -229,6 +280,19 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     let bouncer: Server
     beforeAll(async () => void (bouncer = await pgbouncer({ upstream: server })))
     afterAll(() => bouncer.stop())
+
+    it('does without prepared statements when the pooler loses them', async () => {
+      await withPool(
+        async (pool) => {
+          const store = new PostgresSqlStore(pool, { listen: false, prepare: true })
+          const runs = Array.from({ length: 12 }, (_, index) =>
+            expectShortRun(store, `${ODD} forgotten ${index}/`),
+          )
+          await expect(Promise.all(runs)).resolves.toHaveLength(12)
+        },
+        { connectionString: bouncer.url, max: 8 },
+      )
+    })
 
     it('does the same', async () => {
       await withPool(

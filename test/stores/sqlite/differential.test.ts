@@ -13,9 +13,17 @@ describe.skipIf(!hasSqlite())('SQLite beside the rule in core', () => {
   beforeAll(() => {
     database = openDatabase(':memory:')
     database.exec('CREATE TABLE test_clock (us INTEGER NOT NULL); INSERT INTO test_clock VALUES (0)')
+    let clock = 0
     subject = {
-      store: new SqliteSqlStore(database, { slack: 1, now: '(SELECT us FROM test_clock)' }),
-      setClock: (micros) => Promise.resolve(void database.exec(`UPDATE test_clock SET us = ${micros}`)),
+      store: new SqliteSqlStore(database, {
+        slack: 1,
+        now: '(SELECT us FROM test_clock)',
+        clock: () => clock,
+      }),
+      setClock(micros) {
+        clock = micros
+        return Promise.resolve(void database.exec(`UPDATE test_clock SET us = ${micros}`))
+      },
     }
   })
   afterAll(() => database.close())

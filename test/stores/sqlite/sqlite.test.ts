@@ -14,6 +14,7 @@ import {
   sqliteSchema,
   sqliteStore,
 } from '../../../src/stores/sqlite/index.ts'
+import type { SqliteDatabase } from '../../../src/stores/sqlite/index.ts'
 import { request } from '../sql/short-run.ts'
 import { userTableCases } from '../sql/user-table-cases.ts'
 import { folder, hasSqlite, openDatabase } from './databases.ts'
@@ -130,6 +131,64 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     expect(await waiting).toMatchObject({ kind: 'held' })
     other.close()
     await store.close()
+  })
+
+  it('answers at once for a name that it knows, unless SQLite had to wait for somebody', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL')
+    let delay = 0
+    const sleepy: SqliteDatabase = {
+      exec: (sql) => database.exec(sql),
+      prepare(sql) {
+        const statement = database.prepare(sql)
+        return {
+          all: (...values) => statement.all(...values),
+          run(...values) {
+            Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, delay)
+            return statement.run(...values)
+          },
+        }
+      },
+    }
+    const store = sqliteStore(sleepy)
+    const takeAndFree = (): unknown[] => {
+      const claim = request('at once')
+      return [store.claim(claim, 1000), store.release(claim, undefined, 1000)]
+    }
+    const rounds = async (): Promise<unknown[][]> => {
+      const answers: unknown[][] = []
+      for (let round = 0; round < 50; round++) {
+        const pair = takeAndFree()
+        answers.push(pair)
+        expect(await Promise.all(pair)).toMatchObject([{ kind: 'held' }, { released: { kind: 'released' } }])
+      }
+      return answers
+    }
+    await Promise.all(takeAndFree())
+    // Not each time: at the turn of a millisecond its token is another than expected.
+    const isPromise = (answer: unknown): boolean => answer instanceof Promise
+    expect((await rounds()).filter(([claimed]) => !isPromise(claimed)).length).toBeGreaterThan(10)
+    delay = 3
+    expect((await rounds()).every(([claimed]) => isPromise(claimed))).toBe(true)
+    await store.close()
+    expect(await store.claim(request('at once'), 1000)).toMatchObject({ kind: 'unknown' })
+    database.close()
+  })
+
+  it('gives growing tokens, whoever of two had the name before', async () => {
+    const stores = await Promise.all([1, 2].map(() => openSqliteStore(place.url)))
+    let last = 0n
+    for (let round = 0; round < 300; round++) {
+      // Once, twice or three times in a row, and blocks of tokens between single ones.
+      const store = stores[Math.floor(round / (1 + (round % 3))) % 2]
+      const claim = request('turns', { tokens: 1 + (round % 7) * 100 })
+      const answer = await store?.claim(claim, 1000)
+      if (answer?.kind !== 'held') throw new Error(`round ${round}: ${answer?.kind}`)
+      expect(answer.token).toBeGreaterThan(last)
+      last = answer.token + BigInt(answer.count) - 1n
+      expect(await store?.release(claim, undefined, 1000)).toEqual({ released: { kind: 'released' } })
+    }
+    for (const store of stores) await store.close()
   })
 
   it('commits what a lease guards, and nothing for a lease that is over', async () => {

@@ -4,4 +4,3 @@
 UPDATE holdfast_locks SET
   version = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0
 WHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now
-RETURNING 1
