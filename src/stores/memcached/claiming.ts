@@ -19,7 +19,7 @@ const { performance } = globalThis
 export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Promise<ClaimAnswer> {
   const wire = new Wire(desk.keys, request.name, request.id)
   const seconds = secondsFor(request.ttl)
-  const commands = `${take(exchange.link, wire, seconds)}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
+  const commands = take(exchange.link, wire, seconds, request.tokens)
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const found = readLook(seen as Reply)
     const { value } = found
@@ -72,12 +72,12 @@ interface Won extends Place {
   readonly tombstone?: { readonly value: string; readonly until: number } | undefined
 }
 
-function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won): Held {
+function granted(desk: Desk, { link, deadline }: Exchange, request: ClaimRequest, won: Won): Held {
   const { wire, seconds, found } = won
   const { id, owner } = request
   const known = desk.grants.get(id)
   // A claim that is asked for again keeps the tokens that it was given, if it was told of them.
-  const token = known?.token ?? BigInt(won.minted.value ?? 0) - BigInt(request.tokens) + 1n
+  const token = known?.token ?? firstOf(won.minted, request.tokens)
   const count = known?.count ?? request.tokens
   const grant: Grant = {
     id,
@@ -88,7 +88,7 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
     cas: found.cas,
     link,
     seconds,
-    endsAt: performance.now() + seconds * 1000,
+    endsAt: deadline + seconds * 1000,
     tombstone: won.tombstone ?? known?.tombstone,
     described: known?.described ?? false,
     over: false,
@@ -96,6 +96,12 @@ function granted(desk: Desk, { link }: Exchange, request: ClaimRequest, won: Won
   desk.grants.add(grant)
   desk.descriptions.later(grant)
   return { kind: 'held', token, count, contended: false }
+}
+
+/** The first of the tokens that were reserved; the reply tells the last. */
+function firstOf(minted: Reply, count: number): bigint {
+  const last = minted.number
+  return Number.isNaN(last) ? BigInt(minted.value ?? 0) - BigInt(count - 1) : BigInt(last - count + 1)
 }
 
 /** Whether the item has the ttl that it was just given: one second may have passed since. */

@@ -1,7 +1,6 @@
 import { nonceOf, tombstoneOf } from './keys.ts'
 import type { Keys, Places } from './keys.ts'
 import type { Link } from './link.ts'
-import { flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 /**
@@ -24,17 +23,22 @@ const LONGEST_S = 2_592_000
 
 /** One claim, as it is written on the wire. */
 export class Wire implements Places {
-  readonly lock: string
-  readonly fence: string
+  readonly places: Places
   readonly nonce: string
   private readonly keys: Keys
 
   constructor(keys: Keys, name: string, id: string) {
-    const { lock, fence } = keys.places(name)
-    this.lock = lock
-    this.fence = fence
+    this.places = keys.places(name)
     this.nonce = nonceOf(id)
     this.keys = keys
+  }
+
+  get lock(): string {
+    return this.places.lock
+  }
+
+  get fence(): string {
+    return this.places.fence
   }
 
   get description(): string {
@@ -54,8 +58,9 @@ export interface Look {
 export function readLook(reply: Reply): Look {
   return {
     value: reply.value,
-    cas: flagOf(reply, 'c') ?? '',
-    secondsLeft: Number(flagOf(reply, 't') ?? 0),
+    cas: reply.flag('c') ?? '',
+    // Nothing, or -1 for what never ends, is not one of ours.
+    secondsLeft: reply.flagNumber('t') || 0,
     found: reply.code !== 'EN',
   }
 }
@@ -67,11 +72,53 @@ export const look = ({ lock }: Places): string => `mg ${lock} c t v`
 /** Without the value: a reply that carries one keeps the item in use until it is sent. */
 export const glance = ({ lock }: Places): string => `mg ${lock} c t`
 
-/** Creates the item if there is none; with a CAS value of our own, also renews it if it is ours already. */
-export function take({ ownCas }: Link, { lock, nonce }: Wire, seconds: number): string {
-  return ownCas
-    ? `ma ${lock} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
-    : `ma ${lock} N${seconds} J${nonce} C${NEVER} D0`
+/**
+ * A claim in one request: create the item if there is none (with a CAS value of our own, also renew it if it is ours
+ * already), reserve tokens, look.
+ */
+export function take(link: Link, { places, nonce }: Wire, seconds: number, count: number): string {
+  let said = phrase
+  if (
+    said === null ||
+    said.places !== places ||
+    said.seconds !== seconds ||
+    said.count !== count ||
+    said.ownCas !== link.ownCas
+  ) {
+    said = phrase = phraseFor(link.ownCas, places, seconds, count)
+  }
+  const own = said.ownCas ? `${nonce} C${nonce} E${nonce}` : nonce
+  return said.create + own + said.reserve + firstToken(count) + said.look
+}
+
+/** A claim's words that are the same for all claims on a name. */
+interface Phrase {
+  readonly ownCas: boolean
+  readonly places: Places
+  readonly seconds: number
+  readonly count: number
+  readonly create: string
+  readonly reserve: string
+  readonly look: string
+}
+
+/** The last one: to say it anew costs as much as all the rest of a request. */
+let phrase: Phrase | null = null
+
+function phraseFor(ownCas: boolean, places: Places, seconds: number, count: number): Phrase {
+  const { lock, fence } = places
+  const life = fenceLife(seconds)
+  const rest = ownCas ? ` D0 T${seconds}` : ` C${NEVER} D0`
+  // Joined, not added: what was added is put together again by every request.
+  return {
+    ownCas,
+    places,
+    seconds,
+    count,
+    create: ['ma ', lock, ' N', seconds, ' J'].join(''),
+    reserve: [rest, '\r\nma ', fence, ' N', life, ' J'].join(''),
+    look: [' D', count, ' T', life, ' v\r\n', look(places)].join(''),
+  }
 }
 
 /** Leaves a tombstone if there is nothing. */
@@ -98,8 +145,25 @@ export const remove = ({ lock }: Wire, cas: string): string => `md ${lock} C${ca
 
 /** Reserves `count` tokens; the reply's value is the last of them. A counter that is gone begins at our time. */
 export function mint({ fence }: Wire, count: number, seconds: number): string {
-  const life = Math.min(seconds + FENCE_LIFE_S, LONGEST_S)
-  return `ma ${fence} N${life} J${Date.now() * 1000 + count} D${count} T${life} v`
+  const life = fenceLife(seconds)
+  return `ma ${fence} N${life} J${firstToken(count)} D${count} T${life} v`
+}
+
+const fenceLife = (seconds: number): number => Math.min(seconds + FENCE_LIFE_S, LONGEST_S)
+
+let tokenTime = 0
+let tokenCount = 0
+let token = ''
+
+/** Our time in µs, and as many as are reserved. Put into words once a millisecond, which costs more than to read it. */
+function firstToken(count: number): string {
+  const now = Date.now()
+  if (now !== tokenTime || count !== tokenCount) {
+    tokenTime = now
+    tokenCount = count
+    token = String(now * 1000 + count)
+  }
+  return token
 }
 
 /** How far others have come; see `contended` in keeping.ts. */

@@ -5,10 +5,11 @@ import type { Desk, Exchange } from './exchange.ts'
 import { isUnknown } from './failure.ts'
 import type { Grant } from './grants.ts'
 import { bareId, isOurs, isTombstone, nonceOf } from './keys.ts'
+import { termsFor } from './link.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not freeze it.
-const { setTimeout, performance } = globalThis
+const { setTimeout } = globalThis
 
 /** A holder writes down who it is this long after its grant; who finds nothing looks again a little later. */
 const DELAY_MS = 5
@@ -24,21 +25,33 @@ const LONGEST_OWNER = 1024
  */
 export class Descriptions {
   private due: Grant[] = []
+  private timer: NodeJS.Timeout | null = null
 
   later(grant: Grant): void {
     if (grant.described) return
-    if (this.due.length === 0) setTimeout(this.write, DELAY_MS).unref()
-    this.due.push(grant)
+    const { due } = this
+    const last = due.length - 1
+    if (last < 0) this.arm()
+    // Who takes and gives back in a loop leaves nothing here for the garbage collector to carry around.
+    if (last >= 0 && due[last]?.over === true) due[last] = grant
+    else due.push(grant)
+  }
+
+  private arm(): void {
+    // Used again and again: to make a new one is dearer.
+    if (this.timer === null) this.timer = setTimeout(this.write, DELAY_MS).unref()
+    else this.timer.refresh()
   }
 
   readonly write = (): void => {
     const { due } = this
     this.due = []
+    const terms = termsFor(TIMEOUT_MS)
     for (const grant of due) {
       const { id, wire, owner, token, link, seconds, over } = grant
       if (over || grant.described) continue
       grant.described = true
-      link.tell(describe(wire, encode(id, owner, token), seconds), 1, performance.now() + TIMEOUT_MS)
+      link.tell(describe(wire, encode(id, owner, token), seconds), 1, terms)
     }
   }
 }

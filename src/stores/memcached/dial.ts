@@ -10,7 +10,7 @@ import { isUnknown, plainError, refused, unknown, unknownForGood } from './failu
 import type { Keys } from './keys.ts'
 import { Link } from './link.ts'
 import type { Inbox } from './link.ts'
-import { flagOf, isError } from './protocol.ts'
+import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
 
@@ -126,9 +126,9 @@ async function examine(link: Link, { keys, clock }: DialOptions): Promise<Unknow
   const [ownCas, time] = answer as [Reply, Reply]
   if (/out of memory/i.test(time.line)) return refused(time)
   if (time.code !== 'VA') return unfit(TOO_OLD)
-  if (flagOf(time, 'c') === '0') return unfit(NO_CAS)
+  if (time.flag('c') === '0') return unfit(NO_CAS)
   link.ownCas = !isError(ownCas)
-  clock.identify(time.value ?? '', Number(flagOf(time, 't')), performance.now())
+  clock.identify(time.value ?? '', Number(time.flag('t')), performance.now())
   return undefined
 }
 

@@ -5,8 +5,10 @@ import { isUnknown } from './failure.ts'
 import type { Descriptions } from './describing.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
-import type { Link, Read } from './link.ts'
-import { flagOf, isError } from './protocol.ts'
+import type { Link } from './link.ts'
+import { asItIs } from './pending.ts'
+import type { Read, Terms } from './pending.ts'
+import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
 
@@ -26,36 +28,57 @@ export interface Desk {
 }
 
 /** One operation's connection and the time by which it has to be done. */
-export class Exchange {
+export class Exchange<F = Unknown> implements Terms<F> {
   readonly link: Link
+  readonly deadline: number
+  readonly failed: (failure: Unknown) => F
+  now: number
   private readonly desk: Desk
-  private readonly deadline: number
+  /** Nothing was sent yet: `now` has just been read. */
+  private fresh = true
 
-  private constructor(desk: Desk, link: Link, deadline: number) {
+  private constructor(desk: Desk, link: Link, { deadline, now, failed }: Terms<F>) {
     this.desk = desk
     this.link = link
     this.deadline = deadline
+    this.failed = failed
+    this.now = now
   }
 
-  static begin(desk: Desk, timeout: number): Exchange | Promise<Exchange | Unknown> {
-    const deadline = performance.now() + timeout
+  static begin<F>(
+    desk: Desk,
+    timeout: number,
+    failed: (failure: Unknown) => F,
+  ): Exchange<F> | Promise<Exchange<F> | F> {
+    const now = performance.now()
+    const deadline = now + timeout
     const { link } = desk.client
-    if (link !== null) return new Exchange(desk, link, deadline)
+    if (link !== null) return new Exchange(desk, link, { deadline, now, failed })
     return desk.client
       .connect(timeout)
-      .then((outcome) => (isUnknown(outcome) ? outcome : new Exchange(desk, outcome, deadline)))
+      .then((outcome) =>
+        isUnknown(outcome)
+          ? failed(outcome)
+          : new Exchange(desk, outcome, { deadline, now: performance.now(), failed }),
+      )
   }
 
   /** One round trip. The first error among the replies is the answer to all. */
-  send<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
-    return this.link.ask(commands, replies, this.deadline, read)
+  send<T>(commands: string, replies: number, read: Read<T | F>): Promise<T | F> {
+    this.readClock()
+    return this.link.ask(commands, replies, this, read)
   }
 
   /** One round trip that sets a ttl. Without an answer if the server's clock was not right. */
-  sendTimed<T>(commands: string, replies: number, read: Read<T>): Promise<T | Unknown> {
-    const now = performance.now()
-    if (now - this.link.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(now)
-    return this.link.ask(commands, replies, this.deadline, read)
+  sendTimed<T>(commands: string, replies: number, read: Read<T | F>): Promise<T | F> {
+    this.readClock()
+    if (this.now - this.link.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(this.now)
+    return this.link.ask(commands, replies, this, read)
+  }
+
+  private readClock(): void {
+    if (this.fresh) this.fresh = false
+    else this.now = performance.now()
   }
 
   /** In front of what follows: if the answer is no good, that is unknown together with everything under way. */
@@ -63,7 +86,7 @@ export class Exchange {
     const { link, desk } = this
     link.timeAskedAt = sentAt
     // Without an end of its own: whatever is answered after it must not be believed before it.
-    link.tell(tellTime(desk.keys), 1, Infinity, ([time]) => {
+    link.tell(tellTime(desk.keys), 1, { deadline: Infinity, now: sentAt, failed: asItIs }, ([time]) => {
       const doubt = this.doubtAbout(time as Reply, sentAt)
       // The next connection finds out which clock it is, and begins anew if it is another one.
       if (doubt !== undefined) link.end(new Error(`memcached ${doubt}`))
@@ -73,7 +96,7 @@ export class Exchange {
   private doubtAbout(time: Reply, sentAt: number): string | undefined {
     if (isError(time)) return 'did not tell the time'
     if (time.code !== 'HD') return 'was emptied, or has evicted what is in use'
-    const reading = this.desk.clock.read(Number(flagOf(time, 't')), sentAt, performance.now())
+    const reading = this.desk.clock.read(Number(time.flag('t')), sentAt, performance.now())
     return reading === 'late' ? 'stood still, and counts time from before that' : undefined
   }
 }

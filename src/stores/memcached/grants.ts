@@ -28,14 +28,21 @@ const FEW = 1000
 
 export class Grants {
   private readonly byId = new Map<string, Grant>()
+  /** The newest one, which is not in the map: most are given back before the next one comes. */
+  private newest: Grant | null = null
   private sweepAt = FEW
 
   get(id: string): Grant | undefined {
-    return this.byId.get(id)
+    if (this.newest?.id === id) return this.newest
+    return this.byId.size === 0 ? undefined : this.byId.get(id)
   }
 
   add(grant: Grant): void {
-    this.byId.set(grant.id, grant)
+    const before = this.newest
+    this.newest = grant
+    if (this.byId.size > 0) this.byId.delete(grant.id)
+    if (before === null || before.id === grant.id) return
+    this.byId.set(before.id, before)
     if (this.byId.size < this.sweepAt) return
     // Those whose claims nobody gave back.
     const now = performance.now()
@@ -44,6 +51,7 @@ export class Grants {
   }
 
   delete(id: string): void {
-    this.byId.delete(id)
+    if (this.newest?.id === id) this.newest = null
+    else if (this.byId.size > 0) this.byId.delete(id)
   }
 }

@@ -5,7 +5,6 @@ import { change, glance, keepDescription, lastMinted, look, mint, readLook, Wire
 import type { Desk, Exchange } from './exchange.ts'
 import { OutOfMemory } from './failure.ts'
 import type { Grant } from './grants.ts'
-import { flagOf } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not move a lease.
@@ -30,7 +29,11 @@ export async function renew(desk: Desk, exchange: Exchange, request: RenewReques
  * The CAS value with which the item can be changed at once. Without one of our own it is only good on the connection on
  * which it was read: a restarted server counts from one again, and the same value may be another holder's item.
  */
-export function knownCas({ link }: Exchange, { nonce }: Wire, grant: Grant | undefined): string | undefined {
+export function knownCas(
+  { link }: Exchange<unknown>,
+  { nonce }: Wire,
+  grant: Grant | undefined,
+): string | undefined {
   if (link.ownCas) return nonce
   return grant?.link === link ? grant.cas : undefined
 }
@@ -97,7 +100,7 @@ function attempt(
       if (tokens > 0) Object.assign(grant, { token, count: tokens })
     }
     // The same CAS value proves that it is still the item that was changed; the time that is left, that it was not replaced.
-    if (found.cas !== flagOf(changed, 'c') || !lasts(found, seconds)) return CHANGED
+    if (found.cas !== changed.flag('c') || !lasts(found, seconds)) return CHANGED
     return tokens > 0 ? { kind: 'held', token, count: tokens, contended } : { kind: 'renewed', contended }
   })
 }

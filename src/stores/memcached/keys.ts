@@ -27,6 +27,7 @@ export interface Places {
 const LONGEST_PREFIX = 100
 /** With the longest prefix and two more characters still below the server's 250. */
 const LONGEST_PLAIN = 140
+const ZERO = 48
 const ON_THE_WIRE = /^[!-~]+$/
 
 export function keysFor(prefix: string): Keys {
@@ -70,12 +71,17 @@ function digest(text: string): Buffer {
  * A nonce is ten digits of the session's hash, and nine that begin elsewhere for every session and go up with its claims.
  * Plain hashing of every id would do as well, and cost as much as all the rest of a claim.
  */
-const HALF = 1_000_000_000
+const LOWEST = 100_000_000
+const SPAN = 900_000_000
 
-/** The last session that was asked for; a process mostly has one. */
-let session = ''
-let upper = ''
-let lower = 0
+interface Origin {
+  readonly upper: string
+  readonly lower: number
+}
+
+/** The last session that was asked for, with its dot; a process mostly has one. */
+let session: string | null = null
+let origin: Origin = { upper: '', lower: 0 }
 
 /** What `inspect` calls a claim of which it knows no more than the nonce. `release` takes it. */
 const BARE = /^#(\d{19})$/
@@ -85,23 +91,43 @@ export function bareId(nonce: string): string {
 }
 
 export function nonceOf(id: string): string {
-  const bare = id.startsWith('#') ? BARE.exec(id)?.[1] : undefined
+  if (session !== null && id.startsWith(session)) {
+    const number = numberAt(id, session.length)
+    if (number >= 0) return nonceFrom(origin, number)
+  }
+  const bare = BARE.exec(id)?.[1]
   if (bare !== undefined) return bare
-  const dot = id.lastIndexOf('.')
-  const digits = id.slice(dot + 1)
-  const number = dot < 0 ? NaN : Number.parseInt(digits, 36)
-  // Only a number that is written as the runtime writes it: two ids must not mean the same.
-  const numbered = Number.isSafeInteger(number) && number >= 0 && number.toString(36) === digits
-  enter(numbered ? id.slice(0, dot + 1) : `${id}/`)
-  return upper + (HALF + ((lower + (numbered ? number : 0) * 2) % HALF)).toString().slice(1)
+  const from = id.lastIndexOf('.') + 1
+  const number = from > 0 ? numberAt(id, from) : -1
+  if (number < 0) return nonceFrom(originOf(`${id}/`), 0)
+  session = id.slice(0, from)
+  origin = originOf(session)
+  return nonceFrom(origin, number)
 }
 
-function enter(wanted: string): void {
-  if (wanted === session) return
-  session = wanted
-  const hash = digest(wanted)
-  upper = (5_000_000_000 + (hash.readUIntBE(0, 6) % 4_000_000_000)).toString()
-  lower = (hash.readUInt32BE(6) % (HALF / 2)) * 2
+function nonceFrom({ upper, lower }: Origin, number: number): string {
+  return upper + (LOWEST + ((lower + number * 2) % SPAN))
+}
+
+function originOf(text: string): Origin {
+  const hash = digest(text)
+  return {
+    upper: (5_000_000_000 + (hash.readUIntBE(0, 6) % 4_000_000_000)).toString(),
+    lower: (hash.readUInt32BE(6) % (SPAN / 2)) * 2,
+  }
+}
+
+/** The number that an id ends with; -1 unless it is written as the runtime writes it: two ids must not mean the same. */
+function numberAt(id: string, from: number): number {
+  const { length } = id
+  if (from >= length || length - from > 15) return -1
+  let number = 0
+  for (let at = from; at < length; at++) {
+    const digit = id.charCodeAt(at) - ZERO
+    if (!(digit >= 0 && digit <= 9)) return -1
+    number = number * 10 + digit
+  }
+  return id.charCodeAt(from) === ZERO && length - from > 1 ? -1 : number
 }
 
 /** The mark that a withdrawn claim leaves in place of its nonce. */

@@ -1,5 +1,5 @@
 import { WITHDRAWN_MS } from '../../core/claim-queue.ts'
-import type { ClaimRef, MaybePromise, ReleaseAnswer, Unknown } from '../../core/contract.ts'
+import type { ClaimRef, MaybePromise, ReleaseAnswer, ReleaseResult, Unknown } from '../../core/contract.ts'
 import { bury, change, look, readLook, remove, removeDescription, Wire } from './commands.ts'
 import type { Look } from './commands.ts'
 import type { Desk, Exchange } from './exchange.ts'
@@ -14,15 +14,21 @@ const { performance } = globalThis
 
 const RELEASED: ReleaseAnswer = { kind: 'released' }
 const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
+const WAS_RELEASED: ReleaseResult = { released: RELEASED }
+const WAS_NOT_HELD: ReleaseResult = { released: NOT_HELD }
 const WITHDRAWN_S = WITHDRAWN_MS / 1000
 
 /** Removes a claim's item if it is still its own, in one round trip as a rule. */
-export function release(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
+export function release(
+  desk: Desk,
+  exchange: Exchange<ReleaseResult>,
+  { name, id }: ClaimRef,
+): Promise<ReleaseResult> {
   const grant = leaving(desk, id)
   const wire = grant?.wire ?? new Wire(desk.keys, name, id)
   const cas = knownCas(exchange, wire, grant)
   const leave: Leave = { desk, exchange, id, wire, grant }
-  return cas === undefined ? lookAndFree(leave) : free(leave, cas, () => lookAndFree(leave))
+  return cas === undefined ? lookAndFree(leave) : free(leave, cas, lookAndFree)
 }
 
 /** From now on it is not described any more. */
@@ -34,19 +40,19 @@ function leaving({ grants }: Desk, id: string): Grant | undefined {
 
 interface Leave {
   readonly desk: Desk
-  readonly exchange: Exchange
+  readonly exchange: Exchange<ReleaseResult>
   readonly id: string
   readonly wire: Wire
   readonly grant: Grant | undefined
 }
 
-function lookAndFree(leave: Leave): Promise<ReleaseAnswer> {
+function lookAndFree(leave: Leave): Promise<ReleaseResult> {
   const { desk, exchange, id, wire } = leave
-  return exchange.send<ReleaseAnswer>(look(wire), 1, ([seen]) => {
+  return exchange.send<ReleaseResult>(look(wire), 1, ([seen]) => {
     const { value, cas } = readLook(seen as Reply)
-    if (value === wire.nonce) return free(leave, cas, () => changed('released'))
+    if (value === wire.nonce) return free(leave, cas, () => ({ released: changed('released') }))
     desk.grants.delete(id)
-    return NOT_HELD
+    return WAS_NOT_HELD
   })
 }
 
@@ -54,18 +60,18 @@ function lookAndFree(leave: Leave): Promise<ReleaseAnswer> {
 function free(
   leave: Leave,
   cas: string,
-  otherwise: () => MaybePromise<ReleaseAnswer>,
-): Promise<ReleaseAnswer> {
+  otherwise: (leave: Leave) => MaybePromise<ReleaseResult>,
+): Promise<ReleaseResult> {
   const { desk, exchange, id, wire, grant } = leave
   const command = restoring(exchange, wire, cas, grant) ?? remove(wire, cas)
   // Whoever did not write the description here cannot know whether there is one.
   const described = grant?.described ?? true
   const commands = described ? `${removeDescription(wire)}\r\n${command}` : command
-  return exchange.send<ReleaseAnswer>(commands, described ? 2 : 1, (replies) => {
-    const code = (replies.at(-1) as Reply).code
-    if (code !== 'HD' && code !== 'NF') return otherwise()
+  return exchange.send<ReleaseResult>(commands, described ? 2 : 1, (replies) => {
+    const { code } = replies[described ? 1 : 0] as Reply
+    if (code !== 'HD' && code !== 'NF') return otherwise(leave)
     desk.grants.delete(id)
-    return code === 'HD' ? RELEASED : NOT_HELD
+    return code === 'HD' ? WAS_RELEASED : WAS_NOT_HELD
   })
 }
 
@@ -75,7 +81,7 @@ function changed(what: string): Unknown {
 
 /** Who took the place of a withdrawn claim leaves its tombstone there again, for the time that it still has. */
 function restoring(
-  { link }: Exchange,
+  { link }: Exchange<ReleaseResult>,
   wire: Wire,
   cas: string,
   grant: Grant | undefined,

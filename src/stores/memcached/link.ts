@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net'
 
 import type { Unknown } from '../../core/contract.ts'
-import { isUnknown, plainError, refused, unknown } from './failure.ts'
+import { plainError, refused, unknown } from './failure.ts'
+import { asItIs, Pending } from './pending.ts'
+import type { Read, Settle, Terms, Wanted } from './pending.ts'
 import { isError, ProtocolError, ReplyReader } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
@@ -11,31 +13,9 @@ const { setTimeout, clearTimeout, performance } = globalThis
 /** A connection that is silent for this long while an answer is overdue does not come back. */
 const DEAD_MS = 1000
 
-/** How many replies a request has; `stats`: lines until `END`. */
-type Wanted = number | 'stats'
-/** Must not throw. */
-export type Read<T> = (replies: readonly Reply[]) => T | Promise<T | Unknown> | Unknown
-type Settle = (answer: readonly Reply[] | Unknown) => void
-
 /** Where a socket puts what arrives, past Node's streams: those cost as much as all the rest of reading a reply. */
 export interface Inbox {
   deliver: (text: string) => void
-}
-
-interface Pending {
-  readonly wanted: Wanted
-  /** What the last reply has to repeat; empty where the command cannot. */
-  readonly tag: string
-  sentAt: number
-  readonly deadline: number
-  readonly replies: Reply[]
-  /** Null when nobody waits any more; the replies are still to be read. */
-  settle: Settle | null
-  next: Pending | null
-}
-
-function pendingFor(wanted: Wanted, tag: string, deadline: number, settle: Settle): Pending {
-  return { wanted, tag, sentAt: 0, deadline, replies: [], settle, next: null }
 }
 
 /**
@@ -79,32 +59,25 @@ export class Link {
    * Sends meta commands: `replies` of them, the last one without its line end. `read` makes the answer of the replies, in the
    * same turn: a promise less for each step of the way is worth having here. An error among the replies is the answer to all.
    */
-  ask<T>(commands: string, replies: number, deadline: number, read: Read<T>): Promise<T | Unknown> {
-    const tag = ` O${(this.serial = (this.serial + 1) % 1_000_000)}`
-    return new Promise((resolve) => {
-      const settle: Settle = (answer) =>
-        resolve(isUnknown(answer) ? answer : (errorAmong(answer) ?? read(answer)))
-      this.send(`${commands}${tag}\r\n`, pendingFor(replies, tag, deadline, settle))
+  ask<T, F>(commands: string, replies: number, terms: Terms<F>, read: Read<T | F>): Promise<T | F> {
+    const tag = (this.serial = (this.serial % 1_000_000) + 1)
+    return new Promise((settle) => {
+      const pending = new Pending(replies, terms, read, settle as Settle)
+      pending.tag = tag
+      this.send(`${commands} O${tag}\r\n`, pending)
     })
   }
 
   /** Sends commands whose replies cannot be told apart from others: only where nothing depends on it. */
   askPlain(commands: string, wanted: Wanted, timeout: number): Promise<readonly Reply[] | Unknown> {
-    const deadline = performance.now() + timeout
-    return new Promise((settle) => this.send(commands, pendingFor(wanted, '', deadline, settle)))
+    return new Promise((settle) =>
+      this.send(commands, new Pending(wanted, termsFor(timeout), asItIs, settle as Settle)),
+    )
   }
 
   /** Sends meta commands that nobody waits for. `read` sees the replies, if they come in time. */
-  tell(
-    commands: string,
-    replies: number,
-    deadline: number,
-    read?: (replies: readonly Reply[]) => void,
-  ): void {
-    const settle: Settle = (answer) => {
-      if (!isUnknown(answer)) read?.(answer)
-    }
-    this.send(`${commands}\r\n`, pendingFor(replies, '', deadline, settle))
+  tell(commands: string, replies: number, terms: Terms, read: Read<unknown> = asItIs): void {
+    this.send(`${commands}\r\n`, new Pending(replies, terms, read, nobodyWaits))
   }
 
   /** Gives the connection up. What is under way is unknown. */
@@ -116,17 +89,15 @@ export class Link {
     this.socket.destroy()
     this.onDeath()
     const answer = unknown(cause)
-    for (let pending = this.first; pending !== null; pending = pending.next) pending.settle?.(answer)
+    for (let pending = this.first; pending !== null; pending = pending.next) pending.fail(answer)
     this.first = this.last = null
   }
 
   private send(text: string, pending: Pending): void {
-    if (this.dead !== null) return pending.settle?.(unknown(this.dead))
-    const now = performance.now()
-    const { deadline } = pending
-    if (deadline <= now) return pending.settle?.(unknown(new Error('memcached did not answer in time')))
-    pending.sentAt = now
-    if (deadline < this.armedFor) this.arm(deadline, deadline - now)
+    const { deadline, sentAt } = pending
+    if (this.dead !== null) return pending.fail(unknown(this.dead))
+    if (deadline <= sentAt) return pending.fail(unknown(new Error(TOO_LATE)))
+    if (deadline < this.armedFor) this.arm(deadline, deadline - sentAt)
     if (this.last === null) {
       this.first = this.last = pending
       this.socket.ref()
@@ -148,24 +119,26 @@ export class Link {
   }
 
   private heard(text: string): void {
-    this.heardAt = performance.now()
-    this.reader.feed(text)
+    const { reader } = this
+    reader.feed(text)
     try {
-      for (let reply = this.reader.next(); reply !== undefined; reply = this.reader.next()) this.take(reply)
+      for (let reply = reader.next(); reply !== undefined; reply = reader.next()) this.take(reply)
     } catch (error) {
       this.end(error instanceof ProtocolError ? error : plainError(error))
     }
+    // With nothing left to wait for, the next request is sent later than this.
+    if (this.first !== null) this.heardAt = performance.now()
   }
 
   private take(reply: Reply): void {
     const pending = this.first
     if (pending === null) throw new ProtocolError('memcached answered more than it was asked')
-    const { wanted, replies, tag, settle } = pending
+    const { wanted, replies, tag } = pending
     replies.push(reply)
-    const done = wanted === 'stats' ? reply.line === 'END' || isError(reply) : replies.length === wanted
+    const done = wanted === 'stats' ? reply.code === 'END' || isError(reply) : replies.length === wanted
     if (!done) return
     // Errors and misses do not repeat the tag; anything else without it is the answer to something else.
-    if (tag !== '' && !reply.line.endsWith(tag) && !isError(reply) && reply.line !== 'EN') {
+    if (tag !== 0 && reply.flagNumber('O') !== tag && !isError(reply) && reply.code !== 'EN') {
       throw new ProtocolError('the replies of memcached do not match what was asked')
     }
     this.first = pending.next
@@ -173,7 +146,11 @@ export class Link {
       this.last = null
       this.socket.unref()
     }
-    settle?.(replies)
+    const { settle } = pending
+    if (settle === null) return
+    const failure = tag === 0 ? undefined : errorAmong(replies)
+    if (failure === undefined) settle(pending.read(replies))
+    else pending.fail(failure)
   }
 
   /** Left running when requests are answered in time: most are, and setting it anew for each would cost more. */
@@ -189,18 +166,19 @@ export class Link {
     this.armedFor = Infinity
     const now = performance.now()
     let earliest = Infinity
-    const overdue: Settle[] = []
+    const cause = new Error(TOO_LATE)
+    let overdue = false
     for (let pending = this.first; pending !== null; pending = pending.next) {
       if (pending.deadline > now) {
         if (pending.deadline < earliest) earliest = pending.deadline
         continue
       }
-      if (pending.settle !== null) overdue.push(pending.settle)
+      if (pending.settle === null) continue
+      overdue = true
+      pending.fail(unknown(cause))
       pending.settle = null
     }
-    const cause = new Error('memcached did not answer in time')
-    for (const settle of overdue) settle(unknown(cause))
-    if (overdue.length > 0 && this.seemsDead(now)) this.end(cause)
+    if (overdue && this.seemsDead(now)) this.end(cause)
     else if (earliest < this.armedFor) this.arm(earliest, earliest - now)
   }
 
@@ -210,6 +188,16 @@ export class Link {
     return now - since >= DEAD_MS || this.socket.writableLength > 0
   }
 }
+
+const TOO_LATE = 'memcached did not answer in time'
+
+/** For what is no part of an operation. */
+export function termsFor(timeout: number): Terms {
+  const now = performance.now()
+  return { deadline: now + timeout, now, failed: asItIs }
+}
+
+const nobodyWaits = (): void => undefined
 
 function errorAmong(replies: readonly Reply[]): Unknown | undefined {
   for (const reply of replies) if (isError(reply)) return refused(reply)

@@ -3,13 +3,6 @@
  * string in which one character is one byte.
  */
 
-/** One reply: its first word (`HD`, `EX`, `SERVER_ERROR` …), the whole line, and the data block of a `VA`. */
-export interface Reply {
-  readonly code: string
-  readonly line: string
-  readonly value: string | undefined
-}
-
 /** What arrived is not memcached's, or not the answer to what was asked: nothing that follows can be trusted. */
 export class ProtocolError extends Error {}
 
@@ -18,12 +11,7 @@ const LONGEST_LINE = 4096
 /** We never store more: a larger block is not ours, and is not worth its memory. */
 const LARGEST_VALUE = 65_536
 
-const CODES = new Set([
-  'HD',
-  'EN',
-  'NF',
-  'EX',
-  'NS',
+const LONG_CODES = new Set([
   'STORED',
   'VERSION',
   'STAT',
@@ -33,6 +21,97 @@ const CODES = new Set([
   'CLIENT_ERROR',
   'SERVER_ERROR',
 ])
+
+const ANOTHER_PROTOCOL = 'what answers there does not speak the memcached protocol'
+
+const LF = 10
+const CR = 13
+const SPACE = 32
+const ZERO = 48
+
+/**
+ * One reply: its first word (`HD`, `EX`, `SERVER_ERROR` …), the whole line, and the data block of a `VA`. It knows where
+ * they are in what arrived, and cuts out what is asked for: most of it never is.
+ */
+export class Reply {
+  readonly code: string
+  private readonly text: string
+  private readonly from: number
+  private readonly to: number
+  /** The end of the block, which begins behind the line; 0 if there is none. */
+  private valueTo = 0
+
+  /** The line from `from` to `to`. */
+  constructor(text: string, from: number, to: number) {
+    this.code = codeOf(text, from, to)
+    this.text = text
+    this.from = from
+    this.to = to
+  }
+
+  /** Takes the block, and says where it ends; -1 if not all of it is there. */
+  takeValue(): number {
+    const { text, to } = this
+    const valueTo = to + 2 + sizeIn(text, this.from, to)
+    if (text.length < valueTo + 2) return -1
+    if (text.charCodeAt(valueTo) !== CR || text.charCodeAt(valueTo + 1) !== LF) {
+      throw new ProtocolError('memcached sent a value of another length than announced')
+    }
+    return (this.valueTo = valueTo)
+  }
+
+  get line(): string {
+    return this.text.slice(this.from, this.to)
+  }
+
+  get value(): string | undefined {
+    return this.valueTo === 0 ? undefined : this.text.slice(this.to + 2, this.valueTo)
+  }
+
+  /** The value, if it is a number that can be told exactly; NaN otherwise. */
+  get number(): number {
+    return this.valueTo === 0 ? NaN : digits(this.text, this.to + 2, this.valueTo)
+  }
+
+  /** What follows a flag's letter, e.g. `30` for `t` in `HD c7 t30`; undefined if it is not there. */
+  flag(letter: string): string | undefined {
+    const from = this.find(letter)
+    return from < 0 ? undefined : this.text.slice(from, this.wordEnd(from))
+  }
+
+  /** The same, where it is a number; NaN otherwise. */
+  flagNumber(letter: string): number {
+    const from = this.find(letter)
+    return from < 0 ? NaN : digits(this.text, from, this.wordEnd(from))
+  }
+
+  private find(letter: string): number {
+    const { text, to } = this
+    const wanted = letter.charCodeAt(0)
+    for (let at = this.from + 2; at < to; at++) {
+      if (text.charCodeAt(at) === SPACE && text.charCodeAt(at + 1) === wanted) return at + 2
+    }
+    return -1
+  }
+
+  private wordEnd(from: number): number {
+    const { text, to } = this
+    let at = from
+    while (at < to && text.charCodeAt(at) !== SPACE) at++
+    return at
+  }
+}
+
+/** NaN unless there is nothing but digits, and few enough of them. */
+function digits(text: string, from: number, to: number): number {
+  let number = from < to ? 0 : NaN
+  for (let at = from; at < to; at++) {
+    const digit = text.charCodeAt(at) - ZERO
+    if (!(digit >= 0 && digit <= 9)) return NaN
+    number = number * 10 + digit
+  }
+  return number <= Number.MAX_SAFE_INTEGER ? number : NaN
+}
 
 /** Cuts a stream into replies, however it was cut into packets. */
 export class ReplyReader {
@@ -47,42 +126,55 @@ export class ReplyReader {
   /** The next complete reply. Throws a ProtocolError for anything that cannot be one. */
   next(): Reply | undefined {
     const { text, at } = this
-    const end = text.indexOf('\r\n', at)
-    if (end < 0 || end - at > LONGEST_LINE) {
-      if (text.length - at > LONGEST_LINE) throw new ProtocolError('memcached sent a line that does not end')
-      return undefined
+    if (at === text.length) return undefined
+    // One character is looked for much faster than two.
+    const feed = text.indexOf('\n', at)
+    if ((feed < 0 ? text.length : feed) - at > LONGEST_LINE) {
+      throw new ProtocolError('memcached sent a line that does not end')
     }
-    const line = text.slice(at, end)
-    const space = line.indexOf(' ')
-    const code = space < 0 ? line : line.slice(0, space)
-    if (code === 'VA') return this.withValue(line, end + 2)
-    if (!CODES.has(code)) throw new ProtocolError('what answers there does not speak the memcached protocol')
-    this.at = end + 2
-    return { code, line, value: undefined }
-  }
-
-  private withValue(line: string, from: number): Reply | undefined {
-    const { text } = this
-    const end = line.indexOf(' ', 3)
-    const size = Number(end < 0 ? line.slice(3) : line.slice(3, end))
-    if (!(size >= 0 && size <= LARGEST_VALUE))
-      throw new ProtocolError('memcached sent a value larger than any of ours')
-    const to = from + size
-    if (text.length < to + 2) return undefined
-    if (!text.startsWith('\r\n', to)) {
-      throw new ProtocolError('memcached sent a value of another length than announced')
-    }
+    if (feed < 0) return undefined
+    const end = feed - 1
+    if (text.charCodeAt(end) !== CR) throw new ProtocolError(ANOTHER_PROTOCOL)
+    const reply = new Reply(text, at, end)
+    const to = reply.code === 'VA' ? reply.takeValue() : end
+    if (to < 0) return undefined
     this.at = to + 2
-    return { code: 'VA', line, value: text.slice(from, to) }
+    return reply
   }
 }
 
-/** What follows a flag's letter in the reply, e.g. `t` in `HD c7 t30`; undefined if it is not there. */
-export function flagOf({ line }: Reply, letter: string): string | undefined {
-  const start = line.indexOf(` ${letter}`)
-  if (start < 0) return undefined
-  const end = line.indexOf(' ', start + 1)
-  return end < 0 ? line.slice(start + 2) : line.slice(start + 2, end)
+/** The codes that every request brings are told by their letters: nothing is cut out for them, and no table asked. */
+function codeOf(text: string, at: number, end: number): string {
+  if (at + 2 === end || text.charCodeAt(at + 2) === SPACE) {
+    switch ((text.charCodeAt(at) << 8) | text.charCodeAt(at + 1)) {
+      case 0x4844:
+        return 'HD'
+      case 0x5641:
+        return 'VA'
+      case 0x454e:
+        return 'EN'
+      case 0x4e46:
+        return 'NF'
+      case 0x4558:
+        return 'EX'
+      case 0x4e53:
+        return 'NS'
+      default:
+        throw new ProtocolError(ANOTHER_PROTOCOL)
+    }
+  }
+  const space = text.indexOf(' ', at)
+  const code = text.slice(at, space < 0 || space > end ? end : space)
+  if (!LONG_CODES.has(code)) throw new ProtocolError(ANOTHER_PROTOCOL)
+  return code
+}
+
+/** How long the block is that `VA 19 …` announces. */
+function sizeIn(text: string, at: number, end: number): number {
+  const space = text.indexOf(' ', at + 3)
+  const size = digits(text, at + 3, space < 0 || space > end ? end : space)
+  if (!(size <= LARGEST_VALUE)) throw new ProtocolError('memcached sent a value larger than any of ours')
+  return size
 }
 
 export function isError({ code }: Reply): boolean {

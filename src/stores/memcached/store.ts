@@ -31,6 +31,7 @@ import { Grants } from './grants.ts'
 import { renew } from './keeping.ts'
 import { keysFor } from './keys.ts'
 import { release, withdraw } from './leaving.ts'
+import { asItIs } from './pending.ts'
 import { ServerClock } from './server-clock.ts'
 import { readSettings } from './startup-checks.ts'
 import type { ServerReport } from './startup-checks.ts'
@@ -89,16 +90,15 @@ export class MemcachedStore implements Store {
   }
 
   release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
-    const began = performance.now()
-    const exchange = this.begin(timeout)
-    const released =
+    const exchange = Exchange.begin(this.desk, timeout, resultOf)
+    const result =
       exchange instanceof Exchange
         ? release(this.desk, exchange, ref)
-        : exchange.then((begun) => (isUnknown(begun) ? begun : release(this.desk, begun, ref)))
-    if (next === undefined) return released.then((answer) => ({ released: answer }))
-    return released.then(async (answer) => {
-      const left = timeout - (performance.now() - began)
-      return { released: answer, next: await this.claim(next, left) }
+        : exchange.then((begun) => (begun instanceof Exchange ? release(this.desk, begun, ref) : begun))
+    if (next === undefined) return result
+    const until = performance.now() + timeout
+    return result.then(async ({ released }) => {
+      return { released, next: await this.claim(next, until - performance.now()) }
     })
   }
 
@@ -142,9 +142,11 @@ export class MemcachedStore implements Store {
   }
 
   private begin(timeout: number): Exchange | Promise<Exchange | Unknown> {
-    return Exchange.begin(this.desk, timeout)
+    return Exchange.begin(this.desk, timeout, asItIs)
   }
 }
+
+const resultOf = (released: ReleaseAnswer): ReleaseResult => ({ released })
 
 function unsupported(what: string): Unknown {
   const message = `The memcached store has no ${what}. Use the redis or the memory store.`

@@ -67,7 +67,9 @@ describe('names and ids', () => {
       's.1 ',
       's.1.1',
     ]
-    for (let number = 0; number < 20_000; number += 1) ids.push(`session.${number.toString(36)}`)
+    for (let number = 0; number < 20_000; number += 1) ids.push(`session.${number}`)
+    for (let number = 0; number < 1000; number += 1) ids.push(`session.z${number}`)
+    for (let number = 1e14; number < 1e17; number *= 10) ids.push(`session.${number}`)
     const nonces = ids.map(nonceOf)
     expect(new Set(nonces).size).toBe(ids.length)
     for (const nonce of nonces) {
