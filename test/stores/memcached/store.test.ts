@@ -55,6 +55,39 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     }
   })
 
+  it('gives every claim its own ttl and its own tokens, whatever the last one on that name asked for', async () => {
+    const store = open(server.url)
+    let last = 0n
+    for (const [ttl, tokens] of [
+      [10_000, 1],
+      [10_000, 5],
+      [20_000, 5],
+      [10_000, 5],
+    ] as const) {
+      const wanted = request('in-turn', { ttl, tokens })
+      const { token, count } = await take(store, wanted)
+      expect([token > last, count]).toEqual([true, tokens])
+      last = token + BigInt(count) - 1n
+      const left = Number((await command(server, 'mg holdfast:l:in-turn t')).slice(4))
+      expect(left === ttl / 1000 + 3 || left === ttl / 1000 + 2).toBe(true)
+      await store.release(wanted, undefined, TIMEOUT_MS)
+    }
+  })
+
+  it('releases its own lock also when its CAS value was changed, and nobody else’s', async () => {
+    const store = open(server.url)
+    const [mine, lost] = [request('touched'), request('replaced')]
+    await take(store, mine)
+    await take(store, lost)
+    expect(await command(server, 'ma holdfast:l:touched D0')).toBe('HD')
+    expect(await store.release(mine, undefined, TIMEOUT_MS)).toEqual({ released: { kind: 'released' } })
+    expect(await command(server, 'mg holdfast:l:touched')).toBe('EN')
+    const another = nonceOf('another.1')
+    await command(server, `set holdfast:l:replaced 0 30 19\r\n${another}`)
+    expect(await store.release(lost, undefined, TIMEOUT_MS)).toEqual({ released: { kind: 'not-held' } })
+    expect(await command(server, 'mg holdfast:l:replaced s')).toBe('HD s19')
+  })
+
   it('refuses a ttl below two seconds, and everything that needs more than a mutex, by name', async () => {
     const store = open(server.url)
     const holdfast = new Holdfast(store)
