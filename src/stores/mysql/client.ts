@@ -5,7 +5,7 @@ import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { coreConnection, corePool } from './core-pool.ts'
-import type { CorePool, LentConnection } from './core-pool.ts'
+import type { CorePool, LentConnection, Letter } from './core-pool.ts'
 
 /** What holdfast needs of a connection of mysql2/promise. */
 export interface MysqlConnection {
@@ -51,6 +51,10 @@ export interface MysqlResult {
 /** A borrowed connection. */
 export interface MysqlLink {
   run(sql: string): Promise<MysqlResult>
+  /** What returns no rows. */
+  change(sql: string): Promise<MysqlResult>
+  /** As `change`, by number where the connection has prepared it. */
+  send(letter: Letter): Promise<MysqlResult>
 }
 
 // Said with every statement: the pool's own settings may differ, and would change what the answers look like.
@@ -99,8 +103,12 @@ export class MysqlDriver implements Driver<MysqlLink> {
 
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
     const { source } = this
-    if (!('getConnection' in source)) return this.turns.take(call, () => work(new Link(source, call)))
-    const connection = await (this.core === undefined ? source.getConnection() : coreConnection(this.core))
+    if (!('getConnection' in source)) {
+      return this.turns.take(call, () => work(new Link(new Promised(source), call)))
+    }
+    const connection = await (this.core === undefined
+      ? source.getConnection().then((lent) => new Promised(lent))
+      : coreConnection(this.core))
     if (call.expired) {
       connection.release()
       throw new TimeIsUp()
@@ -141,13 +149,40 @@ export class MysqlDriver implements Driver<MysqlLink> {
   }
 }
 
-type Queries = Pick<LentConnection, 'query'>
+/** A connection that is not known from the inside: everything goes as text. */
+class Promised implements LentConnection {
+  private readonly connection: MysqlConnection & Partial<MysqlPoolConnection>
+
+  constructor(connection: MysqlConnection) {
+    this.connection = connection
+  }
+
+  query(options: MysqlQuery): Promise<readonly [unknown, unknown]> {
+    return this.connection.query(options)
+  }
+
+  change(sql: string): Promise<readonly [unknown, unknown]> {
+    return this.connection.query({ sql, ...AS_IT_IS })
+  }
+
+  send({ text }: Letter): Promise<readonly [unknown, unknown]> {
+    return this.change(text())
+  }
+
+  release(): void {
+    this.connection.release?.()
+  }
+
+  destroy(): void {
+    this.connection.destroy?.()
+  }
+}
 
 class Link implements MysqlLink {
-  private readonly connection: Queries
+  private readonly connection: LentConnection
   private readonly call: Call
 
-  constructor(connection: Queries, call: Call) {
+  constructor(connection: LentConnection, call: Call) {
     this.connection = connection
     this.call = call
   }
@@ -155,22 +190,42 @@ class Link implements MysqlLink {
   run(sql: string): Promise<MysqlResult> {
     return insisting(this.call, isUndone, () => send(this.connection, sql))
   }
+
+  change(sql: string): Promise<MysqlResult> {
+    const { connection } = this
+    return insisting(this.call, isUndone, async () => resultOf(connection, await connection.change(sql)))
+  }
+
+  send(letter: Letter): Promise<MysqlResult> {
+    const { connection } = this
+    return insisting(this.call, isUndone, async () => resultOf(connection, await connection.send(letter)))
+  }
 }
 
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
+type Queries = Pick<MysqlConnection, 'query'>
+
 /** One statement, with its values inside: see `literal`. */
 export async function send(connection: Queries, sql: string): Promise<MysqlResult> {
-  const [result] = await connection.query({ sql, ...AS_IT_IS })
+  return resultOf(connection, await connection.query({ sql, ...AS_IT_IS }))
+}
+
+function resultOf(
+  connection: Queries,
+  [result]: readonly [unknown, unknown],
+): MysqlResult | Promise<MysqlResult> {
   if (Array.isArray(result)) return { rows: result as Cells[], changed: 0, insertId: 0 }
   const { affectedRows, insertId, serverStatus } = result as Record<string, unknown>
-  if ((Number(serverStatus) & IN_TRANSACTION) !== 0) {
-    await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
-    throw new DatabaseError(
-      'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
-        'commit. Give holdfast a pool with autocommit on',
-      'HOLDFAST_AUTOCOMMIT',
-    )
-  }
+  if ((Number(serverStatus) & IN_TRANSACTION) !== 0) return refuse(connection)
   return { rows: [], changed: Number(affectedRows), insertId: Number(insertId) }
+}
+
+async function refuse(connection: Queries): Promise<never> {
+  await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
+  throw new DatabaseError(
+    'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
+      'commit. Give holdfast a pool with autocommit on',
+    'HOLDFAST_AUTOCOMMIT',
+  )
 }

@@ -1,4 +1,5 @@
 import type { MysqlQuery } from './client.ts'
+import { forgetPrepared, isPrepared, isRefused, prepareAfter } from './prepared.ts'
 
 /**
  * The pool with callbacks that is inside each pool of mysql2/promise. What the promises are wrapped in (an emitter for
@@ -8,15 +9,36 @@ export interface CorePool {
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
 
-interface CoreConnection {
-  query(options: MysqlQuery, callback: (error: Error | null, result: unknown) => void): unknown
+type Callback = (error: Error | null, result: unknown) => void
+
+export interface CoreConnection {
+  query(sql: MysqlQuery | string, callback: Callback): unknown
+  execute(sql: string, values: readonly Parameter[], callback: Callback): unknown
+  prepare(sql: string, callback: (error: Error | null) => void): unknown
   release(): void
   destroy(): void
+}
+
+/** What can be sent apart from the statement; see `Letter`. */
+export type Parameter = string | number
+
+/** A statement that can go in two ways. */
+export interface Letter {
+  /** With question marks. */
+  readonly sql: string
+  /** For the question marks. Texts of letters that every character set has: the connection's may be any. */
+  readonly values: readonly Parameter[]
+  /** The same with its values inside. */
+  readonly text: () => string
 }
 
 /** What a borrowed connection is used for. */
 export interface LentConnection {
   query(options: MysqlQuery): Promise<readonly [unknown, unknown]>
+  /** For statements that return no rows: nothing has to be said about how rows look, which the driver copies. */
+  change(sql: string): Promise<readonly [unknown, unknown]>
+  /** As `change`. */
+  send(letter: Letter): Promise<readonly [unknown, unknown]>
   release(): void
   destroy(): void
 }
@@ -45,12 +67,26 @@ class Lent implements LentConnection {
   }
 
   query(options: MysqlQuery): Promise<readonly [unknown, unknown]> {
-    return new Promise((resolve, reject) => {
-      this.connection.query(options, (error, result) => {
-        if (error !== null && error !== undefined) reject(error)
-        else resolve([result, undefined])
+    return answered((callback) => this.connection.query(options, callback))
+  }
+
+  change(sql: string): Promise<readonly [unknown, unknown]> {
+    return answered((callback) => this.connection.query(sql, callback))
+  }
+
+  send(letter: Letter): Promise<readonly [unknown, unknown]> {
+    const { connection } = this
+    const { sql, values, text } = letter
+    if (isPrepared(connection, sql)) {
+      return answered((callback) => connection.execute(sql, values, callback)).catch((error: unknown) => {
+        if (!isRefused(error)) throw error
+        forgetPrepared(connection, sql)
+        return this.change(text())
       })
-    })
+    }
+    const answer = this.change(text())
+    prepareAfter(connection, sql)
+    return answer
   }
 
   release(): void {
@@ -60,4 +96,13 @@ class Lent implements LentConnection {
   destroy(): void {
     this.connection.destroy()
   }
+}
+
+function answered(ask: (callback: Callback) => unknown): Promise<readonly [unknown, unknown]> {
+  return new Promise((resolve, reject) => {
+    ask((error, result) => {
+      if (error !== null && error !== undefined) reject(error)
+      else resolve([result, undefined])
+    })
+  })
 }

@@ -7,10 +7,11 @@ import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Columns, Row } from '../sql/row.ts'
 import { schemaVersion } from '../sql/schema.ts'
-import { compileAll, inline } from '../sql/statement.ts'
+import { compile, compileAll, inline, valueOf } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
 import type { MysqlConnection, MysqlLink, MysqlResult } from './client.ts'
 import { send } from './client.ts'
+import type { Parameter } from './core-pool.ts'
 import { KnownNames } from '../sql/known-names.ts'
 import { scripts } from './sql.gen.ts'
 
@@ -21,6 +22,9 @@ const text = (cell: unknown): string => (Buffer.isBuffer(cell) ? cell.toString('
 
 /** Letters that mean themselves between quotes, whatever the `sql_mode` and the character set. */
 const PLAIN = /^[A-Za-z0-9 _.:/@-]*$/
+
+/** Those that are the same byte in every character set that a connection can have; @ is not in Swedish ones. */
+const COMMON = /^[A-Za-z0-9 _.:/-]*$/
 
 /**
  * Values go into the statement as numbers, plain letters or hexadecimal bytes, which mean the same under every
@@ -34,6 +38,17 @@ function literal(value: Value): string {
   return PLAIN.test(value) ? `_binary'${value}'` : `X'${Buffer.from(value, 'utf8').toString('hex')}'`
 }
 
+/** The values of a prepared statement, which the server takes for texts in the connection's character set; or not. */
+function parametersOf({ params }: Statement, values: Values): Parameter[] | undefined {
+  const parameters: Parameter[] = []
+  for (const param of params) {
+    const value = valueOf(values, param)
+    if (typeof value !== 'number' && !(typeof value === 'string' && COMMON.test(value))) return undefined
+    parameters.push(value)
+  }
+  return parameters
+}
+
 export interface MysqlStatementOptions extends TableOptions {
   /** Another clock, for tests. */
   readonly now?: string
@@ -41,6 +56,8 @@ export interface MysqlStatementOptions extends TableOptions {
 
 export class MysqlStatements implements Statements<MysqlLink> {
   private readonly sql: Readonly<Record<keyof typeof scripts, Statement>>
+  /** The two that are most of all. */
+  private readonly prepared: Readonly<Record<'take' | 'free', Statement>>
   private readonly table: string
   private readonly schema: string | null
   private readonly known = new KnownNames()
@@ -48,7 +65,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
   constructor({ table = DEFAULT_TABLE, schema, now = NOW }: MysqlStatementOptions) {
     const flavour = { table: tableName({ table, ...(schema && { schema }) }, '`'), now, placeholder: null }
     this.sql = compileAll(scripts, flavour)
-
+    const marked = { ...flavour, placeholder: () => '?', repeats: true }
+    this.prepared = { take: compile(scripts.take.sql, marked), free: compile(scripts.free.sql, marked) }
     this.table = table
     this.schema = schema ?? null
   }
@@ -61,7 +79,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
       this.known.add(name)
       if (token > 0) return { token: BigInt(token) }
     }
-    const { insertId } = await this.run(link, 'take', values)
+    const { insertId } = await this.send(link, 'take', values)
     if (insertId > 0) return { token: BigInt(insertId) }
     const [row] = await this.read(link, [name])
     // Somebody tidied up: the next claim starts with an INSERT again.
@@ -72,7 +90,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
   /** The first token, or 0 when the name has a row already. */
   private async insert(link: MysqlLink, values: Values): Promise<number> {
     try {
-      return (await this.run(link, 'create', values)).insertId
+      return (await this.change(link, 'create', values)).insertId
     } catch (error) {
       if (codeOf(error) === 'ER_DUP_ENTRY') return 0
       throw error
@@ -80,7 +98,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   async free(link: MysqlLink, { name, id }: ClaimRef): Promise<boolean> {
-    return (await this.run(link, 'free', { name, id })).changed > 0
+    return (await this.send(link, 'free', { name, id })).changed > 0
   }
 
   async keep(
@@ -90,7 +108,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
   ): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
-    const { insertId } = await this.run(link, 'keep', { names, ids, ttl: ttl * 1000 })
+    const { insertId } = await this.change(link, 'keep', { names, ids, ttl: ttl * 1000 })
     if (insertId === 0) return new Map()
     const { rows } = await this.run(link, 'kept', { names, ids, expires: insertId + ttl * 1000 })
     return new Map(rows.map(([claim, waiting]) => [text(claim), Number(waiting) > 0]))
@@ -102,12 +120,12 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   async swap(link: MysqlLink, row: Row, next: Columns, _notices: readonly Notice[]): Promise<boolean> {
-    const { changed } = await this.run(link, 'swap', { ...next, name: row.name, version: row.version })
+    const { changed } = await this.change(link, 'swap', { ...next, name: row.name, version: row.version })
     return changed > 0
   }
 
   async create(link: MysqlLink, name: string): Promise<void> {
-    await this.run(link, 'touch', { name })
+    await this.change(link, 'touch', { name })
   }
 
   async list(link: MysqlLink, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
@@ -123,7 +141,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
 
   /** Ten processes may do this at once: the server lets one create the table, and the others find it. */
   async createSchema(link: MysqlLink): Promise<void> {
-    await this.run(link, 'schema', {})
+    await this.change(link, 'schema', {})
   }
 
   /** The row of a name, share-locked until the transaction ends. */
@@ -134,6 +152,18 @@ export class MysqlStatements implements Statements<MysqlLink> {
 
   get schemaText(): string {
     return this.sql.schema.text
+  }
+
+  private send(link: MysqlLink, key: 'take' | 'free', values: Values): Promise<MysqlResult> {
+    const statement = this.prepared[key]
+    const parameters = parametersOf(statement, values)
+    if (parameters === undefined) return this.change(link, key, values)
+    const text = (): string => inline(this.sql[key], values, literal)
+    return link.send({ sql: statement.text, values: parameters, text })
+  }
+
+  private change(link: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {
+    return link.change(inline(this.sql[key], values, literal))
   }
 
   private run(link: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {

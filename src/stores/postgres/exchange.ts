@@ -5,11 +5,11 @@ import type { PostgresClient } from './client.ts'
 /**
  * One statement on its way through a connection of pg: the kind of object that `client.query` takes from cursors and
  * streams, too. What pg itself would send is four messages, each in a piece of its own, with a question for the columns
- * that we know already; what it makes of the answer is built for any question. Together that costs half as much again as
- * a bare UPDATE. Here a statement is one piece of bytes, and its rows are the texts that came.
+ * that we know already; what it makes of the answer is built for any question. Together that costs the client half as
+ * much again. Here a statement is one piece of bytes, and its rows are the texts that came.
  */
 export class Exchange {
-  // These three, and `callback`, are what pg and those who trace it look at.
+  // These two, and `callback`, are what pg and those who trace it look at.
   readonly text: string
   readonly name: string
   callback: (error: Error | null, exchange?: Exchange) => void

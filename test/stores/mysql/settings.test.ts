@@ -1,12 +1,37 @@
 import { createConnection as createCallbackConnection, createPool as createCallbackPool } from 'mysql2'
 import { createConnection, createPool } from 'mysql2/promise'
 import type { Connection, Pool, PoolOptions } from 'mysql2/promise'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
+
+const SETTINGS = [
+  `sql_mode = 'NO_BACKSLASH_ESCAPES'`,
+  `sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'`,
+  `sql_mode = 'TRADITIONAL,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'`,
+  `sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`,
+  `sql_mode = 'ORACLE'`,
+  `sql_mode = ''`,
+  `time_zone = '+05:30'`,
+  `time_zone = '-11:00'`,
+  `NAMES latin1`,
+  `SESSION tx_isolation = 'SERIALIZABLE'`,
+]
+
+const OPTIONS: PoolOptions[] = [
+  { rowsAsArray: true },
+  { namedPlaceholders: true },
+  { nestTables: true },
+  { supportBigNumbers: true, bigNumberStrings: true },
+  { typeCast: () => 'nonsense' },
+  { typeCast: false },
+  { flags: ['-FOUND_ROWS'] },
+  { charset: 'latin1' },
+  { multipleStatements: true },
+]
 
 const ODD = `odd \\' " \` ; -- ? 日本 🔒`
 
@@ -33,18 +58,7 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     }
   }
 
-  it.each([
-    `sql_mode = 'NO_BACKSLASH_ESCAPES'`,
-    `sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'`,
-    `sql_mode = 'TRADITIONAL,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'`,
-    `sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`,
-    `sql_mode = 'ORACLE'`,
-    `sql_mode = ''`,
-    `time_zone = '+05:30'`,
-    `time_zone = '-11:00'`,
-    `NAMES latin1`,
-    `SESSION tx_isolation = 'SERIALIZABLE'`,
-  ])('does the same after SET %s', async (setting) => {
+  it.each(SETTINGS)('does the same after SET %s', async (setting) => {
     const run = withPool({}, async (pool) => {
       await pool.query(`SET ${setting}`)
       await expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`)
@@ -52,19 +66,83 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     await expect(run).resolves.toBeUndefined()
   })
 
-  it.each<PoolOptions>([
-    { rowsAsArray: true },
-    { namedPlaceholders: true },
-    { nestTables: true },
-    { supportBigNumbers: true, bigNumberStrings: true },
-    { typeCast: () => 'nonsense' },
-    { typeCast: false },
-    { flags: ['-FOUND_ROWS'] },
-    { charset: 'latin1' },
-    { multipleStatements: true },
-  ])('does the same with a pool that has %j', async (options) => {
+  it.each(OPTIONS)('does the same with a pool that has %j', async (options) => {
     const run = withPool(options, (pool) => expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`))
     await expect(run).resolves.toBeUndefined()
+  })
+
+  /** Takes and frees a name often enough for the connection to have the statements prepared; how often it used them. */
+  const often = async (pool: Pool, name: string): Promise<number> => {
+    const store = mysqlStore(pool)
+    let last = 0n
+    for (let round = 0; round < 20; round++) {
+      const tokens = 1 + (round % 3) * 1000
+      const claim = request(name, { owner: `host-${round}:1`, tokens, ttl: 60_000 + round })
+      const answer = await store.claim(claim, 5000)
+      if (answer.kind !== 'held') throw new Error(`round ${round}: ${answer.kind}`)
+      expect(answer.token).toBeGreaterThan(last)
+      last = answer.token + BigInt(tokens) - 1n
+      const info = await store.inspect(name, 5000)
+      if ('kind' in info) throw info.cause
+      const [holder] = info.holders
+      expect(info).toMatchObject({ capacity: 1, holders: [{ id: claim.id, owner: claim.owner, weight: 1 }] })
+      expect(holder?.token).toBe(answer.token)
+      expect(holder?.expiresIn).toBeGreaterThan(55_000)
+      expect(holder?.expiresIn).toBeLessThanOrEqual(claim.ttl)
+      const taken = await store.claim(request(name, { owner: 'other', whenBusy: 'try' }), 5000)
+      expect(taken).toMatchObject({ kind: 'busy' })
+      expect(await store.release(claim, undefined, 5000)).toEqual({ released: { kind: 'released' } })
+      expect(await store.release(claim, undefined, 5000)).toEqual({ released: { kind: 'not-held' } })
+    }
+    const [rows] = await pool.query({
+      sql: `SHOW STATUS LIKE 'Com_stmt_execute'`,
+      rowsAsArray: true,
+      nestTables: false,
+      typeCast: true,
+    })
+    return Number((rows as unknown as string[][])[0]?.[1])
+  }
+
+  it.each(SETTINGS)('does the same with prepared statements after SET %s', async (setting) => {
+    await withPool({}, async (pool) => {
+      await pool.query(`SET ${setting}`)
+      expect(await often(pool, `prepared ${(names += 1)}`)).toBeGreaterThan(20)
+    })
+  })
+
+  it.each(OPTIONS)('does the same with prepared statements and a pool that has %j', async (options) => {
+    await withPool(options, async (pool) => {
+      expect(await often(pool, `prepared ${(names += 1)}`)).toBeGreaterThan(20)
+    })
+  })
+
+  it('does without prepared statements where they are lost or refused', async () => {
+    await withPool({ maxPreparedStatements: 1 }, async (pool) => {
+      expect(await often(pool, 'few prepared')).toBeGreaterThan(0)
+    })
+    await withPool({}, async (pool) => {
+      const prepared = new Set<string>()
+      pool.on('connection', (connection) => {
+        const prepare = connection.prepare.bind(connection)
+        vi.spyOn(connection, 'prepare').mockImplementation((...args) => {
+          if (typeof args[0] === 'string') prepared.add(args[0])
+          return prepare(...args)
+        })
+      })
+      const before = await often(pool, 'forgotten')
+      expect(prepared.size).toBe(2)
+      // Closed at the server, while the driver still has their numbers.
+      const lent = await pool.getConnection()
+      for (const sql of Array.from(prepared)) await (await lent.prepare(sql)).close()
+      lent.release()
+      expect(await often(pool, 'forgotten')).toBeLessThan(before + 5)
+    })
+    await admin.query('SET GLOBAL max_prepared_stmt_count = 0')
+    try {
+      await withPool({}, async (pool) => expect(await often(pool, 'none prepared')).toBe(0))
+    } finally {
+      await admin.query('SET GLOBAL max_prepared_stmt_count = 16382')
+    }
   })
 
   it('takes a pool or connection with callbacks, and one connection alone', async () => {
