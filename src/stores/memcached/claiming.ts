@@ -42,11 +42,15 @@ interface Place {
   readonly found: Look
 }
 
+/** For one reader's sake one would do; a few more cost nothing where there is none. */
+const SECOND_TRIES = 4
+
 function takeOver(
   desk: Desk,
   exchange: Exchange,
   request: ClaimRequest,
   place: Place & Pick<Won, 'tombstone'>,
+  again = SECOND_TRIES,
 ): Promise<ClaimAnswer> {
   const { wire, seconds, found } = place
   const { value: from = '', cas, secondsLeft } = found
@@ -60,9 +64,10 @@ function takeOver(
       ? { value: from, until: performance.now() + secondsLeft * 1000 }
       : place.tombstone
     // Somebody read the tombstone meanwhile: its item was replaced, and the new one kept the long time of the old. If we
-    // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it.
-    if (now.secondsLeft > seconds && isTombstone(from))
-      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone })
+    // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it,
+    // unless the reader goes on and on.
+    if (now.secondsLeft > seconds && tombstone !== undefined && again > 0)
+      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone }, again - 1)
     return granted(desk, exchange, request, { wire, seconds, found: now, minted: minted as Reply, tombstone })
   })
 }

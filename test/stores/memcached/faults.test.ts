@@ -167,7 +167,7 @@ describe.skipIf(!available('memcached')).each(builds)('faults of $label', ({ com
     reader.write('mg holdfast:l:read v k\r\n'.repeat(400_000))
     await until('the reader is stuck', async () => {
       const before = reader.writableLength
-      await sleep(100)
+      await sleep(500)
       return before > 0 && reader.writableLength === before ? true : undefined
     })
     const [answer] = await store.renew([{ ...held, ttl: 60_000, tokens: 0 }], TIMEOUT_MS)
