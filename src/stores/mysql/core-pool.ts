@@ -1,5 +1,5 @@
 import type { MysqlQuery } from './client.ts'
-import { forgetPrepared, isPrepared, isRefused, prepareAfter } from './prepared.ts'
+import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.ts'
 
 /**
  * The pool with callbacks that is inside each pool of mysql2/promise. What the promises are wrapped in (an emitter for
@@ -13,10 +13,15 @@ type Callback = (error: Error | null, result: unknown) => void
 
 export interface CoreConnection {
   query(sql: MysqlQuery | string, callback: Callback): unknown
-  execute(sql: string, values: readonly Parameter[], callback: Callback): unknown
-  prepare(sql: string, callback: (error: Error | null) => void): unknown
+  prepare(sql: string, callback: (error: Error | null, statement: CoreStatement) => void): unknown
   release(): void
   destroy(): void
+}
+
+/** A prepared statement of one connection. */
+export interface CoreStatement {
+  execute(values: readonly Parameter[], callback: Callback): unknown
+  close: () => unknown
 }
 
 /** What can be sent apart from the statement; see `Letter`. */
@@ -77,8 +82,9 @@ class Lent implements LentConnection {
   send(letter: Letter): Promise<readonly [unknown, unknown]> {
     const { connection } = this
     const { sql, values, text } = letter
-    if (isPrepared(connection, sql)) {
-      return answered((callback) => connection.execute(sql, values, callback)).catch((error: unknown) => {
+    const prepared = preparedOn(connection, sql)
+    if (prepared !== undefined) {
+      return answered((callback) => prepared.execute(values, callback)).catch((error: unknown) => {
         if (!isRefused(error)) throw error
         forgetPrepared(connection, sql)
         return this.change(text())

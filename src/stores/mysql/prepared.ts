@@ -1,14 +1,14 @@
 import { codeOf } from '../sql/causes.ts'
-import type { CoreConnection } from './core-pool.ts'
+import type { CoreConnection, CoreStatement } from './core-pool.ts'
 
 /**
- * To parse one of our statements costs the server as much as half of the rest, so it is to do that once for each
- * connection. A connection that is used a few times only is not worth it: the first uses go as text.
+ * To parse the statements that take and free a name is a quarter of the server's work for them, so it is to do that once
+ * for each connection. One that is used a few times only is not worth it: the first uses go as text.
  */
 const TEXT_FIRST = 8
 
-/** Or how often it was sent as text. */
-type State = number | 'ready' | 'never'
+/** How often it was sent as text; or what the driver knows it by; or that there is no use. */
+type State = number | CoreStatement | 'never'
 
 const states = new WeakMap<CoreConnection, Map<string, State>>()
 
@@ -25,24 +25,40 @@ export function isRefused(error: unknown): boolean {
 }
 
 /**
- * Whether to send the statement by its number. If not, it is to be sent as text now; whenever that has become worth it,
- * the connection prepares it afterwards, while nobody waits.
+ * The statement, if this connection has it prepared. If not, it is to be sent as text now; whenever it has become worth
+ * it, the connection prepares it afterwards, while nobody waits.
  */
-export function isPrepared(connection: CoreConnection, sql: string): boolean {
+export function preparedOn(connection: CoreConnection, sql: string): CoreStatement | undefined {
   let known = states.get(connection)
   if (known === undefined) states.set(connection, (known = new Map<string, State>()))
   const state = known.get(sql) ?? 0
+  if (typeof state === 'object') return state
   if (typeof state === 'number') known.set(sql, state + 1)
-  return state === 'ready'
+  return undefined
 }
 
 /** To be called when the text is on its way: what the connection sends next is the question for a number. */
 export function prepareAfter(connection: CoreConnection, sql: string): void {
   const known = states.get(connection)
   if (known?.get(sql) !== TEXT_FIRST || typeof connection.prepare !== 'function') return
-  connection.prepare(sql, (error) => void known.set(sql, error ? 'never' : 'ready'))
+  connection.prepare(sql, (error, statement) => {
+    known.set(sql, error ? 'never' : statement)
+    if (!error) tellOfTheEnd(statement, () => known.set(sql, 'never'))
+  })
 }
 
 export function forgetPrepared(connection: CoreConnection, sql: string): void {
   states.get(connection)?.set(sql, 'never')
+}
+
+/**
+ * The driver closes a statement that has no room in its cache, and all of them when the connection is reset or given to
+ * another user. (`connection.execute` looks into that cache every time, and so counts as two commands.)
+ */
+function tellOfTheEnd(statement: CoreStatement, tell: () => void): void {
+  const close = statement.close.bind(statement)
+  statement.close = () => {
+    tell()
+    return close()
+  }
 }
