@@ -276,6 +276,11 @@ export interface VoteRef extends ClaimRef {
   readonly attempt: number
 }
 
+/** Which attempt to give up, or 0 for any. */
+export interface VoteRelease extends ReleaseRequest {
+  readonly attempt: number
+}
+
 export interface VoteRequest extends VoteRef {
   readonly ttl: number
   readonly tokens: number
@@ -349,8 +354,8 @@ export interface Voter {
   vote(request: VoteRequest, timeout: number): MaybePromise<VoteAnswer>
   confirm(request: ConfirmRequest, timeout: number): MaybePromise<ConfirmAnswer>
   extend(requests: readonly ExtendRequest[], timeout: number): MaybePromise<readonly ExtendAnswer[]>
-  /** Of one attempt, or of any if it is 0. `tell`: it was held, so whoever is interested is told. */
-  release(ref: VoteRef, tell: boolean, timeout: number): MaybePromise<ReleaseAnswer>
+  /** `tell`: it was held, so whoever is interested is told. */
+  release(ref: VoteRelease, tell: boolean, timeout: number): MaybePromise<ReleaseAnswer>
   /** As `Store.withdraw`: no attempt at this claim is granted any more. */
   withdraw(ref: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer>
   watch(session: string, listener: StoreListener, timeout: number): MaybePromise<Watch | Unknown>
@@ -362,4 +367,10 @@ export interface Voter {
     probation: number,
     timeout: number,
   ): MaybePromise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown>
+}
+
+/** A voter that tells its answers instead of promising them, once and maybe at once: a lock takes five of each. */
+export interface DirectVoter extends Voter {
+  voteThen(request: VoteRequest, timeout: number, heard: (answer: VoteAnswer) => void): void
+  releaseThen(ref: VoteRelease, tell: boolean, timeout: number, heard: (answer: ReleaseAnswer) => void): void
 }

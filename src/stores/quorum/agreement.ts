@@ -52,10 +52,15 @@ export class Agreement {
   }
 
   private choose(): void {
-    const given = this.proposals.filter((token) => token !== undefined)
-    this.token = given.reduce((highest, token) => (token > highest ? token : highest))
+    const { proposals } = this
+    let highest = 0n
+    for (const token of proposals) if (token !== undefined && token > highest) highest = token
+    this.token = highest
     this.choosing = true
-    this.proposals.forEach((token, at) => token !== undefined && this.weigh(at, token))
+    for (let at = 0; at < proposals.length; at++) {
+      const token = proposals[at]
+      if (token !== undefined) this.weigh(at, token)
+    }
     this.choosing = false
   }
 

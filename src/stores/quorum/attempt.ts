@@ -5,7 +5,6 @@ import type {
   MaybePromise,
   Unknown,
   VoteAnswer,
-  Voter,
   VoteRequest,
 } from '../../core/contract.ts'
 import { Agreement } from './agreement.ts'
@@ -41,7 +40,8 @@ export class Attempt implements VoteRequest {
   private readonly grants: Grants
   private readonly timeout: number
   private readonly agreement: Agreement
-  private readonly answers: (VoteAnswer | undefined)[]
+  /** By node. */
+  private readonly answers: (VoteAnswer | undefined)[] = []
   private contended = false
   private answer: ClaimAnswer | null = null
   private resolve: ((answer: ClaimAnswer) => void) | null = null
@@ -58,7 +58,6 @@ export class Attempt implements VoteRequest {
     this.interest = terms.interest
     this.timeout = terms.timeout
     this.probation = quorum.settings.probation
-    this.answers = Array.from({ length: quorum.nodes.length })
     this.agreement = new Agreement(
       quorum,
       { ref: this, count: request.tokens, base: null, timeout: terms.timeout },
@@ -70,12 +69,10 @@ export class Attempt implements VoteRequest {
     const { nodes, short } = this.quorum
     for (const node of nodes) {
       if (node.server === null) this.heard(UNCHECKED, node.at)
-      else node.ask<VoteAnswer>(this.vote, short, this.heard)
+      else node.vote(this, this.timeout, short, this.heard)
     }
     return this.answer ?? new Promise((resolve) => (this.resolve = resolve))
   }
-
-  private readonly vote = (voter: Voter): MaybePromise<VoteAnswer> => voter.vote(this, this.timeout)
 
   private readonly heard = (answer: VoteAnswer, at: number): void => {
     this.answers[at] = answer
@@ -96,9 +93,10 @@ export class Attempt implements VoteRequest {
     const answer = this.lost()
     // The others follow when the answer is out: they must not hold it up.
     this.finish(answer)
-    this.answers.forEach(
-      (given, at) => given?.kind !== 'busy' && given?.kind !== 'not-ready' && this.giveBack(at),
-    )
+    for (const { at } of this.quorum.nodes) {
+      const kind = this.answers[at]?.kind
+      if (kind !== 'busy' && kind !== 'not-ready') this.giveBack(at)
+    }
   }
 
   private finish(answer: ClaimAnswer): void {

@@ -1,5 +1,6 @@
-import type { MaybePromise, Released, ReleaseAnswer, Voter } from '../../core/contract.ts'
+import type { MaybePromise, Released, ReleaseAnswer } from '../../core/contract.ts'
 import { noQuorum, stateOf } from './failure.ts'
+import type { Node } from './node.ts'
 import type { Quorum } from './quorum.ts'
 
 /** A release, with how many stores had confirmed it by then. The others are told too, and forget it in any case. */
@@ -8,47 +9,48 @@ export interface ConfirmedRelease extends Released {
   readonly of: number
 }
 
+/** Tells one store. */
+export type Tell = (node: Node, heard: (answer: ReleaseAnswer, at: number) => void) => void
+
 /**
- * Tells every store, also those that do not answer: what is left there would stand in everybody's way until its ttl ends. Released is what a majority let go; if so many did not have it that
- * no majority can, somebody else may hold it by now.
+ * Tells every store, also those that do not answer: what is left there would stand in everybody's way until its ttl ends.
+ * Released is what a majority let go; if so many did not have it that no majority can, somebody else may hold it by now.
  */
-export function leave(
+export function leave<R>(
   quorum: Quorum,
-  call: (voter: Voter) => MaybePromise<ReleaseAnswer>,
-): MaybePromise<ReleaseAnswer> {
+  tell: Tell,
+  resultOf: (answer: ReleaseAnswer) => R,
+): MaybePromise<R> {
   const { nodes, majority } = quorum
   const answers: (ReleaseAnswer | undefined)[] = []
   let released = 0
   let answered = 0
   let pending = nodes.length
-  let outcome: ReleaseAnswer | null = null
-  let resolve: ((answer: ReleaseAnswer) => void) | null = null
+  let outcome: R | null = null
+  let resolve: ((result: R) => void) | null = null
   const decide = (answer: ReleaseAnswer): void => {
-    outcome = answer
-    resolve?.(answer)
+    outcome = resultOf(answer)
+    resolve?.(outcome)
   }
-  quorum.askAll<ReleaseAnswer>(
-    call,
-    (answer, at) => {
-      answers[at] = answer
-      pending--
-      if (answer.kind === 'released') released++
-      if (answer.kind !== 'unknown') answered++
-      if (outcome !== null) return
-      if (released >= majority) return decide(confirmed(released, nodes.length))
-      if (pending > 0) return
-      if (answered < majority) {
-        return decide(
-          noQuorum(
-            nodes.map(({ label }, node) => stateOf(label, answers[node])),
-            majority,
-          ),
-        )
-      }
-      decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
-    },
-    true,
-  )
+  const heard = (answer: ReleaseAnswer, at: number): void => {
+    answers[at] = answer
+    pending--
+    if (answer.kind === 'released') released++
+    if (answer.kind !== 'unknown') answered++
+    if (outcome !== null) return
+    if (released >= majority) return decide(confirmed(released, nodes.length))
+    if (pending > 0) return
+    if (answered < majority) {
+      return decide(
+        noQuorum(
+          nodes.map(({ label }, node) => stateOf(label, answers[node])),
+          majority,
+        ),
+      )
+    }
+    decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
+  }
+  for (const node of nodes) tell(node, heard)
   return outcome ?? new Promise((settle) => (resolve = settle))
 }
 

@@ -1,4 +1,13 @@
-import type { MaybePromise, Unknown, Voter } from '../../core/contract.ts'
+import type {
+  DirectVoter,
+  MaybePromise,
+  ReleaseAnswer,
+  Unknown,
+  VoteAnswer,
+  Voter,
+  VoteRelease,
+  VoteRequest,
+} from '../../core/contract.ts'
 import type { QuorumClock } from './clock.ts'
 import { unknown } from './failure.ts'
 
@@ -13,6 +22,7 @@ const MOST_IN_VAIN = 64
  */
 export class Node {
   readonly voter: Voter
+  private readonly direct: DirectVoter | null
   readonly label: string
   /** Its place among the others. */
   readonly at: number
@@ -26,6 +36,7 @@ export class Node {
 
   constructor(voter: Voter, label: string, at: number, clock: QuorumClock) {
     this.voter = voter
+    this.direct = isDirect(voter) ? voter : null
     this.at = at
     this.label = label
     this.clock = clock
@@ -71,6 +82,37 @@ export class Node {
     )
   }
 
+  vote(
+    request: VoteRequest,
+    timeout: number,
+    needed: boolean,
+    heard: (answer: VoteAnswer, at: number) => void,
+  ): void {
+    const { direct } = this
+    if (direct === null) return this.ask<VoteAnswer>((voter) => voter.vote(request, timeout), needed, heard)
+    if (this.problem !== null && !this.mayTry(needed)) return heard(this.problem, this.at)
+    direct.voteThen(request, timeout, this.whenHeard(heard))
+  }
+
+  /** It has to hear of this one. */
+  release(ref: VoteRelease, timeout: number, heard: (answer: ReleaseAnswer, at: number) => void): void {
+    const { direct } = this
+    if (direct === null)
+      return this.ask<ReleaseAnswer>((voter) => voter.release(ref, true, timeout), true, heard)
+    if (this.problem !== null && !this.mayTry(true)) return heard(this.problem, this.at)
+    direct.releaseThen(ref, true, timeout, this.whenHeard(heard))
+  }
+
+  private whenHeard<T extends { readonly kind: string }>(
+    heard: (answer: T, at: number) => void,
+  ): (answer: T) => void {
+    this.underWay++
+    return (answer) => {
+      this.underWay--
+      heard(this.heard(answer), this.at)
+    }
+  }
+
   private mayTry(needed: boolean): boolean {
     if (needed) return this.underWay < MOST_IN_VAIN
     return this.underWay === 0 && this.clock.now() >= this.askAgainAt
@@ -92,4 +134,8 @@ export class Node {
     this.askAgainAt = this.clock.now() + pause
     return problem
   }
+}
+
+function isDirect(voter: Voter): voter is DirectVoter {
+  return 'voteThen' in voter
 }

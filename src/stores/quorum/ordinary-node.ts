@@ -14,6 +14,7 @@ import type {
   VoteInfo,
   Voter,
   VoteRef,
+  VoteRelease,
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
@@ -55,9 +56,13 @@ export class OrdinaryNode implements Voter {
     return then(this.store.renew(renewals, timeout), (answers) => answers.map(extended))
   }
 
-  release(ref: VoteRef, _tell: boolean, timeout: number): MaybePromise<ReleaseAnswer> {
+  release(ref: VoteRelease, _tell: boolean, timeout: number): MaybePromise<ReleaseAnswer> {
     if (ref.attempt === 0) return this.releaseAny(ref, timeout)
-    const released = this.store.release({ name: ref.name, id: idOf(ref) }, undefined, timeout)
+    const released = this.store.release(
+      { name: ref.name, id: idOf(ref), calm: ref.calm === true },
+      undefined,
+      timeout,
+    )
     return then(released, (result) => result.released)
   }
 

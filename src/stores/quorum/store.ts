@@ -9,6 +9,7 @@ import type {
   MaybePromise,
   NameInfo,
   ReleaseAnswer,
+  ReleaseRequest,
   ReleaseResult,
   RenewAnswer,
   RenewRequest,
@@ -23,6 +24,7 @@ import { capabilitiesOf } from './capabilities.ts'
 import { noQuorum, stateOf, unknownForGood } from './failure.ts'
 import { Grants } from './grants.ts'
 import { leave } from './leaving.ts'
+import type { Tell } from './leaving.ts'
 import { inspect, list } from './looking.ts'
 import { Membership } from './membership.ts'
 import { Node } from './node.ts'
@@ -75,20 +77,22 @@ export class QuorumStore implements Store {
   }
 
   release(
-    { name, id }: ClaimRef,
+    { name, id, calm = false }: ReleaseRequest,
     next: ClaimRequest | undefined,
     timeout: number,
   ): MaybePromise<ReleaseResult> {
-    const ref = { name, id, attempt: this.grants.get(id)?.attempt ?? 0 }
+    const ref = { name, id, attempt: this.grants.get(id)?.attempt ?? 0, calm }
     this.grants.delete(id)
-    const released = leave(this.quorum, (voter) => voter.release(ref, true, timeout))
-    if (next !== undefined) return this.thenClaim(released, next, timeout)
-    return released instanceof Promise ? released.then(asResult) : asResult(released)
+    const tell: Tell = (node, heard) => node.release(ref, timeout, heard)
+    if (next === undefined) return leave(this.quorum, tell, asResult)
+    return this.thenClaim(leave(this.quorum, tell, asIs), next, timeout)
   }
 
   withdraw({ name, id }: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer> {
     this.grants.delete(id)
-    return leave(this.quorum, (voter) => voter.withdraw({ name, id }, timeout))
+    const tell: Tell = (node, heard) =>
+      node.ask<ReleaseAnswer>((voter) => voter.withdraw({ name, id }, timeout), true, heard)
+    return leave(this.quorum, tell, asIs)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
@@ -157,6 +161,7 @@ export class QuorumStore implements Store {
 }
 
 const asResult = (released: ReleaseAnswer): ReleaseResult => ({ released })
+const asIs = (released: ReleaseAnswer): ReleaseAnswer => released
 
 function unsupported(): Unknown {
   const message =

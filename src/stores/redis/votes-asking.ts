@@ -6,25 +6,13 @@ import { Requests } from './requests.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
 
-export interface Question<T> {
-  readonly script: Script
-  /** Number of keys, keys, arguments. */
-  readonly args: readonly string[]
-  read(reply: unknown): T
-  readonly timeout: number
-  /** Not to be sent a second time: what follows it would overtake it, a release its own vote. */
-  readonly once?: boolean
-  /** Called with an answer that came when its time was up. */
-  late?(answer: T): void
-}
-
 /**
  * Scripts on their way to one node, and their answers. A node whose connection is lost is not waited for: the other nodes
  * decide, and this one is asked again when it is back.
  */
 export class VoteRequests {
   readonly requests: Requests
-  private readonly link: Link
+  readonly link: Link
   private readonly silence: Silence
   private wasReady = false
 
@@ -34,15 +22,16 @@ export class VoteRequests {
     this.silence = new Silence(link)
   }
 
-  ask<T>(question: Question<T>): Promise<T | Unknown> {
+  ask<T>(question: Question<T>, timeout: number): Promise<T | Unknown> {
+    return new Promise((resolve) => this.tell(question, timeout, resolve))
+  }
+
+  /** As `ask`. Calls back once, at once if the server cannot be asked. */
+  tell<T>(question: Question<T>, timeout: number, heard: (answer: T | Unknown) => void): void {
     if (this.link.ready()) this.wasReady = true
-    else if (this.wasReady) return Promise.resolve(this.notConnected())
-    else return this.whenReady(question)
-    return new Promise((resolve) => {
-      const asked = new Asked(this, question, resolve)
-      this.requests.deadlines.add(asked, question.timeout)
-      asked.send(this.link)
-    })
+    else if (this.wasReady) return heard(this.notConnected())
+    else return this.whenReady(question, timeout, heard)
+    question.begin(this, timeout, heard)
   }
 
   /** Anything else that one server can be asked. */
@@ -66,16 +55,16 @@ export class VoteRequests {
   }
 
   /** The first connection is still being made. */
-  private whenReady<T>(question: Question<T>): Promise<T | Unknown> {
-    const { script, args, timeout } = question
-    const read = (reply: unknown): T => question.read(reply)
+  private whenReady<T>(question: Question<T>, timeout: number, heard: (answer: T | Unknown) => void): void {
     const began = performance.now()
-    return this.requests
-      .ask(() => Promise.resolve({ kind: 'ready' as const }), timeout)
-      .then((answer) => {
-        if (answer.kind === 'unknown') return answer
-        return this.ask({ script, args, read, timeout: Math.max(1, timeout - (performance.now() - began)) })
-      })
+    const ready = this.requests.ask(() => Promise.resolve({ kind: 'ready' as const }), timeout)
+    ready.then(
+      (answer) => {
+        if (answer.kind === 'unknown') heard(answer)
+        else this.tell(question, Math.max(1, timeout - (performance.now() - began)), heard)
+      },
+      (error: unknown) => heard(failed(error)),
+    )
   }
 
   private notConnected(): Unknown {
@@ -91,57 +80,96 @@ export async function loadScript(link: Link, { lua }: Script): Promise<void> {
   await node?.send(['script', 'load', lua])
 }
 
-class Asked<T> extends Deadline {
-  private readonly to: VoteRequests
-  private readonly question: Question<T>
-  private readonly resolve: (answer: T | Unknown) => void
+/** What a node is asked by a script, and where its answer goes. Is answered once, by the server or by the clock. */
+export abstract class Question<T> extends Deadline {
+  abstract readonly script: Script
+  abstract readonly key: string
+  /** A field of the key whose deletion is all that is asked for, unless it is not there: then the script knows more. */
+  readonly field: string | null = null
+  /** Not to be sent a second time: what follows it would overtake it, a release its own vote. */
+  readonly once: boolean = false
+  protected timeout = 0
+  private to!: VoteRequests
+  private listener!: (answer: T | Unknown) => void
   private settled = false
 
-  constructor(to: VoteRequests, question: Question<T>, resolve: (answer: T | Unknown) => void) {
-    super()
-    this.to = to
-    this.question = question
-    this.resolve = resolve
-  }
+  /** The hash of the script, number of keys, keys, arguments. Nobody changes it. */
+  abstract args(): string[]
+  abstract read(reply: unknown): T
 
-  send(link: Link): void {
-    const { script, args } = this.question
-    link.evalsha([script.sha1, ...args]).then(this.heard, (error: unknown) => {
-      if (!isNoScript(error)) return this.failed(error)
-      if (this.question.once === true) {
-        loadScript(link, script).catch(() => {})
-        return this.failed(new Error('the server did not know the script, and was told it'))
-      }
-      link.eval([script.lua, ...args]).then(this.heard, this.failed)
-    })
+  begin(to: VoteRequests, timeout: number, listener: (answer: T | Unknown) => void): void {
+    this.to = to
+    this.timeout = timeout
+    this.listener = listener
+    to.requests.deadlines.add(this, timeout)
+    try {
+      if (this.field === null) this.sendScript(to.link)
+      else this.delete(to.link, this.field)
+    } catch (error) {
+      this.failed(error)
+    }
   }
 
   override expire(): void {
-    this.settle(this.to.heardNothing(this.key, this.question.timeout))
+    this.settle(this.to.heardNothing(this.key, this.timeout))
   }
 
-  private readonly heard = (reply: unknown): void => {
+  /** Called with an answer that came when its time was up. */
+  protected late(_answer: T): void {}
+
+  private delete(link: Link, field: string): void {
+    link.hdel(this.key, field).then(
+      (deleted) => {
+        // Nothing is sent when its time is up.
+        if (deleted === 1 || this.settled) this.heard(deleted)
+        else this.sendScript(link)
+      },
+      (error: unknown) => this.failed(error),
+    )
+  }
+
+  private sendScript(link: Link): void {
+    link.evalsha(this.args()).then(
+      (reply) => this.heard(reply),
+      (error: unknown) => {
+        if (isNoScript(error)) this.notKnown(link)
+        else this.failed(error)
+      },
+    )
+  }
+
+  private notKnown(link: Link): void {
+    const { script, once } = this
+    if (once) {
+      loadScript(link, script).catch(() => {})
+      return this.failed(new Error('the server did not know the script, and was told it'))
+    }
+    link.eval([script.lua, ...this.args().slice(1)]).then(
+      (reply) => this.heard(reply),
+      (error: unknown) => this.failed(error),
+    )
+  }
+
+  private heard(reply: unknown): void {
     this.to.heard(this.key)
     let answer: T
     try {
-      answer = this.question.read(reply)
+      answer = this.read(reply)
     } catch (error) {
       return this.failed(error)
     }
-    if (this.settled) this.question.late?.(answer)
+    if (this.settled) this.late(answer)
     else this.settle(answer)
   }
 
-  private readonly failed = (error: unknown): void => this.settle(failed(error))
-
-  private get key(): string {
-    return this.question.args[1] ?? ''
+  private failed(error: unknown): void {
+    this.settle(failed(error))
   }
 
   private settle(answer: T | Unknown): void {
     if (this.settled) return
     this.settled = true
     this.to.requests.deadlines.remove(this)
-    this.resolve(answer)
+    this.listener(answer)
   }
 }

@@ -23,7 +23,23 @@ const BUSY = { kind: 'busy' } as const
 const RELEASED = { kind: 'released' } as const
 const NOT_HELD = { kind: 'not-held' } as const
 
+// Most of the time all nodes of a quorum say the same.
+let lastToken: unknown
+let lastGrant: VoteAnswer & { readonly kind: 'granted' } = {
+  kind: 'granted',
+  token: 0n,
+  count: 0,
+  contended: false,
+}
+
 export function readVote(reply: unknown, count: number): VoteAnswer {
+  if (typeof reply === 'number') {
+    if (reply !== lastToken || count !== lastGrant.count) {
+      lastToken = reply
+      lastGrant = { kind: 'granted', token: BigInt(reply), count, contended: false }
+    }
+    return lastGrant
+  }
   const text = textOf(reply)
   const rest = text.slice(1)
   switch (text[0]) {

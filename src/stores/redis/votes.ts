@@ -2,6 +2,7 @@ import type {
   ClaimRef,
   ConfirmAnswer,
   ConfirmRequest,
+  DirectVoter,
   ExtendAnswer,
   ExtendRequest,
   Free,
@@ -10,8 +11,8 @@ import type {
   Unknown,
   VoteAnswer,
   VoteInfo,
-  Voter,
   VoteRef,
+  VoteRelease,
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
@@ -20,50 +21,19 @@ import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
-import type { Question } from './votes-asking.ts'
+import { Ask, Release, Vote } from './votes-questions.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
 const SCAN_COUNT = 500
-/** How much longer than a lease its cell lives; the scripts know the same number. */
-const KEPT_MS = 86_400_000
-
-let lastAsked: VoteRequest | null = null
-let lastNode = ''
-let lastArguments: readonly string[] = []
-
-class Vote implements Question<VoteAnswer> {
-  readonly script: Question<VoteAnswer>['script'] = scripts.vote
-  readonly args: readonly string[]
-  readonly timeout: number
-  readonly once = true
-  private readonly voter: RedisVoter
-  private readonly request: VoteRequest
-
-  constructor(voter: RedisVoter, request: VoteRequest, timeout: number) {
-    this.args = voter.argumentsOf(request)
-    this.timeout = timeout
-    this.voter = voter
-    this.request = request
-  }
-
-  read(reply: unknown): VoteAnswer {
-    return wire.readVote(reply, this.request.tokens)
-  }
-
-  late(answer: VoteAnswer): void {
-    const { name, id, attempt } = this.request
-    if (answer.kind === 'granted') this.voter.giveBack({ name, id, attempt }, this.timeout)
-  }
-}
 
 /**
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
  * of ordinary locks: `<prefix>:v:{name}`, and `<prefix>:v:node`, without which the node is known to have lost its memory.
  */
-export class RedisVoter implements Voter {
+export class RedisVoter implements DirectVoter {
   private readonly link: Link
   private readonly prefix: string
   private readonly node: string
@@ -79,30 +49,18 @@ export class RedisVoter implements Voter {
   }
 
   vote(request: VoteRequest, timeout: number): Promise<VoteAnswer> {
-    return this.requests.ask<VoteAnswer>(new Vote(this, request, timeout))
+    return new Promise((resolve) => this.voteThen(request, timeout, resolve))
   }
 
-  /** The arguments of a vote. All nodes are asked the same, one right after the other: they are put together once. */
-  argumentsOf(request: VoteRequest): readonly string[] {
-    if (lastAsked === request && lastNode === this.node) return lastArguments
-    const { name, id, attempt, ttl, tokens, probation, interest, owner } = request
-    const kept = `${id} ${attempt} ${tokens} ${owner}`
-    const terms = `${probation} ${interest ? 1 : 0}`
-    lastAsked = request
-    lastNode = this.node
-    lastArguments = ['2', headerKey(this.prefix, name), this.node, kept, String(ttl + KEPT_MS), terms]
-    return lastArguments
+  voteThen(request: VoteRequest, timeout: number, heard: (answer: VoteAnswer) => void): void {
+    this.requests.tell<VoteAnswer>(new Vote(request, this.prefix, this.giveBack), timeout, heard)
   }
 
   confirm(request: ConfirmRequest, timeout: number): Promise<ConfirmAnswer> {
     const { name, id, attempt, base, token, count } = request
-    const args = ['1', headerKey(this.prefix, name), id, ...[attempt, base, token, count].map(String)]
-    return this.requests.ask<ConfirmAnswer>({
-      script: scripts.voteConfirm,
-      args,
-      read: wire.readConfirm,
-      timeout,
-    })
+    const args = [id, ...[attempt, base, token, count].map(String)]
+    const question = new Ask(scripts.voteConfirm, [this.cell(name)], args, wire.readConfirm)
+    return this.requests.ask<ConfirmAnswer>(question, timeout)
   }
 
   async extend(requests: readonly ExtendRequest[], timeout: number): Promise<readonly ExtendAnswer[]> {
@@ -113,22 +71,22 @@ export class RedisVoter implements Voter {
     return answers.flat()
   }
 
-  release({ name, id, attempt }: VoteRef, tell: boolean, timeout: number): Promise<ReleaseAnswer> {
-    return this.requests.ask<ReleaseAnswer>({
-      script: scripts.voteRelease,
-      args: ['1', headerKey(this.prefix, name), id, String(attempt), tell ? '1' : '0'],
-      read: wire.readGone,
-      timeout,
-    })
+  release(ref: VoteRelease, tell: boolean, timeout: number): Promise<ReleaseAnswer> {
+    return new Promise((resolve) => this.releaseThen(ref, tell, timeout, resolve))
+  }
+
+  releaseThen(
+    ref: VoteRelease,
+    tell: boolean,
+    timeout: number,
+    heard: (answer: ReleaseAnswer) => void,
+  ): void {
+    this.requests.tell<ReleaseAnswer>(new Release(ref, this.prefix, tell), timeout, heard)
   }
 
   withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    return this.requests.ask<ReleaseAnswer>({
-      script: scripts.voteWithdraw,
-      args: ['1', headerKey(this.prefix, name), id],
-      read: wire.readGone,
-      timeout,
-    })
+    const question = new Ask(scripts.voteWithdraw, [this.cell(name)], [id], wire.readGone)
+    return this.requests.ask<ReleaseAnswer>(question, timeout)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
@@ -136,12 +94,8 @@ export class RedisVoter implements Voter {
   }
 
   inspect(name: string, timeout: number): Promise<VoteInfo | Free | Unknown> {
-    return this.requests.ask({
-      script: scripts.voteInspect,
-      args: ['1', headerKey(this.prefix, name)],
-      read: (reply) => wire.readHolder(name, reply),
-      timeout,
-    })
+    const read = (reply: unknown): VoteInfo | Free => wire.readHolder(name, reply)
+    return this.requests.ask(new Ask(scripts.voteInspect, [this.cell(name)], [], read), timeout)
   }
 
   names(prefix: string, timeout: number): Promise<readonly string[] | Unknown> {
@@ -168,20 +122,21 @@ export class RedisVoter implements Voter {
     this.requests.close()
   }
 
+  private cell(name: string): string {
+    return headerKey(this.prefix, name)
+  }
+
   private async extendLot(lot: readonly ExtendRequest[], timeout: number): Promise<readonly ExtendAnswer[]> {
-    const keys = lot.map(({ name }) => headerKey(this.prefix, name))
-    const answers = await this.requests.ask({
-      script: scripts.voteExtend,
-      args: [String(keys.length + 1), ...keys, this.node, ...lot.flatMap(wire.extendArguments)],
-      read: (reply) => wire.readExtensions(reply, lot),
-      timeout,
-    })
+    const keys = lot.map(({ name }) => this.cell(name))
+    const args = lot.flatMap(wire.extendArguments)
+    const read = (reply: unknown): readonly ExtendAnswer[] => wire.readExtensions(reply, lot)
+    const answers = await this.requests.ask(new Ask(scripts.voteExtend, keys, args, read), timeout)
     return 'kind' in answers ? lot.map(() => answers) : answers
   }
 
   /** Nobody heard of the grant in time. */
-  giveBack(ref: VoteRef, timeout: number): void {
-    this.release(ref, false, timeout).catch(() => {})
+  private readonly giveBack = (ref: VoteRef, timeout: number): void => {
+    this.releaseThen(ref, false, timeout, () => {})
   }
 
   private async scan(start: string): Promise<readonly string[]> {
@@ -189,7 +144,7 @@ export class RedisVoter implements Voter {
     const pattern = headerPattern(this.link.keyPrefix + this.prefix, start)
     const names = new Set<string>()
     for (let cursor = '0'; node !== undefined;) {
-      const how = ['scan', cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT), 'TYPE', 'string']
+      const how = ['scan', cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT), 'TYPE', 'hash']
       const [next, keys] = (await node.send(how)) as [string, readonly string[]]
       const found = keys.map((key) => nameOfHeader(String(key))).filter((name) => name !== undefined)
       const held = await Promise.all(found.map((name) => this.isHeld(name)))
@@ -201,7 +156,7 @@ export class RedisVoter implements Voter {
   }
 
   private async isHeld(name: string): Promise<boolean> {
-    const reply = await runScript(this.link, scripts.voteInspect, ['1', headerKey(this.prefix, name)])
+    const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
     return !('kind' in wire.readHolder(name, reply))
   }
 }

@@ -5,8 +5,11 @@ local found = {}
 for _, key in ipairs(redis.call('KEYS', 'hf:v:*')) do
   if key ~= 'hf:v:node' and redis.call('PTTL', key) == -1 then found[#found + 1] = key .. ', for ever' end
   if key:match('}$') then
-    local body = redis.call('GET', key):gsub('^%+[^|]*|', '')
-    if body:match(' ') and redis.call('PTTL', key) > 86400000 then found[#found + 1] = key .. ': ' .. redis.call('GET', key) end
+    -- A cell lives a day longer than the lease in it.
+    local lives = redis.call('PTTL', key) > 86400000
+    for _, field in ipairs(redis.call('HKEYS', key)) do
+      if lives and field ~= 'f' and field ~= 'm' then found[#found + 1] = key .. ': ' .. field end
+    end
   end
 end
 return found`

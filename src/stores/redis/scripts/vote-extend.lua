@@ -1,14 +1,13 @@
 -- Renews claims that hold their names here, and restores those that nobody holds and nobody was granted since.
--- KEYS: for each claim the name's cell; at the end the node
+-- KEYS: for each claim the name's cell
 -- ARGV: for each claim id, attempt, ttl, probation, token, top, tokens, 1 to restore, owner
 -- returns: for each claim 1 (renewed), 2 (renewed, others wait), g<token> <waiting>, e (free), f (fenced), l (lost), n<ms>
 -- @include "vote-node.lua"
 -- @include "vote-cell.lua"
-local node = KEYS[#KEYS]
 
 local function extend(cell, at)
   local known = read(cell)
-  local problem = not known and onProbation(node, tonumber(ARGV[at + 4]))
+  local problem = not known and onProbation(prefixOf(cell) .. ':node', tonumber(ARGV[at + 4]))
   if problem then return problem end
   local top = tonumber(ARGV[at + 6])
   if not id then
@@ -22,15 +21,13 @@ local function extend(cell, at)
   if tonumber(token) < tonumber(ARGV[at + 5]) then
     token, count = ARGV[at + 5], format('%.0f', top - ARGV[at + 5] + 1)
   end
-  if ARGV[at + 7] ~= '0' then
-    fence = math.max(fence, top)
-    token, count = following(), ARGV[at + 7]
-  end
+  fence = math.max(fence, top)
+  if ARGV[at + 7] ~= '0' then token, count = following(), ARGV[at + 7] end
   hold(cell, tonumber(ARGV[at + 3]))
   if ARGV[at + 7] ~= '0' then return 'g' .. token .. ' ' .. waiting end
   return waiting == '1' and 2 or 1
 end
 
 local answers = {}
-for claim = 1, #KEYS - 1 do answers[claim] = extend(KEYS[claim], (claim - 1) * 9) end
+for claim = 1, #KEYS do answers[claim] = extend(KEYS[claim], (claim - 1) * 9) end
 return answers
