@@ -18,9 +18,17 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
+import {
+  answerOfNothing,
+  bothUnknown,
+  groupByName,
+  heldAlone,
+  isComplete,
+  NO_ANSWER,
+  RELEASED,
+} from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
-import { DatabaseError } from './causes.ts'
 import type { AtOnce, Call } from './client.ts'
 import { isGuarded } from './guarded-names.ts'
 import { load, sameColumns, save } from './row.ts'
@@ -275,41 +283,4 @@ export class SqlStore<Link> implements Store {
   private call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
     return this.calls.withLink(timeout, work)
   }
-}
-
-const NO_ANSWER: Unknown = { kind: 'unknown', cause: new DatabaseError('There was no answer', '') }
-
-const RELEASED: ReleaseResult = { released: { kind: 'released' } }
-
-const heldAlone = (token: bigint, { tokens }: ClaimRequest): ClaimAnswer => ({
-  kind: 'held',
-  token,
-  count: tokens,
-  contended: false,
-})
-
-/** What a name without a row answers, if that needs no row. */
-function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['kind']] | undefined {
-  if (command.kind === 'renew') return { kind: 'lost' }
-  return command.kind === 'release' && command.next === undefined
-    ? { released: { kind: 'not-held' } }
-    : undefined
-}
-
-function isComplete<T>(answers: readonly (T | undefined)[]): answers is readonly T[] {
-  return answers.every((answer) => answer !== undefined)
-}
-
-function bothUnknown(answer: Unknown, next: ClaimRequest | undefined): ReleaseResult {
-  return next === undefined ? { released: answer } : { released: answer, next: answer }
-}
-
-function groupByName(requests: readonly RenewRequest[]): Map<string, RenewRequest[]> {
-  const groups = new Map<string, RenewRequest[]>()
-  for (const request of requests) {
-    const group = groups.get(request.name)
-    if (group === undefined) groups.set(request.name, [request])
-    else group.push(request)
-  }
-  return groups
 }

@@ -1,0 +1,38 @@
+import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
+import type { ClaimAnswer, ClaimRequest, ReleaseResult, RenewRequest, Unknown } from '../../core/contract.ts'
+import { DatabaseError } from './causes.ts'
+
+export const NO_ANSWER: Unknown = { kind: 'unknown', cause: new DatabaseError('There was no answer', '') }
+
+export const RELEASED: ReleaseResult = { released: { kind: 'released' } }
+
+/** The name was free, and nobody waits behind. */
+export function heldAlone(token: bigint, { tokens }: ClaimRequest): ClaimAnswer {
+  return { kind: 'held', token, count: tokens, contended: false }
+}
+
+/** What a name without a row answers, if that needs no row. */
+export function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['kind']] | undefined {
+  if (command.kind === 'renew') return { kind: 'lost' }
+  return command.kind === 'release' && command.next === undefined
+    ? { released: { kind: 'not-held' } }
+    : undefined
+}
+
+export function isComplete<T>(answers: readonly (T | undefined)[]): answers is readonly T[] {
+  return answers.every((answer) => answer !== undefined)
+}
+
+export function bothUnknown(answer: Unknown, next: ClaimRequest | undefined): ReleaseResult {
+  return next === undefined ? { released: answer } : { released: answer, next: answer }
+}
+
+export function groupByName(requests: readonly RenewRequest[]): Map<string, RenewRequest[]> {
+  const groups = new Map<string, RenewRequest[]>()
+  for (const request of requests) {
+    const group = groups.get(request.name)
+    if (group === undefined) groups.set(request.name, [request])
+    else group.push(request)
+  }
+  return groups
+}
