@@ -102,6 +102,7 @@ async function alone(stage, contestant, plan) {
 }
 
 export const steps = {
-  fight: (session, { name, ...fight }) => contend(() => session.lock(name), { pick: 'any', drainMs: 3000, ...fight }),
+  fight: (session, { name, ...fight }) =>
+    contend(() => session.lock(name), { pick: 'any', drainMs: 3000, ...fight }),
   alone: (session, { name, ms }) => measured(() => pairs(session.lock(name), { ms })),
 }

@@ -43,7 +43,12 @@ export const workload = {
     results.stopped = { ...metrics, toHealthy: metrics.p99 / results.healthy.p99 }
     const crew = await stage.crew(contestant, PROCESSES)
     try {
-      results.fight = await fightTogether(stage, crew, { tasks: SOME, ms: plan.fightMs, work: 0, drainMs: 1000 })
+      results.fight = await fightTogether(stage, crew, {
+        tasks: SOME,
+        ms: plan.fightMs,
+        work: 0,
+        drainMs: 1000,
+      })
     } finally {
       await Promise.all(crew.map((one) => one.close()))
     }
