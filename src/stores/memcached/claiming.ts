@@ -49,10 +49,9 @@ function takeOver(
   desk: Desk,
   exchange: Exchange,
   request: ClaimRequest,
-  place: Place & Pick<Won, 'tombstone'>,
-  again = SECOND_TRIES,
+  place: Place & Pick<Won, 'tombstone'> & { readonly again?: number },
 ): Promise<ClaimAnswer> {
-  const { wire, seconds, found } = place
+  const { wire, seconds, found, again = SECOND_TRIES } = place
   const { value: from = '', cas, secondsLeft } = found
   const changed = change(exchange.link, wire, { from, to: wire.nonce, cas, seconds })
   const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
@@ -67,7 +66,7 @@ function takeOver(
     // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it,
     // unless the reader goes on and on.
     if (now.secondsLeft > seconds && tombstone !== undefined && again > 0)
-      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone }, again - 1)
+      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone, again: again - 1 })
     return granted(desk, exchange, request, { wire, seconds, found: now, minted: minted as Reply, tombstone })
   })
 }

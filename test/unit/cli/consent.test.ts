@@ -16,8 +16,8 @@ function terminal(answer: string) {
   }
 }
 
-describe('before the lab touches what is not on this machine', () => {
-  it.each(['y', 'Y', 'yes', ' yes '])('it asks, and goes on for "%s"', async (answer) => {
+describe('the lab, before it touches what is not on this machine,', () => {
+  it.each(['y', 'Y', 'yes', ' yes '])('asks, and goes on for "%s"', async (answer) => {
     const { asked, streams } = terminal(`${answer}\n`)
     await consent(FAR, '8 clients will contend for locks there.', { yes: false, ...streams })
     expect(asked()).toContain(
@@ -25,14 +25,14 @@ describe('before the lab touches what is not on this machine', () => {
     )
   })
 
-  it.each(['', 'n', 'no', 'yet', 'always'])('it asks, and does nothing for "%s"', async (answer) => {
+  it.each(['', 'n', 'no', 'yet', 'always'])('asks, and does nothing for "%s"', async (answer) => {
     const { streams } = terminal(`${answer}\n`)
     await expect(consent(FAR, 'Much happens.', { yes: false, ...streams })).rejects.toThrow(
       'Nothing was done.',
     )
   })
 
-  it('it asks nobody who has agreed already, and nobody for this machine', async () => {
+  it('asks nobody who has agreed already, and nobody for this machine', async () => {
     const { asked, streams } = terminal('n\n')
     await consent(FAR, 'Much happens.', { yes: true, ...streams })
     await consent({ ...FAR, url: 'redis://127.0.0.1' }, 'Much happens.', { yes: false, ...streams })
