@@ -5,12 +5,31 @@ import { load } from './dist.mjs'
 const FOLDER = '/bench'
 const NODE = `${FOLDER}/n-`
 
-async function openOurs({ urls }) {
+async function connectOurs({ zookeeper }) {
   await import('./sockets.mjs')
   const { ZooKeeper } = await load('stores/zookeeper/client/index.js')
-  const client = new ZooKeeper(new URL(urls.zookeeper).host, { sessionTimeout: 20_000 })
+  const client = new ZooKeeper(new URL(zookeeper).host, { sessionTimeout: 20_000 })
   await client.connected()
   await client.createPath(FOLDER, { mode: 'persistent' })
+  return client
+}
+
+/** What is asked for in one turn shares a transaction, as in our store; one task alone sends each by itself. */
+async function openOurs({ urls }) {
+  const client = await connectOurs(urls)
+  return {
+    lock: () => ({
+      acquire: async () =>
+        (await client.write({ kind: 'create', path: NODE, mode: 'ephemeral-sequential' })).path,
+      release: (path) => client.write({ kind: 'delete', path }),
+    }),
+    close: () => client.close(),
+  }
+}
+
+/** Every write a request of its own, as the other clients do it. */
+async function openOursOneByOne({ urls }) {
+  const client = await connectOurs(urls)
   return {
     lock: () => ({
       acquire: async () => (await client.create(NODE, { mode: 'ephemeral-sequential' })).path,
@@ -46,6 +65,7 @@ async function openOther({ urls }) {
 }
 
 const CONFIG = 'create and delete of an ephemeral sequential node'
+const SHARED = `${CONFIG}; those of one turn in one transaction`
 
 /** @type {import('./index.mjs').Contestant[]} */
 export const zookeeperClients = [
@@ -55,19 +75,30 @@ export const zookeeperClients = [
     label: 'raw limit (our client)',
     store: 'zookeeper',
     role: 'limit',
-    config: CONFIG,
+    config: SHARED,
     only: ['w1', 'w2'],
     open: openOurs,
   },
   {
     id: 'zookeeper-client',
     family: 'holdfast',
-    label: 'holdfast/zookeeper-client',
+    label: 'holdfast/zookeeper-client, write()',
+    store: 'zookeeper',
+    role: 'ours',
+    config: SHARED,
+    only: ['w16'],
+    open: openOurs,
+  },
+  {
+    id: 'zookeeper-client-one-by-one',
+    family: 'holdfast',
+    label: 'holdfast/zookeeper-client, create() and delete()',
     store: 'zookeeper',
     role: 'ours',
     config: CONFIG,
+    secondary: true,
     only: ['w16'],
-    open: openOurs,
+    open: openOursOneByOne,
   },
   {
     id: 'node-zookeeper-client',

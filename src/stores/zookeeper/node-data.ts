@@ -10,9 +10,17 @@ export interface NodeNote {
 /** What Curator writes into a node to ask its owner to let go. */
 export const REVOKE = '__REVOKE__'
 
+/** In pieces, because the owner is always the same. */
 export function writeNote({ id, owner, weight, capacity, ttl }: NodeNote): string {
-  return JSON.stringify({ id, owner, weight, capacity, ttl })
+  if (owner !== lastOwner) {
+    lastOwner = owner
+    lastOwnerText = JSON.stringify(owner)
+  }
+  return `{"id":${JSON.stringify(id)},"owner":${lastOwnerText},"weight":${weight},"capacity":${capacity},"ttl":${ttl}}`
 }
+
+let lastOwner = ''
+let lastOwnerText = '""'
 
 /** Null: somebody else's node. */
 export function readNote(data: Buffer): NodeNote | null {

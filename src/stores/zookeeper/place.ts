@@ -34,6 +34,8 @@ export interface Place {
   readonly semaphore: boolean
 }
 
+export const ALONE: Place = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
+
 const NAME = /(lock-|__READ__|__WRIT__)(-?\d{10,})$/
 const KINDS: Readonly<Record<string, QueueKind>> = { 'lock-': 'lock', __READ__: 'read', __WRIT__: 'write' }
 export const SEMAPHORE_GATE = 'locks'

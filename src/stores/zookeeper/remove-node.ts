@@ -2,12 +2,13 @@ import { hasCode } from './client/index.ts'
 import type { ZooKeeper } from './client/index.ts'
 
 /** Whether there was such a node to remove. */
-export async function removeNode(zk: Pick<ZooKeeper, 'delete'>, path: string): Promise<boolean> {
-  try {
-    await zk.delete(path)
-    return true
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return false
-    throw error
-  }
+export function removeNode(zk: Pick<ZooKeeper, 'write'>, path: string): Promise<boolean> {
+  return zk.write({ kind: 'delete', path }).then(wasThere, wasNotThere)
+}
+
+const wasThere = (): boolean => true
+
+function wasNotThere(error: unknown): boolean {
+  if (hasCode(error, 'NO_NODE')) return false
+  throw error
 }

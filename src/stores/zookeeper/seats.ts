@@ -28,6 +28,10 @@ export function longestTtl(sessionTimeout: number): number {
   return Math.floor(sessionTimeout / SESSION_PER_TTL)
 }
 
+function lastsFor({ zk }: Seat, ttl: number): boolean {
+  return zk.sessionTimeout >= ttl * SESSION_PER_TTL - 1
+}
+
 /** The sessions of a store: one for each length of ttl in use, and more when one would hold too many nodes. */
 export class Seats {
   private readonly source: Source
@@ -55,9 +59,20 @@ export class Seats {
     return seat.ready(deadline).then(() => this.lastingFor(ttl, seat))
   }
 
+  /** One that can be had without waiting, asking or opening anything. */
+  free(ttl: number): Seat | undefined {
+    const timeout = sessionTimeoutFor(ttl)
+    const seats = this.byTimeout.get('client' in this.source ? 0 : timeout)
+    if (seats === undefined || this.closed) return undefined
+    for (const seat of seats) {
+      if (seat.connected && !seat.full && lastsFor(seat, ttl)) return seat
+    }
+    return undefined
+  }
+
   private lastingFor(ttl: number, seat: Seat): Seat {
+    if (lastsFor(seat, ttl)) return seat
     const { sessionTimeout } = seat.zk
-    if (sessionTimeout >= ttl * SESSION_PER_TTL - 1) return seat
     throw new ZooKeeperError(
       'BAD_ARGUMENTS',
       `The session lasts ${sessionTimeout} ms, which is enough for a ttl of ${longestTtl(sessionTimeout)} ms, not of ${ttl} ms. ` +

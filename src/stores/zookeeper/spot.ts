@@ -1,8 +1,8 @@
-import type { Acl, Watcher, ZooKeeper } from './client/index.ts'
+import type { Acl, Watcher, Written, ZooKeeper } from './client/index.ts'
 import { removeNode } from './remove-node.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Directories } from './directories.ts'
-import { SUFFIX, parseNode, placeOf } from './place.ts'
+import { ALONE, SUFFIX, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
 
 export interface SpotOptions {
@@ -23,6 +23,7 @@ export interface OwnNode extends QueueNode {
 
 /** Directories that vanish again and again while a node is put into them: an administrator at work. */
 const MAX_ATTEMPTS = 4
+const NO_NUMBER = 'The server gave a node a name without a number'
 
 /**
  * One node in one queue: an ephemeral sequential node below `dir`, found again after a lost reply, and a watch on the one
@@ -35,6 +36,10 @@ export class Spot {
   private readonly options: SpotOptions
   private readonly zk: ZooKeeper
   private left = false
+  /** Under way. */
+  private creating: Promise<unknown> | null = null
+  /** When we last looked, nobody stood before us. */
+  private first = false
   /** Set while we are told when the node before us goes. */
   private watcher: Watcher | null = null
   private watched = ''
@@ -59,21 +64,28 @@ export class Spot {
     const { dir, directories } = this.options
     for (let attempt = 1; this.node === null; attempt++) {
       if (this.left) throw new ZooKeeperError('CLOSED', 'The claim was given up')
-      const directory = this.makeDirectory(attempt === 1)
-      const [created, listed] = await this.create()
-      if (created.status === 'fulfilled') {
-        this.doubtful = false
-        this.node = { ...nodeAt(created.value.path), czxid: created.value.stat.czxid }
-        directories.seen(dir)
-        if (listed.status === 'rejected') throw listed.reason
-        return placeOf(listed.value.children, this.node)
+      // Where nobody else comes, the number of our node is answer enough, and a list would only cost the server.
+      const quiet = directories.isQuiet(dir)
+      const directory = quiet ? undefined : this.makeDirectory(attempt === 1)
+      const creating = this.create()
+      const listing = quiet ? null : this.zk.getChildren(dir).catch(asError)
+      const made = await creating
+      if (!(made instanceof Error)) {
+        const alone = directories.entered(dir, made)
+        const listed = listing === null ? null : await listing
+        if (listed instanceof Error) throw listed
+        const place = listed === null ? null : this.placeAmong(listed.children)
+        if (place !== null) return place
+        // No list, or one from before a creation that had to be sent again.
+        if (!alone) break
+        this.first = true
+        return ALONE
       }
-      this.doubtful = mayHaveHappened(created.reason)
-      if (!hasCode(created.reason, 'NO_NODE')) throw created.reason
+      if (!hasCode(made, 'NO_NODE')) throw made
       directories.gone(dir)
       const failure = await directory
       if (failure !== undefined && !hasCode(failure, 'NO_NODE')) throw failure
-      if (attempt === MAX_ATTEMPTS) throw created.reason
+      if (attempt === MAX_ATTEMPTS) throw made
     }
     return this.look()
   }
@@ -90,24 +102,41 @@ export class Spot {
     }
   }
 
-  private create(): Promise<
-    [
-      PromiseSettledResult<{ path: string; stat: { czxid: bigint } }>,
-      PromiseSettledResult<{ children: string[] }>,
-    ]
-  > {
+  private create(): Promise<OwnNode | Error> {
     const { dir, prefix, kind, data, acl } = this.options
+    const path = `${dir}/${prefix}${SUFFIX[kind]}`
+    const made = ({ path: full, zxid: czxid }: Written): OwnNode | Error => {
+      this.creating = null
+      // The server appended it.
+      const sequence = Number(full.slice(path.length))
+      if (!Number.isInteger(sequence)) return new ZooKeeperError('PROTOCOL', NO_NUMBER)
+      this.doubtful = false
+      this.node = { name: full.slice(dir.length + 1), kind, sequence, czxid }
+      return this.node
+    }
+    const failed = (error: Error): Error => {
+      this.creating = null
+      this.doubtful = mayHaveHappened(error)
+      return error
+    }
     this.doubtful = true
-    return Promise.allSettled([
-      this.zk.create(`${dir}/${prefix}${SUFFIX[kind]}`, { mode: 'ephemeral-sequential', data, acl }),
-      this.zk.getChildren(dir),
-    ])
+    const creating = this.zk
+      .write({ kind: 'create', path, mode: 'ephemeral-sequential', data, acl, unique: true })
+      .then(made, failed)
+    this.creating = creating
+    return creating
   }
 
   /** Where we stand; null: our node is gone. */
   async look(): Promise<Place | null> {
     const { children } = await this.zk.getChildren(this.options.dir)
-    return this.node === null ? null : placeOf(children, this.node)
+    return this.placeAmong(children)
+  }
+
+  private placeAmong(children: readonly string[]): Place | null {
+    const place = this.node === null ? null : placeOf(children, this.node)
+    this.first = place !== null && place.ahead === 0 && !place.semaphore
+    return place
   }
 
   /** Has `moved` called when the node before us goes. Watched with getData: on a missing node that leaves no watch behind. */
@@ -161,18 +190,28 @@ export class Spot {
   }
 
   /** Takes the node away; false: it was not there. Can be repeated after a failure. */
-  async leave(): Promise<boolean> {
+  leave(): Promise<boolean> {
     this.left = true
     this.stopWaiting()
-    if (this.doubtful) {
-      const found = await this.find()
-      await Promise.all(found.map((name) => this.remove(name)))
-      this.doubtful = false
-      this.node = null
-      return found.length > 0
-    }
-    if (this.node === null) return false
-    const there = await this.remove(this.node.name)
+    if (this.node === null || this.doubtful || this.creating !== null) return this.leaveInDoubt()
+    return this.removeOwn(this.node)
+  }
+
+  private async leaveInDoubt(): Promise<boolean> {
+    // It may have to be sent again by itself: before it is answered there is nothing to find.
+    if (this.creating !== null) await this.creating
+    if (!this.doubtful) return this.node === null ? false : this.removeOwn(this.node)
+    const found = await this.find()
+    await Promise.all(found.map((name) => this.remove(name)))
+    this.doubtful = false
+    this.node = null
+    return found.length > 0
+  }
+
+  private async removeOwn(node: OwnNode): Promise<boolean> {
+    const { dir, directories } = this.options
+    const there = await this.remove(node.name)
+    if (there && this.first) directories.left(dir, node)
     this.node = null
     return there
   }
@@ -216,9 +255,11 @@ export class Spot {
 
 function nodeAt(path: string): QueueNode {
   const node = parseNode(path.slice(path.lastIndexOf('/') + 1))
-  if (node === null) throw new ZooKeeperError('PROTOCOL', 'The server gave a node a name without a number')
+  if (node === null) throw new ZooKeeperError('PROTOCOL', NO_NUMBER)
   return node
 }
+
+const asError = (error: Error): Error => error
 
 export function noChildren(error: unknown): { children: string[] } {
   if (hasCode(error, 'NO_NODE')) return { children: [] }

@@ -39,6 +39,7 @@ import { Withdrawn } from './withdrawn.ts'
 const LOST: RenewAnswer = { kind: 'lost' }
 const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
 const RELEASED: ReleaseAnswer = { kind: 'released' }
+const withoutNext = (released: ReleaseAnswer): ReleaseResult => ({ released })
 
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
 export class ZooKeeperStore implements Store, ClaimHost {
@@ -85,14 +86,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
     )
   }
 
-  async release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+  release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const deadline = now() + timeout
     // Both leave in one flight, the deletion first: the answer to the second then tells of a queue without the old node.
     // Whoever is woken by the first looks at the queue a round trip later, and sees the second there.
     const removing = this.timeouts.race(this.remove(ref, deadline), timeout, LATE)
-    if (next === undefined) return { released: await removing }
+    if (next === undefined) return removing.then(withoutNext)
     const entering = this.timeouts.race(this.enter(next, deadline), timeout, LATE)
-    return { released: await removing, next: await entering }
+    return Promise.all([removing, entering]).then(([released, entered]) => ({ released, next: entered }))
   }
 
   withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
@@ -141,10 +142,16 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.settings.onRevocation?.(name)
   }
 
-  private async enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
+  /** Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order. */
+  private enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
+    const seat = this.claims.has(request.id) ? undefined : this.seats.free(request.ttl)
+    if (seat === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
+    return this.proceed(this.newClaim(request, seat))
+  }
+
+  private async enterInTime(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
     if (this.withdrawn.has(request.id)) return { kind: 'busy' }
     try {
-      // Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order.
       let claim = this.claims.get(request.id)
       if (claim?.state === 'leaving') {
         // Given up or run out, and asked for once more: what is left of it goes first.
@@ -161,11 +168,15 @@ export class ZooKeeperStore implements Store, ClaimHost {
       claim.whenBusy = request.whenBusy
       claim.heard(request)
       if (!claim.seat.connected) await claim.seat.ready(deadline)
-      claim.entering ??= this.entering(claim)
-      return await claim.entering
+      return await this.proceed(claim)
     } catch (error) {
       return unknown(error)
     }
+  }
+
+  private proceed(claim: Claim): Promise<ClaimAnswer> {
+    claim.entering ??= this.entering(claim)
+    return claim.entering
   }
 
   private async entering(claim: Claim): Promise<ClaimAnswer> {

@@ -98,6 +98,31 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper ensemble of three', () => 
     expect(order).toEqual(['b', 'c'])
   })
 
+  it('tells the czxid of nodes that are created together, at whichever server', async () => {
+    const clients = await Promise.all(
+      ensemble.servers.map(async (server) => {
+        const zk = kept(new ZooKeeper(connect([server])))
+        await zk.connected()
+        return zk
+      }),
+    )
+    const dirs = ['/together-0', '/together-1', '/together-2']
+    await Promise.all(dirs.map((dir) => (clients[0] as ZooKeeper).create(dir)))
+    const rounds = async (zk: ZooKeeper): Promise<void> => {
+      for (let round = 0; round < 20; round++) {
+        const made = await Promise.all(
+          dirs.map((dir) =>
+            zk.write({ kind: 'create', path: `${dir}/n-`, mode: 'ephemeral-sequential', unique: true }),
+          ),
+        )
+        const stats = await Promise.all(made.map(({ path }) => zk.exists(path)))
+        expect(stats.map((stat) => stat?.czxid)).toEqual(made.map(({ zxid }) => zxid))
+        expect(new Set(made.map(({ zxid }) => zxid)).size).toBe(1)
+      }
+    }
+    await Promise.all(clients.map(rounds))
+  })
+
   it('keeps every lock when a server stands still for a while', async () => {
     const order = await survives(async () => {
       const server = await running('follower')

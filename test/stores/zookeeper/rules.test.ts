@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import { czxidOf } from '../../../src/stores/zookeeper/index.ts'
+import { Directories, isNext } from '../../../src/stores/zookeeper/directories.ts'
 import { decodeName, encodeName, protection } from '../../../src/stores/zookeeper/names.ts'
 import { readNote, writeNote } from '../../../src/stores/zookeeper/node-data.ts'
 import { compareNodes, lineUp, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
@@ -110,6 +111,117 @@ describe('the queue of a directory', () => {
   })
 })
 
+type Step = 'enter' | 'leave' | 'stranger comes' | 'stranger goes' | 'reaped' | 'other write' | 'election'
+
+/** A directory at a server, as far as numbers go: the same that the real one does, and nothing else. */
+class Model {
+  zxid = 0x1_0000_0000
+  counter = 0
+  readonly strangers: number[] = []
+
+  create(): number {
+    this.zxid++
+    return this.counter++
+  }
+
+  do(step: Step, ownThere: boolean): void {
+    if (step === 'stranger comes') this.strangers.push(this.create())
+    else if (step === 'election') this.zxid = (Math.floor(this.zxid / 2 ** 32) + 1) * 2 ** 32
+    else this.zxid++
+    if (step === 'stranger goes') this.strangers.shift()
+    // One write removes it, another makes it anew.
+    if (step === 'reaped' && !ownThere && this.strangers.length === 0) {
+      this.zxid++
+      this.counter = 0
+    }
+  }
+}
+
+describe('what the number of a node says', () => {
+  const visit = (sequence: number, czxid: number): { sequence: number; czxid: bigint } => ({
+    sequence,
+    czxid: BigInt(czxid),
+  })
+
+  it('is that nobody stands before it, and only when that is so', () => {
+    const often = <T>(weight: number, value: T): { weight: number; arbitrary: fc.Arbitrary<T> } => ({
+      weight,
+      arbitrary: fc.constant(value),
+    })
+    const step = fc.oneof(
+      often<Step>(9, 'enter'),
+      often<Step>(9, 'leave'),
+      often<Step>(2, 'stranger comes'),
+      often<Step>(2, 'stranger goes'),
+      often<Step>(2, 'reaped'),
+      often<Step>(2, 'other write'),
+      often<Step>(1, 'election'),
+    )
+    const steps = fc.array(step, { minLength: 20, maxLength: 60, size: 'max' })
+    let proven = 0
+    const run = (walk: readonly Step[]): void => {
+      const model = new Model()
+      const directories = new Directories()
+      let own: { node: ReturnType<typeof visit>; first: boolean } | null = null
+      let wrong = 0
+      for (const step of walk) {
+        if (step === 'enter') {
+          if (own !== null) continue
+          const node = visit(model.create(), model.zxid)
+          const first = model.strangers.length === 0
+          const alone = directories.entered('/a', node)
+          if (alone) proven++
+          if (alone && !first) wrong++
+          own = { node, first }
+        } else if (step === 'leave') {
+          if (own === null) continue
+          model.zxid++
+          if (own.first) directories.left('/a', own.node)
+          own = null
+        } else model.do(step, own !== null)
+      }
+      // Whether it is said whenever it could be is the next test's matter.
+      expect(wrong).toBe(0)
+    }
+    fc.assert(fc.property(steps, run), { numRuns: 5000 })
+    expect(proven).toBeGreaterThan(1000)
+  })
+
+  it('is believed again and again while nobody else comes, and not once after somebody did', () => {
+    const directories = new Directories()
+    const said: [boolean, boolean][] = []
+    let zxid = 5
+    const section = (sequence: number): void => {
+      const quiet = directories.isQuiet('/a')
+      const node = visit(sequence, (zxid += 2))
+      said.push([quiet, directories.entered('/a', node)])
+      directories.left('/a', node)
+    }
+    for (const sequence of [0, 1, 2, 3, 5, 6, 7]) section(sequence)
+    expect(said).toEqual([
+      [false, false],
+      [false, true],
+      [true, true],
+      [true, true],
+      [true, false],
+      [false, true],
+      [true, true],
+    ])
+  })
+
+  it('is nothing when the directory could have been made anew meanwhile', () => {
+    const last = visit(4, 100)
+    // Removed, made, and five nodes in it: seven transactions.
+    expect(isNext(last, visit(5, 107))).toBe(true)
+    expect(isNext(last, visit(5, 108))).toBe(false)
+    expect(isNext(last, visit(6, 102))).toBe(false)
+    expect(isNext(visit(4, 2 ** 32 - 1), visit(5, 2 ** 32 + 1))).toBe(false)
+    expect(isNext(last, visit(5, 99))).toBe(false)
+    expect(isNext(visit(-2, 100), visit(-1, 101))).toBe(false)
+    expect(isNext({ sequence: 4, czxid: 2n ** 60n }, { sequence: 5, czxid: 2n ** 60n + 2n })).toBe(false)
+  })
+})
+
 describe('the name of a lock', () => {
   it('is one part of a path that ZooKeeper takes, and no other name has the same', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
@@ -136,7 +248,20 @@ describe('a node', () => {
       /^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}-$/,
     )
     expect(protection('session.1')).toBe(protection('session.1'))
-    expect(protection('session.1')).not.toBe(protection('session.2'))
+    const ids = [
+      'session.1',
+      'session.2',
+      'session.01',
+      'session.10',
+      'other.1',
+      'session.',
+      'session',
+      '1',
+      'session.x',
+      `session.${'9'.repeat(13)}`,
+    ]
+    expect(new Set(ids.map(protection)).size).toBe(ids.length)
+    for (const id of ids) expect(protection(id)).toHaveLength(protection('session.1').length)
   })
 
   it('carries a note about its claim; whatever else is in a node is somebody else’s', () => {

@@ -107,6 +107,101 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(await timed(() => own.claim(request(name()), TIMEOUT))).toBeLessThan(2 * LATENCY)
   })
 
+  it('sends nothing but its two writes where nobody else comes, and sees whoever comes all the same', async () => {
+    const [own, other, zk] = [store(), store(), await client()]
+    const lock = name()
+    const section = async (by: Store): Promise<void> => {
+      const claim = request(lock)
+      expect(await by.claim(claim, TIMEOUT)).toMatchObject({ kind: 'held', contended: false })
+      await by.release(claim, undefined, TIMEOUT)
+    }
+    for (let warm = 0; warm < 3; warm++) await section(own)
+    const before = await mntr('zk_packets_received')
+    for (let round = 0; round < 50; round++) await section(own)
+    // The question itself, and a ping or two.
+    expect((await mntr('zk_packets_received')) - before).toBeLessThan(100 + 20)
+    const stranger = request(lock)
+    await other.claim(stranger, TIMEOUT)
+    const waiting = request(lock)
+    expect(await own.claim(waiting, TIMEOUT)).toEqual({ kind: 'queued' })
+    await other.release(stranger, undefined, TIMEOUT)
+    await vi.waitFor(async () => {
+      const [answer] = await own.renew([{ ...waiting, tokens: 0 }], TIMEOUT)
+      expect(answer?.kind).toBe('renewed')
+    })
+    await own.release(waiting, undefined, TIMEOUT)
+    // Somebody who came and went is seen too, and so is what was there before.
+    for (let warm = 0; warm < 3; warm++) await section(own)
+    await section(other)
+    await section(own)
+    await zk.createPath(`/holdfast/${lock}/leases`)
+    await section(own)
+  })
+
+  it('is not deceived by a directory that was made anew and has come to the same number', async () => {
+    const [own, other, zk] = [store(), store(), await client()]
+    const lock = name()
+    const section = async (by: Store): Promise<void> => {
+      const claim = request(lock)
+      expect((await by.claim(claim, TIMEOUT)).kind).toBe('held')
+      await by.release(claim, undefined, TIMEOUT)
+    }
+    // The last of them has the number 4.
+    for (let round = 0; round < 5; round++) await section(own)
+    await zk.delete(`/holdfast/${lock}`).catch(() => undefined)
+    for (let round = 0; round < 4; round++) await section(other)
+    expect((await other.claim(request(lock), TIMEOUT)).kind).toBe('held')
+    expect((await zk.getChildren(`/holdfast/${lock}`)).children[0]).toMatch(/lock-0000000004$/)
+    expect(await own.claim(request(lock), TIMEOUT)).toEqual({ kind: 'queued' })
+  })
+
+  it('takes locks whose writes share a transaction with one that is refused', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk, { maxSessionTimeout: MAX_SESSION_TIMEOUT }))
+    const refused = (): Promise<unknown> =>
+      zk.write({ kind: 'delete', path: '/nothing' }).catch(() => undefined)
+    const names = [name(), name(), name()]
+    for (let round = 0; round < 4; round++) {
+      const claims = names.map((lock) => request(lock))
+      const bad = refused()
+      const answers = await Promise.all(claims.map(async (claim) => own.claim(claim, TIMEOUT)))
+      for (const answer of answers) expect(answer).toMatchObject({ kind: 'held', contended: false })
+      await Promise.all([
+        bad,
+        refused(),
+        ...claims.map(async (claim) => own.release(claim, undefined, TIMEOUT)),
+      ])
+      // Given up while it is under way: what is sent again must not stay behind.
+      const late = names.map((lock) => request(lock))
+      const entering = [refused(), ...late.map(async (claim) => own.claim(claim, TIMEOUT))]
+      await Promise.all([...late.map(async (claim) => own.withdraw(claim, TIMEOUT)), ...entering])
+      expect((await leftovers(at())).filter((path) => names.some((lock) => path.includes(lock)))).toEqual([])
+    }
+  })
+
+  it('gives tokens of their own to claims of one name that come in one turn', async () => {
+    const own = store()
+    const lock = name()
+    const events = await listen(own)
+    // By now it takes the number of a node for an answer, and sends nothing that would keep the writes apart.
+    for (let warm = 0; warm < 3; warm++) {
+      const claim = request(lock)
+      await own.claim(claim, TIMEOUT)
+      await own.release(claim, undefined, TIMEOUT)
+    }
+    const claims = Array.from({ length: 5 }, () => request(lock))
+    const [first] = await Promise.all(claims.map(async (claim) => own.claim(claim, TIMEOUT)))
+    const tokens = [first?.kind === 'held' ? first.token : 0n]
+    const granted = (): bigint[] => events.flatMap((event) => (event.kind === 'granted' ? [event.token] : []))
+    for (const [index, claim] of claims.slice(0, 4).entries()) {
+      await own.release(claim, undefined, TIMEOUT)
+      await vi.waitFor(() => expect(granted()).toHaveLength(index + 1))
+    }
+    tokens.push(...granted())
+    for (const [index, token] of tokens.slice(1).entries())
+      expect(token).toBeGreaterThan(tokens[index] as bigint)
+  })
+
   it('wakes one of 200 waiters with a release, and only that one', async () => {
     const lock = name()
     const sessions = Array.from({ length: 20 }, () => store())

@@ -1,10 +1,12 @@
 import { ZooKeeperError, hasCode } from './errors.ts'
+import type { Written } from './merging.ts'
 import { failureOf, multi } from './multi.ts'
 import * as ops from './operations.ts'
 import type { Children, Created, Identity, NodeData, Operation } from './operations.ts'
 import type {
   CreateOptions,
   ReadOptions,
+  SingleWrite,
   StateListener,
   Write,
   WriteResult,
@@ -13,6 +15,7 @@ import type {
 import { Chroot, ancestry, checkPath } from './paths.ts'
 import { OPEN_ACL } from './records.ts'
 import type { Acl, Stat } from './records.ts'
+import { bytesOf, creation, mergeable, partOf } from './writes.ts'
 import { parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { Session } from './session.ts'
@@ -109,7 +112,7 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   create(path: string, options: CreateOptions = {}): Promise<Created> {
-    return this.send(() => this.creation(path, options)).then((created) => this.localCreated(created))
+    return this.send(() => creation(path, options, this.chroot)).then((created) => this.localCreated(created))
   }
 
   /** Creates a node and all that is missing above it, as containers unless told otherwise. In one flight. */
@@ -184,9 +187,24 @@ export class ZooKeeper implements AsyncDisposable {
     return this.send(() => ops.whoAmI())
   }
 
+  /**
+   * One write, which shares a transaction with others that are asked for in the same turn of the event loop: for a server, many of
+   * them then cost little more than one. Each succeeds or fails by itself, and all happen in the order in which they were
+   * asked for, before any request that was asked for later; only if one is refused, those that were sent with it
+   * happen after what had been asked for meanwhile.
+   */
+  write(write: SingleWrite): Promise<Written> {
+    try {
+      const written = this.session.write(mergeable(write, this.chroot))
+      return this.chroot.root === '' ? written : written.then((one) => this.localCreated(one))
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+  }
+
   /** All of the writes or none. Rejects with the refusal of the first that failed. */
   async transaction(writes: readonly Write[]): Promise<WriteResult[]> {
-    const parts = writes.map((write) => this.part(write))
+    const parts = writes.map((write) => partOf(write, this.chroot))
     const results = await this.session.request(multi(parts))
     const failure = failureOf(results, parts)
     if (failure !== undefined) throw failure
@@ -261,28 +279,6 @@ export class ZooKeeper implements AsyncDisposable {
     for (const watcher of this.session.watches.fired({ type, path })) watcher(event)
   }
 
-  private part(write: Write): Operation<unknown> {
-    const { path } = write
-    switch (write.kind) {
-      case 'create':
-        return this.creation(path, write)
-      case 'delete':
-        return ops.remove(this.full(path), write.version ?? ops.ANY_VERSION)
-      case 'setData':
-        return ops.setData(this.full(path), bytesOf(write.data), write.version ?? ops.ANY_VERSION)
-      case 'check':
-        return ops.check(this.full(path), write.version)
-    }
-  }
-
-  private creation(
-    path: string,
-    { mode = 'persistent', data = EMPTY, acl = OPEN_ACL, ttl = 0 }: CreateOptions,
-  ): Operation<Created> {
-    checkPath(path, mode.includes('sequential'))
-    return ops.create({ path: this.chroot.full(path), data: bytesOf(data), acl, mode, ttl })
-  }
-
   private localCreated<T extends Pick<Created, 'path'>>(created: T): T {
     return { ...created, path: this.chroot.local(created.path) }
   }
@@ -291,8 +287,4 @@ export class ZooKeeper implements AsyncDisposable {
     checkPath(path)
     return this.chroot.full(path)
   }
-}
-
-function bytesOf(data: Uint8Array | string): Uint8Array {
-  return typeof data === 'string' ? Buffer.from(data) : data
 }

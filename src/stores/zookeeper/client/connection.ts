@@ -2,10 +2,14 @@ import { connect as connectTcp, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions } from 'node:tls'
-import { ZooKeeperError, refusal } from './errors.ts'
+import { ZooKeeperError, failedRequest, refusal } from './errors.ts'
 import { FrameCutter } from './frames.ts'
 import { JuteReader, JuteWriter, malformed } from './jute.ts'
+import { WriteGroup } from './merging.ts'
+import type { Mergeable, Written } from './merging.ts'
 import type { Operation } from './operations.ts'
+import { PendingRequests } from './pending.ts'
+import type { Pending } from './pending.ts'
 import { OPCODES } from './records.ts'
 import type { ServerAddress } from './servers.ts'
 import { now, setImmediate } from './time.ts'
@@ -43,14 +47,6 @@ export interface ConnectionEvents {
   closed(error: ZooKeeperError): void
 }
 
-interface Pending {
-  readonly operation: Operation<unknown>
-  readonly xid: number
-  readonly sentAt: number
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: ZooKeeperError) => void
-}
-
 const XID = { event: -1, ping: -2, auth: -4, setWatches: -8 }
 const LAST_XID = 2 ** 31 - 1
 
@@ -65,8 +61,10 @@ export class Connection {
   private readonly limits: Limits
   private readonly frames: FrameCutter
   private readonly writer = new JuteWriter()
-  private readonly pending: Pending[] = []
-  private answeredCount = 0
+  private readonly group = new WriteGroup((operation, resolve, reject) =>
+    this.send(operation, resolve, reject),
+  )
+  private readonly pending = new PendingRequests()
   private xid: number
   private open = false
   private over = false
@@ -119,13 +117,14 @@ export class Connection {
   }
 
   request<T>(operation: Operation<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const xid = this.xid
-      const refused = this.encode(xid, operation)
-      if (refused !== undefined) return reject(refused)
-      this.xid = xid === LAST_XID ? 1 : xid + 1
-      this.pending.push({ operation, xid, sentAt: now(), resolve: resolve as Pending['resolve'], reject })
-    })
+    this.group.close()
+    return new Promise((resolve, reject) => this.send(operation, resolve, reject))
+  }
+
+  /** A write that may share a transaction with others of this turn of the event loop. */
+  write(operation: Mergeable): Promise<Written> {
+    this.flushSoon()
+    return this.group.add(operation)
   }
 
   ping(): void {
@@ -159,7 +158,7 @@ export class Connection {
 
   /** Milliseconds for which the server has been asked something and nothing was heard of it. */
   get silence(): number {
-    const oldest = Math.min(this.pending[this.answeredCount]?.sentAt ?? Infinity, this.pings[0] ?? Infinity)
+    const oldest = Math.min(this.pending.first?.sentAt ?? Infinity, this.pings[0] ?? Infinity)
     return oldest === Infinity ? 0 : now() - Math.max(oldest, this.heardAt)
   }
 
@@ -169,13 +168,21 @@ export class Connection {
     this.over = true
     this.open = false
     this.socket.destroy()
-    for (let index = this.answeredCount; index < this.pending.length; index++) {
-      const { operation, reject } = this.pending[index] as Pending
-      reject(lostRequest(operation, error))
-    }
-    this.pending.length = 0
-    this.answeredCount = 0
+    for (const { operation, reject } of this.pending.drain()) reject(failedRequest(operation, error))
+    this.group.fail(error)
     this.events.closed(error)
+  }
+
+  private send<T>(
+    operation: Operation<T>,
+    resolve: (value: T) => void,
+    reject: (error: ZooKeeperError) => void,
+  ): void {
+    const xid = this.xid
+    const refused = this.encode(xid, operation)
+    if (refused !== undefined) return reject(refused)
+    this.xid = xid === LAST_XID ? 1 : xid + 1
+    this.pending.push({ operation, xid, sentAt: now(), resolve: resolve as Pending['resolve'], reject })
   }
 
   private encode(
@@ -202,15 +209,19 @@ export class Connection {
         `${operation.name} would take ${length} bytes; the limit for a request is ${this.limits.request}`,
       )
     }
-    if (!this.flushing) {
-      this.flushing = true
-      // One write for all that is asked in this turn of the event loop.
-      setImmediate(() => this.flush())
-    }
+    this.flushSoon()
     return undefined
   }
 
-  private flush(): void {
+  /** One write for all that is asked in this turn of the event loop. */
+  private flushSoon(): void {
+    if (this.flushing) return
+    this.flushing = true
+    setImmediate(this.flush)
+  }
+
+  private readonly flush = (): void => {
+    this.group.close()
     this.flushing = false
     if (this.over || this.writer.pending === 0) return
     this.sentAt = now()
@@ -264,39 +275,20 @@ export class Connection {
     { xid, zxid, errno }: { xid: number; zxid: bigint; errno: number },
     reader: JuteReader,
   ): void {
-    const request = this.pending[this.answeredCount]
+    const request = this.pending.first
     if (request?.xid !== xid)
       throw malformed(`an answer to request ${xid} instead of ${request?.xid ?? 'none'}`)
     const { operation, resolve, reject } = request
-    const value = errno === 0 ? operation.read(reader) : undefined
-    this.forget()
+    const value = errno === 0 ? operation.read(reader, zxid) : undefined
+    this.pending.shift()
     this.events.answered(request.sentAt, zxid)
     operation.replied?.(errno)
     if (errno === 0) resolve(value)
     else if (operation.otherwise?.errno === errno) resolve(operation.otherwise.value)
     else reject(refusal(errno, operation.name, operation.path))
   }
-
-  /** The first request is answered. The list is cut now and then rather than shifted each time. */
-  private forget(): void {
-    this.answeredCount++
-    if (this.answeredCount === this.pending.length) this.pending.length = 0
-    else if (this.answeredCount < 1024) return
-    else this.pending.splice(0, this.answeredCount)
-    this.answeredCount = 0
-  }
 }
 
 function lost({ host, port }: ServerAddress, cause?: unknown): ZooKeeperError {
   return new ZooKeeperError('CONNECTION_LOSS', `Lost the connection to ${host}:${port}`, { cause })
-}
-
-/** The request may or may not have happened. */
-export function lostRequest(
-  { name, path }: Pick<Operation<unknown>, 'name' | 'path'>,
-  cause: ZooKeeperError,
-): ZooKeeperError {
-  const code = cause.code === 'PROTOCOL' ? 'CONNECTION_LOSS' : cause.code
-  const what = path === undefined ? name : `${name} ${path}`
-  return new ZooKeeperError(code, `${what}: ${code}`, path === undefined ? { cause } : { path, cause })
 }

@@ -76,3 +76,13 @@ export function refusal(number: number, operation: string, path: string | undefi
 export function hasCode(error: unknown, code: ZooKeeperErrorCode): boolean {
   return error instanceof ZooKeeperError && error.code === code
 }
+
+/** Why a request has no answer. It may or may not have happened. */
+export function failedRequest(
+  { name, path }: { readonly name: string; readonly path?: string },
+  cause: ZooKeeperError,
+): ZooKeeperError {
+  const code = cause.code === 'PROTOCOL' ? 'CONNECTION_LOSS' : cause.code
+  const what = path === undefined ? name : `${name} ${path}`
+  return new ZooKeeperError(code, `${what}: ${code}`, path === undefined ? { cause } : { path, cause })
+}

@@ -2,6 +2,7 @@ export { ZooKeeper } from './client.ts'
 export type {
   CreateOptions,
   ReadOptions,
+  SingleWrite,
   StateListener,
   Write,
   WriteResult,
@@ -9,6 +10,7 @@ export type {
 } from './options.ts'
 export { ZooKeeperError, hasCode } from './errors.ts'
 export type { ZooKeeperErrorCode } from './errors.ts'
+export type { Written } from './merging.ts'
 export type { Children, Created, Identity, NodeData } from './operations.ts'
 export { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from './records.ts'
 export type { Acl, CreateMode, Stat } from './records.ts'

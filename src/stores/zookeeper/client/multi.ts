@@ -21,11 +21,11 @@ export function multi(parts: readonly Operation<unknown>[]): Operation<unknown[]
       writer.bool(true)
       writer.int(-1)
     },
-    read: (reader) => readResults(reader, parts),
+    read: (reader, zxid) => readResults(reader, zxid, parts),
   }
 }
 
-function readResults(reader: JuteReader, parts: readonly Operation<unknown>[]): unknown[] {
+function readResults(reader: JuteReader, zxid: bigint, parts: readonly Operation<unknown>[]): unknown[] {
   const results: unknown[] = []
   for (const part of parts) {
     const opcode = reader.int()
@@ -33,7 +33,7 @@ function readResults(reader: JuteReader, parts: readonly Operation<unknown>[]): 
     reader.int()
     if (done) throw malformed('a multi reply with too few results')
     if (opcode === OPCODES.error) results.push(reader.int())
-    else if (opcode === part.opcode) results.push(part.read(reader))
+    else if (opcode === part.opcode) results.push(part.read(reader, zxid))
     // Servers answer for some creations inside a transaction with the path alone.
     else if (opcode === OPCODES.create && part.name === 'create') results.push({ path: reader.string() })
     else throw malformed(`a multi reply with operation ${opcode} in the place of ${part.opcode}`)

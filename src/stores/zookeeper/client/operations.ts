@@ -7,8 +7,9 @@ export interface Operation<T> {
   readonly name: string
   readonly opcode: number
   readonly path?: string
-  write(writer: JuteWriter): void
-  read(reader: JuteReader): T
+  readonly write: (writer: JuteWriter) => void
+  /** `zxid`: the last transaction that the server had carried out; for a write, its own. */
+  readonly read: (reader: JuteReader, zxid: bigint) => T
   /** A refusal that is a result: `exists` of nothing. */
   readonly otherwise?: { readonly errno: number; readonly value: T }
   /** Called with the reply, before the caller hears of it and before any later message is looked at; 0: no error. */
@@ -38,7 +39,7 @@ const nothing = (): void => undefined
 
 export interface CreateRecord {
   readonly path: string
-  readonly data: Uint8Array
+  readonly data: Uint8Array | string
   readonly acl: readonly Acl[]
   readonly mode: CreateMode
   /** Milliseconds; for the two modes with a ttl. */
@@ -53,7 +54,9 @@ export function create({ path, data, acl, mode, ttl }: CreateRecord): Operation<
     path,
     write: (writer) => {
       writer.string(path)
-      writer.bytes(data)
+      // Text and bytes look the same on the wire.
+      if (typeof data === 'string') writer.string(data)
+      else writer.bytes(data)
       writeAcl(writer, acl)
       writer.int(flags)
       if (opcode === OPCODES.createTtl) writer.long(BigInt(ttl))

@@ -50,5 +50,18 @@ export type Write =
     }
   | { readonly kind: 'check'; readonly path: string; readonly version: number }
 
+/** A write for `write`. */
+export type SingleWrite =
+  | {
+      readonly kind: 'create'
+      readonly path: string
+      readonly mode?: 'persistent' | 'persistent-sequential' | 'ephemeral' | 'ephemeral-sequential'
+      readonly data?: Uint8Array | string
+      readonly acl?: readonly Acl[]
+      /** No other node of the same directory may have the same `czxid`. */
+      readonly unique?: boolean
+    }
+  | { readonly kind: 'delete'; readonly path: string; readonly version?: number }
+
 /** What a part did: the created node (servers may leave its Stat out), the new Stat of changed data, nothing for the others. */
 export type WriteResult = (Pick<Created, 'path'> & Partial<Created>) | Stat | undefined

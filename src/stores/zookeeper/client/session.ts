@@ -1,7 +1,8 @@
 import type { ConnectionOptions } from 'node:tls'
-import { Connection, lostRequest } from './connection.ts'
+import { Connection } from './connection.ts'
 import type { Credentials, Handshake, Limits } from './connection.ts'
-import { ZooKeeperError } from './errors.ts'
+import { ZooKeeperError, failedRequest } from './errors.ts'
+import type { Mergeable, Written } from './merging.ts'
 import { closeSession } from './operations.ts'
 import type { Operation } from './operations.ts'
 import { Rotation } from './servers.ts'
@@ -91,7 +92,13 @@ export class Session {
   /** Fails at once unless connected: a request that waits for a connection could be sent when nobody wants it any more. */
   request<T>(operation: Operation<T>): Promise<T> {
     if (this.state === 'connected' && this.connection !== null) return this.connection.request(operation)
-    return Promise.reject(lostRequest(operation, this.failure()))
+    return Promise.reject(failedRequest(operation, this.failure()))
+  }
+
+  /** As `request`, for a write that may share a transaction with others. */
+  write(operation: Mergeable): Promise<Written> {
+    if (this.state === 'connected' && this.connection !== null) return this.connection.write(operation)
+    return Promise.reject(failedRequest(operation, this.failure()))
   }
 
   addAuth(info: AuthInfo): void {

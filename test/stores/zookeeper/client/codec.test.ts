@@ -128,7 +128,7 @@ describe('the decoder', () => {
     const decode = (operation: Operation<unknown>, bytes: Uint8Array): void => {
       const reader = new JuteReader(Buffer.from(bytes))
       try {
-        operation.read(reader)
+        operation.read(reader, 1n)
       } catch (error) {
         if (!hasCode(error, 'PROTOCOL')) throw error
       }
