@@ -50,6 +50,8 @@ export abstract class Claim {
   contended = false
   /** The request under way, for a repeated one to join. */
   entering: Promise<ClaimAnswer> | null = null
+  /** Somebody is about to take the nodes away, and will say whether there were any. */
+  removing = false
   whenBusy: 'queue' | 'try'
   protected readonly host: ClaimHost
   protected readonly weight: number

@@ -17,6 +17,7 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
+import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
@@ -35,11 +36,6 @@ import type { StoreSettings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
-
-const LOST: RenewAnswer = { kind: 'lost' }
-const NOT_HELD: ReleaseAnswer = { kind: 'not-held' }
-const RELEASED: ReleaseAnswer = { kind: 'released' }
-const withoutNext = (released: ReleaseAnswer): ReleaseResult => ({ released })
 
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
 export class ZooKeeperStore implements Store, ClaimHost {
@@ -81,9 +77,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const deadline = now() + timeout
     const proofs = new Map<Seat, Promise<void>>()
-    return Promise.all(
-      requests.map((request) => this.timeouts.race(this.renewOne(request, proofs, deadline), timeout, LATE)),
-    )
+    const renewed = requests.map((request) => this.renewOne(request, proofs, deadline))
+    return Promise.all(renewed.map((answer) => this.timeouts.race(answer, timeout, LATE)))
   }
 
   release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
@@ -211,6 +206,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const claim = this.claims.get(request.id)
     if (claim === undefined || claim.state === 'leaving') return LOST
     const { seat } = claim
+    // A waiter is there for as long as it asks, whether a server can be reached or not; a lease must be confirmed.
+    if (claim.state === 'queued') claim.heard(request)
     try {
       if (!seat.connected) await seat.ready(deadline)
       if (claim.state === 'new')
@@ -235,10 +232,13 @@ export class ZooKeeperStore implements Store, ClaimHost {
     try {
       if (claim === undefined) return await this.removeForeign(ref, deadline)
       claim.state = 'leaving'
+      claim.removing = true
       if (!claim.seat.connected) await claim.seat.ready(deadline)
       return (await this.leave(claim)) ? RELEASED : NOT_HELD
     } catch (error) {
       return unknown(error)
+    } finally {
+      if (claim !== undefined) claim.removing = false
     }
   }
 
@@ -287,8 +287,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
       this.listeners.gap(queued)
     } else if (state === 'connected') {
       for (const claim of claims) {
-        if (claim.state === 'leaving') this.expired(claim)
-        else claim.resume()
+        if (claim.state !== 'leaving') claim.resume()
+        else if (!claim.removing) this.expired(claim)
       }
       this.listeners.gap(queued)
     }

@@ -202,11 +202,46 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       expect(token).toBeGreaterThan(tokens[index] as bigint)
   })
 
+  it('keeps the place of a waiter that goes on asking while no server can be reached', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const [own, other] = [store({}, `127.0.0.1:${link.port}`), store()]
+    const [holder, waiter] = [request(name()), request('', { patience: 300 })]
+    const waiting = { ...waiter, name: holder.name }
+    await other.claim(holder, TIMEOUT)
+    expect(await own.claim(waiting, TIMEOUT)).toEqual({ kind: 'queued' })
+    await link.refuse()
+    link.reset()
+    const until = performance.now() + 1000
+    while (performance.now() < until) {
+      const [answer] = await own.renew([{ ...waiting, tokens: 0 }], 50)
+      expect(answer?.kind).toBe('unknown')
+    }
+    await link.accept()
+    await vi.waitFor(async () => {
+      expect(await own.renew([{ ...waiting, tokens: 0 }], 200)).toEqual([{ kind: 'queued' }])
+    }, TIMEOUT)
+    expect((await leftovers(at())).filter((path) => path.includes(holder.name))).toHaveLength(2)
+  })
+
+  it('says that it released what it released, also when it had to wait for a server to tell it', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const claim = request(name())
+    await own.claim(claim, TIMEOUT)
+    await link.refuse()
+    link.reset()
+    await vi.waitFor(async () => expect((await own.inspect(claim.name, 20)) as object).toHaveProperty('kind'))
+    const releasing = own.release(claim, undefined, TIMEOUT)
+    await link.accept()
+    expect(await releasing).toEqual({ released: { kind: 'released' } })
+  })
+
   it('wakes one of 200 waiters with a release, and only that one', async () => {
     const lock = name()
     const sessions = Array.from({ length: 20 }, () => store())
     const events = await Promise.all(sessions.map(listen))
-    const holder = request(lock)
+    // Nobody renews it, and two hundred may take a busy machine a while.
+    const holder = request(lock, { ttl: 60_000 })
     await (sessions[0] as Store).claim(holder, TIMEOUT)
     const waiters: [Store, ClaimRequest][] = []
     for (let index = 0; index < 200; index++) {
