@@ -166,11 +166,12 @@ describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', ()
     'by %s for longer than its lease loses the command before the lock moves',
     async (signal) => {
       const name = `stopped-${signal}`
-      const running = holdfast(['run', name, '--ttl', '5s', ...sh('echo pid $$; exec sleep 60')], { url })
+      // Not shorter: the guard has a fiftieth of it to kill the command, on a machine that may be busy.
+      const running = holdfast(['run', name, '--ttl', '10s', ...sh('echo pid $$; exec sleep 60')], { url })
       const [pid = 0] = await pids(running, 1)
       running.kill(signal)
       const next = holdfast(
-        ['run', name, '--wait', '20s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)],
+        ['run', name, '--wait', '30s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)],
         { url },
       )
       // It runs only once the lock has moved: then there must be nothing left, or a body at most.
