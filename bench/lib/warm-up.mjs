@@ -1,5 +1,5 @@
 /** More than this takes no longer to warm up, as far as the rates of rounds tell; some databases never come so far. */
-const MOST_MS = 4500
+const MOST_MS = 4000
 const SLICE_MS = 500
 
 /**

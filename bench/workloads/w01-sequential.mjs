@@ -17,7 +17,7 @@ export const workload = {
   stores: ['memory', 'redis', 'mysql', 'postgres', 'sqlite', 'memcached', 'holdfast', 'zookeeper'],
   plans: {
     // Many and short: what disturbs the machine for a second then spoils few of them.
-    full: { rounds: 13, ms: 150, warmUp: 1000, warmSections: 12_000, elsewhere: { rounds: 9, ms: 150 } },
+    full: { rounds: 11, ms: 150, warmUp: 1000, warmSections: 12_000, elsewhere: { rounds: 9, ms: 150 } },
     quick: { rounds: 2, ms: 100, warmUp: 400, stores: ['memory', 'redis'] },
   },
   variants: () => [{ id: 'alone', label: '' }],

@@ -21,7 +21,7 @@ export const workload = {
     'had its own, which is what contention means. The raw limit is one client alone. Times are waits for the lock.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 2, ms: 300, warmUp: 500 },
+    full: { rounds: 1, ms: 400, warmUp: 500 },
     quick: { rounds: 1, ms: 200, warmUp: 200 },
   },
   variants: () => [

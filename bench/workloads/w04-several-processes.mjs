@@ -26,8 +26,8 @@ export const workload = {
   stores: ['redis', 'mysql', 'postgres', 'sqlite'],
   plans: {
     full: {
-      rounds: 2,
-      ms: 800,
+      rounds: 1,
+      ms: 1000,
       longMs: 1200,
       warmUp: 600,
       elsewhere: { rounds: 1, ms: 1000, longMs: 600, warmUp: 400 },

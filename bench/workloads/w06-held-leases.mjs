@@ -27,7 +27,7 @@ export const workload = {
     full: {
       rounds: 1,
       ms: { redis: 4500, memory: 10_500 },
-      settle: { redis: 3000, memory: 10_500 },
+      settle: { redis: 3000, memory: 5500 },
       warmUp: 0,
     },
     quick: {

@@ -16,7 +16,7 @@ export const workload = {
     'silence costs is counted too. The fight is between three processes with one task each.',
   stores: ['redlock'],
   plans: {
-    full: { rounds: 5, ms: 300, warmUp: 800, warmSections: 12_000, fightMs: 600 },
+    full: { rounds: 4, ms: 300, warmUp: 800, warmSections: 12_000, fightMs: 600 },
     quick: { rounds: 1, ms: 300, warmUp: 300, fightMs: 500, stores: [] },
   },
   variants: () => [

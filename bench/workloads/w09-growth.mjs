@@ -52,7 +52,7 @@ export const workload = {
     'Microseconds a section, ~0 work; with leases held, of an acquire and release of another name beside them.',
   stores: ['memory', 'redis'],
   plans: {
-    full: { rounds: 1, ms: 300, warmUp: 200, sizes: 'full' },
+    full: { rounds: 1, ms: 200, warmUp: 200, sizes: 'full' },
     quick: { rounds: 1, ms: 200, warmUp: 100, sizes: 'quick', stores: [] },
   },
   variants: (store, plan) =>

@@ -14,7 +14,7 @@ export const workload = {
   about: `All in one session, or each in a session of its own, as ${SIZE} processes would be.`,
   stores: ['zookeeper'],
   plans: {
-    full: { rounds: 3, ms: 800, warmUp: 1000 },
+    full: { rounds: 2, ms: 800, warmUp: 1000 },
     quick: { rounds: 1, ms: 300, warmUp: 300, stores: [] },
   },
   variants: () => [
