@@ -16,7 +16,7 @@ function decode(tag: string): string {
   return tag.replace(/%(7B|7D|25)/g, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
 }
 
-/** The key that is always there while a name is in use; scripts/lib/open.lua says what it holds. */
+/** The key that is always there while a name is in use; scripts/lib/header.lua says what it holds. */
 export function headerKey(prefix: string, name: string): string {
   return `${prefix}:{${encode(name)}}`
 }

@@ -13,6 +13,7 @@ import type { ClaimInfo, ClaimRef, ClaimRequest, NameInfo, StoreEvent } from '..
 import { capabilitiesOf } from '../../../src/stores/redis/capabilities.ts'
 import { RedisStore } from '../../../src/stores/redis/store.ts'
 import { readMessage } from '../../../src/stores/redis/wire.ts'
+import { Ear } from './ear.ts'
 import { VirtualTimeLink } from './virtual-time.ts'
 
 const SESSIONS = ['ann', 'bob', 'eve']
@@ -118,25 +119,16 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
 
   /** One run: a fresh server, every session listening, the same moment on both sides. */
   class Run {
-    readonly listening = new Set(SESSIONS)
+    private readonly ear = new Ear({ listener, commands, prefix: 'hf:s:', read: readMessage })
     readonly link = new VirtualTimeLink(commands)
     readonly store = new RedisStore(this.link, { prefix: 'hf', capabilities: capabilitiesOf('hybrid') })
     private readonly states = new Map<string, QueueState>()
-    private heard: Notice[] = []
-    private onBarrier = (): void => {}
     private micros = 1_700_000_000_123_456
 
     async start(): Promise<void> {
       await commands.flushall()
       await this.link.setTime(this.micros)
-      listener.removeAllListeners('message')
-      listener.on('message', (channel: string, message: string) => {
-        const event = readMessage(message)
-        if (channel === 'barrier') this.onBarrier()
-        else if (event !== undefined) this.heard.push({ session: channel.slice('hf:s:'.length), event })
-        else throw new Error(`not a message of the scripts: ${message}`)
-      })
-      await listener.subscribe('barrier', ...SESSIONS.map((session) => `hf:s:${session}`))
+      await this.ear.start(SESSIONS)
     }
 
     async make(move: Move): Promise<void> {
@@ -144,11 +136,7 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
         this.micros += move.micros
         return this.link.setTime(this.micros)
       }
-      if (move.kind === 'listen') {
-        this.listening[move.on ? 'add' : 'delete'](move.session)
-        await listener[move.on ? 'subscribe' : 'unsubscribe'](`hf:s:${move.session}`)
-        return
-      }
+      if (move.kind === 'listen') return this.ear.turn(move.session, move.on)
       const [only, ...others] = move.commands
       const calm = only?.kind === 'release' && others.length === 0 && this.holds(only.claim)
       // What is sent in one moment is carried out in the order in which it was sent.
@@ -156,13 +144,13 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
       const answers = await Promise.all(move.commands.map((command) => this.real(command, calm)))
       for (const [i, { answer, retryAfter }] of expected.entries())
         deepEqual(answers[i], exact(answer, retryAfter))
-      deepEqual(await this.told(), sorted(expected.flatMap(({ notices }) => notices)))
+      deepEqual(sorted(await this.ear.told()), sorted(expected.flatMap(({ notices }) => notices)))
       for (const { name } of expected) await this.compareState(name)
     }
 
     private model(command: QueueCommand) {
       const name = nameOf(command)
-      const heardBy = (session: string): boolean => this.listening.has(session)
+      const heardBy = (session: string): boolean => this.ear.listening.has(session)
       const { answer, notices } = step(this.state(name), command, this.now(), heardBy)
       const ends = view(this.state(name), name, this.now()).holders.map(({ expiresIn }) => expiresIn)
       return {
@@ -188,16 +176,6 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
         case 'withdraw':
           return this.store.withdraw(command.claim, TIMEOUT)
       }
-    }
-
-    /** Everything published so far: a message of our own comes after it. */
-    private async told(): Promise<readonly Notice[]> {
-      const arrived = new Promise<void>((resolve) => (this.onBarrier = resolve))
-      await commands.publish('barrier', '')
-      await arrived
-      const notices = this.heard
-      this.heard = []
-      return sorted(notices)
     }
 
     private async compareState(name: string): Promise<void> {

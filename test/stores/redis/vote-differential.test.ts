@@ -12,6 +12,7 @@ import * as rule from '../../../src/core/vote-cell.ts'
 import type { CellAnswer, CellNotice, VoteCell } from '../../../src/core/vote-cell.ts'
 import { RedisVoter } from '../../../src/stores/redis/votes.ts'
 import { readNotice } from '../../../src/stores/redis/votes-wire.ts'
+import { Ear } from './ear.ts'
 import { VirtualTimeLink } from './virtual-time.ts'
 
 const SESSIONS = ['ann', 'bob', 'eve']
@@ -124,27 +125,18 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
 
   /** One run: a fresh server, every session listening, the same moment on both sides. */
   class Run {
-    private readonly listening = new Set(SESSIONS)
+    private readonly ear = new Ear({ listener, commands, prefix: PREFIX, read: readNotice })
     private readonly link = new VirtualTimeLink(commands)
     private readonly voter = new RedisVoter(this.link, 'hf')
     private readonly cells = new Map(NAMES.map((name) => [name, rule.emptyCell()]))
     /** The tokens that were given out for each name, the last one first. */
     private readonly given = new Map<string, number[]>(NAMES.map((name) => [name, [1_700_000_000_000_000]]))
-    private heard: CellNotice[] = []
-    private onBarrier = (): void => {}
     private micros = 1_700_000_000_123_456
 
     async start(): Promise<void> {
       await commands.flushall()
       await this.link.setTime(this.micros)
-      listener.removeAllListeners('message')
-      listener.on('message', (channel: string, message: string) => {
-        const event = readNotice(message)
-        if (channel === 'barrier') this.onBarrier()
-        else if (event !== undefined) this.heard.push({ session: channel.slice(PREFIX.length), event })
-        else throw new Error(`not a message of the scripts: ${message}`)
-      })
-      await listener.subscribe('barrier', ...SESSIONS.map((session) => PREFIX + session))
+      await this.ear.start(SESSIONS)
     }
 
     async make(step: Step): Promise<void> {
@@ -152,11 +144,7 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
         this.micros += step.micros
         return this.link.setTime(this.micros)
       }
-      if (step.kind === 'listen') {
-        this.listening[step.on ? 'add' : 'delete'](step.session)
-        await listener[step.on ? 'subscribe' : 'unsubscribe'](PREFIX + step.session)
-        return
-      }
+      if (step.kind === 'listen') return this.ear.turn(step.session, step.on)
       // No two come at the same moment: who was first would be chance.
       await this.link.setTime(++this.micros)
       const name = step.kind === 'vote' ? step.request.name : step.ref.name
@@ -165,8 +153,8 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
       deepEqual(answer, 'token' in expected ? { ...expected, token: BigInt(expected.token) } : expected)
       if ('token' in expected) this.given.get(name)?.unshift(expected.token)
       deepEqual(
-        await this.told(),
-        notices.filter(({ session }) => this.listening.has(session)),
+        await this.ear.told(),
+        notices.filter(({ session }) => this.ear.listening.has(session)),
       )
       deepEqual(await this.voter.inspect(name, TIMEOUT), rule.viewCell(this.cell(name), name, this.now()))
       // The fence, too, which nobody is shown.
@@ -182,7 +170,7 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
     ): Promise<[CellAnswer, unknown]> {
       const now = this.now()
       const { voter } = this
-      const how = { now, reachable: (session: string) => this.listening.has(session) }
+      const how = { now, reachable: (session: string) => this.ear.listening.has(session) }
       switch (step.kind) {
         case 'vote':
           return [rule.vote(cell, step.request, now, notices), await voter.vote(step.request, TIMEOUT)]
@@ -216,16 +204,6 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
     private near({ name }: VoteRef, { ago, off }: Near): bigint {
       const given = this.given.get(name) ?? []
       return BigInt((given[Math.min(ago, given.length - 1)] ?? 0) + off)
-    }
-
-    /** Everything published so far: a message of our own comes after it. */
-    private async told(): Promise<readonly CellNotice[]> {
-      const arrived = new Promise<void>((resolve) => (this.onBarrier = resolve))
-      await commands.publish('barrier', '')
-      await arrived
-      const notices = this.heard
-      this.heard = []
-      return notices
     }
 
     private now(): Instant {
