@@ -72,7 +72,11 @@ export const upkeepMutants = [
     id: 'release-unknown-forgotten',
     bugClass: '19: a release failed, and only this process thinks that it did not',
     edits: [
-      { file: 'runtime/lane.js', find: "if (kind === 'unknown' || claim.doubtful)", replace: 'if (false)' },
+      {
+        file: 'runtime/holding.js',
+        find: "if (kind === 'unknown' || claim.doubtful)",
+        replace: 'if (false)',
+      },
     ],
     scenario: 'claim-queue/network',
     check: 'leftovers',
@@ -105,7 +109,7 @@ export const upkeepMutants = [
     bugClass: '35: tasks of one process share a token',
     edits: [
       {
-        file: 'runtime/lane.js',
+        file: 'runtime/holding.js',
         find: 'const token = claim.nextToken++;',
         replace: 'const token = claim.nextToken;',
       },

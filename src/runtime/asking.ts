@@ -6,7 +6,7 @@ import { blockFor } from './turn.ts'
 
 /**
  * From "I want it" to "I have it": how a claim is asked for, what each answer means, and what becomes of a claim that
- * nobody wants any more. What a lane does with a claim that it has is in lane.ts.
+ * nobody wants any more. What a lane does with a claim that it has is in holding.ts.
  */
 
 type Granted = Extract<StoreEvent, { kind: 'granted' }>

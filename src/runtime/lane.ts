@@ -1,16 +1,16 @@
-import type { Held, ReleaseResult, StoreEvent, Unknown } from '../core/contract.ts'
+import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, answered, ask, askNow, told } from './asking.ts'
+import { abandon, ask, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
+import * as holding from './holding.ts'
 import * as errors from './lane-errors.ts'
 import type { LaneKind } from './lane-kind.ts'
-import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
-import type { Lease, ReleaseOutcome } from './lease.ts'
+import type { ClaimLease, Lease, ReleaseOutcome } from './lease.ts'
 import type { Session } from './session.ts'
 import { Task, TaskLine } from './task.ts'
-import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
+import { mayPassOn } from './turn.ts'
 
 export interface WaitOptions {
   readonly wait: number
@@ -20,8 +20,8 @@ export interface WaitOptions {
 
 /**
  * The line of this process's tasks for one name and one kind of claim, and the claims that serve it. To the store a lane
- * is one contender: it claims for the first in line and hands what it got from task to task. Readers and writers of one
- * process are two lanes, and the store decides between them as between strangers.
+ * is one contender: it claims for the first in line (asking.ts) and hands what it got from task to task (holding.ts).
+ * Readers and writers of one process are two lanes, and the store decides between them as between strangers.
  */
 export class Lane {
   readonly session: Session
@@ -36,7 +36,7 @@ export class Lane {
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
-  private line: TaskLine = NO_LINE
+  line: TaskLine = NO_LINE
 
   constructor(session: Session, name: string, kind: LaneKind) {
     this.session = session
@@ -120,50 +120,20 @@ export class Lane {
     else this.session.upkeep.lose(claim, 'it was taken away by force')
   }
 
-  /** The claim is ours from here on, until `end` by our clocks. */
   hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {
-    claim.state = 'held'
-    claim.attempts = 0
-    claim.tokens = 0
-    claim.validUntil = end
-    claim.contended = grant.contended
-    claim.takeTokens(grant.token, grant.count)
-    claim.since = now
+    holding.hold(claim, now, end, grant)
   }
-
-  /** Whom a new grant is for. */
   serveFirst(claim: Claim, now: number): void {
-    const { only } = claim
-    if (claim.reserved) return
-    if (only === null) return this.serve(claim, now)
-    claim.only = null
-    only.give(this.lend(claim, now, only.since, only.maxHold))
-    this.resume(claim)
+    holding.serveFirst(claim, now)
   }
-
-  /** A renewal was answered, or the event loop had its chance: go on with the turn. */
   resume(claim: Claim): void {
-    if (claim.state !== 'held' || (claim.users > 0 && !this.shared)) return
-    const now = this.session.clock.now()
-    if (this.line.length > 0 && mayPassOn(claim, now)) return this.passOn(claim, now)
-    if (claim.users === 0) this.giveUpInBackground(claim)
+    holding.resume(claim)
   }
-
-  /** The store did not answer a renewal. A claim that nobody uses just then is not worth holding on to. */
   renewalFailed(claim: Claim): void {
-    if (claim.users === 0) this.giveUpInBackground(claim)
+    holding.renewalFailed(claim)
   }
-
-  /** A lease is done with. */
   finish(claim: Claim, lease: ClaimLease, now: number): Promise<ReleaseOutcome> {
-    claim.dropLease(lease)
-    if (claim.state !== 'held') return EXPIRED
-    if (claim.users > 0) return RELEASED
-    if (this.line.length > 0 && mayPassOn(claim, now)) {
-      this.passOn(claim, now)
-      return RELEASED
-    }
-    return this.giveUp(claim, now)
+    return holding.finish(claim, lease, now)
   }
 
   /** A claim that was held is not any more. */
@@ -217,7 +187,7 @@ export class Lane {
     if (line.length > 0 && !session.closed) {
       const held = this.claims[0]
       if (this.shared && held?.state === 'held') {
-        if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) this.refill(held)
+        if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) holding.refill(held)
       } else {
         while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
       }
@@ -256,7 +226,7 @@ export class Lane {
     if (!this.shared || this.line.length > 0) return null
     const claim = this.claims[0]
     if (claim?.state !== 'held' || claim.tokensLeft === 0 || !mayPassOn(claim, now)) return null
-    return this.lend(claim, now, now, maxHold)
+    return holding.lend(claim, now, now, maxHold)
   }
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
@@ -266,10 +236,10 @@ export class Lane {
     claim.reserved = true
     ask(claim, now)
     claim.reserved = false
-    return claim.state === 'held' ? this.lend(claim, now, now, maxHold) : null
+    return claim.state === 'held' ? holding.lend(claim, now, now, maxHold) : null
   }
 
-  private newClaim(): Claim {
+  newClaim(): Claim {
     const claim = new Claim(this, this.session.nextClaimId())
     // A literal is exactly as long as it must be; an array that grows keeps room for sixteen more.
     this.claims = this.claims.length === 0 ? [claim] : this.claims.concat(claim)
@@ -277,90 +247,10 @@ export class Lane {
   }
 
   /** Claims that will serve the line when they are granted. */
-  private onTheirWay(): number {
+  onTheirWay(): number {
     let count = 0
     for (const claim of this.claims) if (claim.state !== 'held' && claim.only === null) count++
     return count
-  }
-
-  /** The claim goes to the next in line, or to all readers in line. */
-  private serve(claim: Claim, now: number): void {
-    while (claim.tokensLeft > 0 && (this.shared || claim.users === 0)) {
-      const task = this.line.shift()
-      if (task === null) break
-      task.give(this.lend(claim, now, task.since, task.maxHold))
-    }
-    if (claim.users > 0) this.trim()
-    else if (this.line.length === 0) this.giveUpInBackground(claim)
-    else this.refill(claim)
-  }
-
-  private lend(claim: Claim, now: number, since: number, maxHold: number): ClaimLease {
-    const token = claim.nextToken++
-    claim.tokensLeft--
-    claim.sections++
-    claim.unyielded++
-    const lease = new ClaimLease(claim, token, now, maxHold)
-    claim.addLease(lease)
-    if (events.acquired.hasSubscribers) {
-      events.acquired.publish({ name: this.name, store: this.session.store.kind, token, waited: now - since })
-    }
-    return lease
-  }
-
-  private passOn(claim: Claim, now: number): void {
-    if (claim.unyielded >= YIELD_EVERY) {
-      claim.unyielded = 0
-      return this.session.env.defer(() => this.resume(claim))
-    }
-    if (claim.tokensLeft === 0) return this.refill(claim)
-    this.serve(claim, now)
-  }
-
-  /** Every hand-over needs a token of its own: fetch more. */
-  private refill(claim: Claim): void {
-    if (claim.inFlight) return
-    claim.tokens = blockFor(claim, this.line.length)
-    this.session.upkeep.renewNow(claim)
-  }
-
-  /** Ends the turn. For the tasks still in line here, the release and the next claim are one request. */
-  private giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
-    const { session } = this
-    this.lastTurn = claim.sections
-    claim.calm = !claim.contended && sentAt < claim.validUntil
-    this.drop(claim)
-    const next = this.line.length > this.onTheirWay() && session.canQueue ? this.newClaim() : undefined
-    if (next !== undefined) {
-      next.inFlight = true
-      next.whenBusy = 'queue'
-      next.tokens = blockFor(next, this.line.length)
-    }
-    let outcome = null as ReleaseOutcome | null
-    let resolve = null as ((outcome: ReleaseOutcome) => void) | null
-    session.ask<ReleaseResult>(
-      () => session.store.release(claim, next, session.requestTimeout),
-      (answer) => {
-        const result = 'kind' in answer ? { released: answer, next: answer } : answer
-        outcome = this.released(claim, result.released.kind)
-        resolve?.(outcome)
-        if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
-        this.pump()
-      },
-    )
-    if (outcome === null) return new Promise((settle) => (resolve = settle))
-    return outcome === 'released' ? RELEASED : Promise.resolve(outcome)
-  }
-
-  private giveUpInBackground(claim: Claim): void {
-    // Cannot reject: whatever goes wrong is an outcome, and what is left at the store is cleaned up.
-    this.giveUp(claim, this.session.clock.now()).catch(() => {})
-  }
-
-  private released(claim: Claim, kind: 'released' | 'not-held' | 'unknown'): ReleaseOutcome {
-    // A claim that had to be asked for twice may have a copy of its request still under way.
-    if (kind === 'unknown' || claim.doubtful) this.session.cleanup.remove(claim, true, this.ttl)
-    return kind === 'not-held' ? 'expired' : kind
   }
 
   private aborted(task: Task, signal: AbortSignal): void {
@@ -376,7 +266,7 @@ export class Lane {
     this.retire()
   }
 
-  private trim(): void {
+  trim(): void {
     for (let surplus = this.onTheirWay() - this.line.length; surplus > 0; surplus--) {
       const claim = this.claims.findLast(({ state, only }) => state !== 'held' && only === null)
       if (claim !== undefined) abandon(claim)
@@ -394,8 +284,4 @@ const NOTHING: Promise<null> = Promise.resolve(null)
 const NO_ANSWER_YET: Unknown = {
   kind: 'unknown',
   cause: new Error('No answer came before the wait was over'),
-}
-const HALF_AN_ANSWER: Unknown = {
-  kind: 'unknown',
-  cause: new Error('The store did not answer the second half'),
 }

@@ -121,7 +121,7 @@ export class ClaimLease implements Lease {
   /** `maxHold` is over: only this lease ends; the claim goes to whoever is next. */
   limitReached(): void {
     this.lose('its maxHold is over')
-    // Cannot reject, see Lane.giveUp.
+    // Cannot reject, see giveUp in holding.ts.
     const { lane } = this.claim
     lane.finish(this.claim, this, lane.session.clock.now()).catch(() => {})
   }

@@ -1,0 +1,149 @@
+import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { answered } from './asking.ts'
+import type { Claim } from './claim.ts'
+import { events } from './events.ts'
+import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
+import type { ReleaseOutcome } from './lease.ts'
+import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
+
+/**
+ * From "I have it" to "I gave it up": a claim that is held goes from task to task until its turn is over. How it was come
+ * by is in asking.ts.
+ */
+
+/** The claim is ours from here on, until `end` by our clocks. */
+export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {
+  claim.state = 'held'
+  claim.attempts = 0
+  claim.tokens = 0
+  claim.validUntil = end
+  claim.contended = grant.contended
+  claim.takeTokens(grant.token, grant.count)
+  claim.since = now
+}
+
+/** Whom a new grant is for. */
+export function serveFirst(claim: Claim, now: number): void {
+  const { only } = claim
+  if (claim.reserved) return
+  if (only === null) return serve(claim, now)
+  claim.only = null
+  only.give(lend(claim, now, only.since, only.maxHold))
+  resume(claim)
+}
+
+/** A renewal was answered, or the event loop had its chance: go on with the turn. */
+export function resume(claim: Claim): void {
+  const { lane } = claim
+  if (claim.state !== 'held' || (claim.users > 0 && !lane.shared)) return
+  const now = lane.session.clock.now()
+  if (lane.waiting > 0 && mayPassOn(claim, now)) return passOn(claim, now)
+  if (claim.users === 0) giveUpInBackground(claim)
+}
+
+/** The store did not answer a renewal. A claim that nobody uses just then is not worth holding on to. */
+export function renewalFailed(claim: Claim): void {
+  if (claim.users === 0) giveUpInBackground(claim)
+}
+
+/** A lease is done with. */
+export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<ReleaseOutcome> {
+  claim.dropLease(lease)
+  if (claim.state !== 'held') return EXPIRED
+  if (claim.users > 0) return RELEASED
+  if (claim.lane.waiting > 0 && mayPassOn(claim, now)) {
+    passOn(claim, now)
+    return RELEASED
+  }
+  return giveUp(claim, now)
+}
+
+/** A task's part in the claim, with a token of its own. */
+export function lend(claim: Claim, now: number, since: number, maxHold: number): ClaimLease {
+  const token = claim.nextToken++
+  claim.tokensLeft--
+  claim.sections++
+  claim.unyielded++
+  const lease = new ClaimLease(claim, token, now, maxHold)
+  claim.addLease(lease)
+  if (events.acquired.hasSubscribers) {
+    const { name, session } = claim.lane
+    events.acquired.publish({ name, store: session.store.kind, token, waited: now - since })
+  }
+  return lease
+}
+
+/** Every hand-over needs a token of its own: fetch more. */
+export function refill(claim: Claim): void {
+  if (claim.inFlight) return
+  const { waiting, session } = claim.lane
+  claim.tokens = blockFor(claim, waiting)
+  session.upkeep.renewNow(claim)
+}
+
+/** The claim goes to the next in line, or to all readers in line. */
+function serve(claim: Claim, now: number): void {
+  const { lane } = claim
+  while (claim.tokensLeft > 0 && (lane.shared || claim.users === 0)) {
+    const task = lane.line.shift()
+    if (task === null) break
+    task.give(lend(claim, now, task.since, task.maxHold))
+  }
+  if (claim.users > 0) lane.trim()
+  else if (lane.waiting === 0) giveUpInBackground(claim)
+  else refill(claim)
+}
+
+function passOn(claim: Claim, now: number): void {
+  if (claim.unyielded >= YIELD_EVERY) {
+    claim.unyielded = 0
+    return claim.lane.session.env.defer(() => resume(claim))
+  }
+  if (claim.tokensLeft === 0) return refill(claim)
+  serve(claim, now)
+}
+
+/** Ends the turn. For the tasks still in line here, the release and the next claim are one request. */
+function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
+  const { lane } = claim
+  const { session } = lane
+  lane.lastTurn = claim.sections
+  claim.calm = !claim.contended && sentAt < claim.validUntil
+  lane.drop(claim)
+  const next = lane.waiting > lane.onTheirWay() && session.canQueue ? lane.newClaim() : undefined
+  if (next !== undefined) {
+    next.inFlight = true
+    next.whenBusy = 'queue'
+    next.tokens = blockFor(next, lane.waiting)
+  }
+  let outcome = null as ReleaseOutcome | null
+  let resolve = null as ((outcome: ReleaseOutcome) => void) | null
+  session.ask<ReleaseResult>(
+    () => session.store.release(claim, next, session.requestTimeout),
+    (answer) => {
+      const result = 'kind' in answer ? { released: answer, next: answer } : answer
+      outcome = released(claim, result.released.kind)
+      resolve?.(outcome)
+      if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
+      lane.pump()
+    },
+  )
+  if (outcome === null) return new Promise((settle) => (resolve = settle))
+  return outcome === 'released' ? RELEASED : Promise.resolve(outcome)
+}
+
+function giveUpInBackground(claim: Claim): void {
+  // Cannot reject: whatever goes wrong is an outcome, and what is left at the store is cleaned up.
+  giveUp(claim, claim.lane.session.clock.now()).catch(() => {})
+}
+
+function released(claim: Claim, kind: 'released' | 'not-held' | 'unknown'): ReleaseOutcome {
+  // A claim that had to be asked for twice may have a copy of its request still under way.
+  if (kind === 'unknown' || claim.doubtful) claim.lane.session.cleanup.remove(claim, true, claim.ttl)
+  return kind === 'not-held' ? 'expired' : kind
+}
+
+const HALF_AN_ANSWER: Unknown = {
+  kind: 'unknown',
+  cause: new Error('The store did not answer the second half'),
+}
