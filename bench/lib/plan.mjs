@@ -53,7 +53,7 @@ export function makePlan(options) {
   }
 }
 
-/** On the other stores what matters are a few ratios: `elsewhere` in a plan may be shorter. */
+/** On the other stores what matters are a few ratios: `elsewhere` in a plan may be shorter. `at` is for one of them. */
 const FULLY_MEASURED = new Set(['memory', 'redis'])
 
 /** In a hurry a workload may leave out a store where it cannot be short. */
@@ -67,8 +67,8 @@ function bout(workload, store, contestants, { quick, rounds }) {
   const all = contestants.filter(
     (one) => one.store === store && (one.only?.includes(workload.id) ?? true) && workload.takes(one),
   )
-  const { elsewhere, ...common } = quick ? workload.plans.quick : workload.plans.full
-  const planned = FULLY_MEASURED.has(store) ? common : { ...common, ...elsewhere }
+  const { elsewhere, at, ...common } = quick ? workload.plans.quick : workload.plans.full
+  const planned = { ...common, ...(FULLY_MEASURED.has(store) ? {} : elsewhere), ...at?.[store] }
   return {
     workload,
     store,
