@@ -175,6 +175,8 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
           return this.store.release({ ...command.claim, calm }, command.next, TIMEOUT)
         case 'withdraw':
           return this.store.withdraw(command.claim, TIMEOUT)
+        case 'downgrade':
+          throw new Error('The Redis store cannot do that')
       }
     }
 
