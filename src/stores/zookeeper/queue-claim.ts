@@ -19,6 +19,8 @@ const READERS_LOOK_EVERY_MS = 100
 export class QueueClaim extends Claim {
   private kind: QueueKind
   private spot: Spot
+  /** It looks after its node; before, the section may be over at any moment. */
+  private attended = false
   private replacing = false
   private downgrading: Promise<boolean> | null = null
 
@@ -57,6 +59,7 @@ export class QueueClaim extends Claim {
   }
 
   attend(): void {
+    this.attended = true
     this.watchOwnNode()
     if (!this.contended) this.watchForWaiters()
   }
@@ -87,7 +90,7 @@ export class QueueClaim extends Claim {
     this.data = writeNote({ ...note, weight: 1 })
     // Who waited may have been a reader, which is in by now; and the watch was on the old node.
     this.contended = false
-    if (this.state === 'held') this.attend()
+    if (this.state === 'held' && this.attended) this.attend()
     return true
   }
 
