@@ -121,12 +121,12 @@ export class Downgrade extends Deadline {
       events.downgraded.publish({ name, store: session.store.kind, token, took })
     }
     this.resolve()
-    // Who waited behind the writer may have been a reader, which is in by now: whether anybody waits is asked anew. (An
-    // answer that told it could be older than the message that a queue has formed.)
-    const { contended } = claim
+    // Readers in line here come in, unless others go first.
+    if (!claim.contended) return claim.lane.resume(claim)
+    // Who waited behind the writer may have been a reader, which is in by now: whether anybody waits is asked anew, and then
+    // it goes on. (If the answer told it, that could be older than the message that a queue has formed.)
     claim.contended = false
-    claim.lane.resume(claim)
-    if (contended && claim.state === 'held') session.upkeep.renewNow(claim)
+    session.upkeep.renewNow(claim)
   }
 
   private pause(): void {

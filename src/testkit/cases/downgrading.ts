@@ -218,11 +218,11 @@ export const downgradingLocks: readonly Case[] = [
       const lock = a.readWriteLock(name)
       const lease = await lock.write.acquire()
       const { token, signal } = lease
-      const reading = b.readWriteLock(name).read.acquire()
+      const reading = expected(b.readWriteLock(name).read.acquire())
       await somebodyWaits(ctx, c, name)
       let written = false
-      const writing = c.readWriteLock(name).write.acquire()
-      const seen = writing.then(() => void (written = true))
+      const writing = expected(c.readWriteLock(name).write.acquire())
+      const seen = expected(writing.then(() => void (written = true)))
       await somebodyWaits(ctx, c, name, 2)
       await lock.downgrade(lease)
       await lock.downgrade(lease)

@@ -197,7 +197,7 @@ describe('while a downgrade is under way', () => {
   it('a release gives the claim to no writer of this process, which readers could meet', async () => {
     const w = world()
     const [a, b] = [w.process(), w.process()]
-    const lease = await w.env.until(lockOf(a).write.acquire())
+    const [first, second] = [lockOf(a).write.acquire(), lockOf(a).write.acquire()]
     const readers = new Set<Lease>()
     let met = false
     const writing = lockOf(a).write.run(async () => {
@@ -206,14 +206,16 @@ describe('while a downgrade is under way', () => {
         await a.env.sleep(1)
       }
     })
+    // Two are in line, so two tokens are fetched: the next writer could have it without a word to the store.
+    await w.env.until((await w.env.until(first)).release())
+    const lease = await w.env.until(second)
+    a.store.there = 50
+    const going = lockOf(a).downgrade(lease)
     const reading = lockOf(b).read.run(async (beside) => {
       readers.add(beside)
       await b.env.sleep(100)
       readers.delete(beside)
     })
-    await w.env.advance(10)
-    a.store.there = 50
-    const going = lockOf(a).downgrade(lease)
     const [outcome] = await w.env.until(
       Promise.all([lease.release(), expect(going).rejects.toThrow(/released/)]),
     )
@@ -321,6 +323,58 @@ describe('after a downgrade', () => {
     await w.env.until(Promise.all(readers.map((reader) => reader.release())))
     await w.env.advance(100)
     expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('readers of the same process come in at once whose own claim is still on its way', async () => {
+    const w = world()
+    const a = w.process({ requestTimeout: 500 })
+    const lease = await w.env.until(lockOf(a).write.acquire())
+    a.store.lose('claim', 'request')
+    const reading = lockOf(a).read.acquire()
+    const before = w.env.mono()
+    await w.env.until(lockOf(a).downgrade(lease))
+    const reader = await w.env.until(reading)
+    expect(w.env.mono() - before).toBeLessThan(10)
+    await w.env.until(Promise.all([lease.release(), reader.release()]))
+    await w.env.advance(2000)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('readers of the same process that stand behind another one’s writer do not overtake it', async () => {
+    const w = world()
+    const [a, b] = [w.process({ fair: 'strict' }), w.process()]
+    const order: string[] = []
+    const lease = await w.env.until(lockOf(a).write.acquire())
+    const foreign = lockOf(b).write.run(() => order.push('writer'))
+    await w.env.advance(10)
+    const local = lockOf(a).read.run(() => order.push('reader'))
+    await w.env.advance(10)
+    await w.env.until(lockOf(a).downgrade(lease))
+    await w.env.advance(100)
+    expect(order).toEqual([])
+    await w.env.until(Promise.all([lease.release(), foreign, local]))
+    expect(order).toEqual(['writer', 'reader'])
+  })
+
+  it('a new reader does not overtake a writer that waited before, though there is a token left for it', async () => {
+    const w = world()
+    const [a, b] = [w.process({ fair: 'strict' }), w.process()]
+    const controller = new AbortController()
+    const { write } = lockOf(a)
+    const [first, second] = [write.acquire(), write.acquire()]
+    const third = write.acquire({ signal: controller.signal })
+    // Two are in line, so two tokens are fetched, and one of them is not needed.
+    await w.env.until((await w.env.until(first)).release())
+    const lease = await w.env.until(second)
+    controller.abort()
+    expect(await w.env.until(failureOf(third))).toMatchObject({ code: 'LOCK_ABORTED' })
+    const writing = lockOf(b).write.acquire()
+    await w.env.advance(10)
+    await w.env.until(lockOf(a).downgrade(lease))
+    await w.env.advance(10)
+    expect(await w.env.until(lockOf(a).read.tryAcquire())).toBeNull()
+    await w.env.until(lease.release())
+    await w.env.until((await w.env.until(writing)).release())
   })
 
   it('a lost claim ends the lease and those that share it', async () => {
