@@ -154,6 +154,24 @@ describe.skipIf(!available('zookeeper'))('a write lock that becomes a read lock 
     expect(events).toEqual([])
   })
 
+  it('is not taken for removed by the first look after its old node, if that comes too late', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const events = await listen(own)
+    const lock = name()
+    await own.release(request(lock, writer), undefined, TIMEOUT)
+    link.set('requests', { latency: 30 })
+    for (let round = 0; round < 3; round++) {
+      const claim = request(lock, writer)
+      await take(own, claim)
+      // The holder begins to look after its node while this is on its way.
+      expect(await downgrade(own, claim)).toBe('downgraded')
+      await renew(own, claim)
+      expect((await own.release(claim, undefined, TIMEOUT)).released.kind).toBe('released')
+    }
+    expect(events).toEqual([])
+  })
+
   it('is found again after its reply got lost: renewed, asked for again, released', async () => {
     const link = kept(await FaultProxy.open(server))
     const [own, zk] = [store({}, `127.0.0.1:${link.port}`), await client()]
