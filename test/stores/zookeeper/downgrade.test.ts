@@ -193,28 +193,25 @@ describe.skipIf(!available('zookeeper'))('a write lock that becomes a read lock 
     expect(await nodes(zk, claim.name)).toEqual([])
   })
 
-  it('can be released although its fate is unknown', async () => {
-    const link = kept(await FaultProxy.open(server))
-    const [own, other, zk] = [store({}, `127.0.0.1:${link.port}`), store(), await client()]
-    for (const happened of [true, false]) {
+  it.each(['the reply', 'the connection'])(
+    'can be released although its fate is unknown: %s was lost',
+    async (what) => {
+      const link = kept(await FaultProxy.open(server))
+      const [own, other, zk] = [store({}, `127.0.0.1:${link.port}`), store(), await client()]
       const claim = request(name(), writer)
       await take(own, claim)
-      if (happened) {
-        const cut = link.cutReply({ match: (chunk) => chunk.includes('__READ__') })
-        expect(await downgrade(own, claim)).toBe('unknown')
-        await cut
-      } else {
-        link.reset()
-        expect(await own.downgrade?.(claim, 1)).toMatchObject({ kind: 'unknown' })
-      }
+      const cut = what === 'the reply' && link.cutReply({ match: (chunk) => chunk.includes('__READ__') })
+      if (cut === false) link.reset()
+      expect(await own.downgrade?.(claim, cut === false ? 1 : TIMEOUT)).toMatchObject({ kind: 'unknown' })
+      await cut
       await vi.waitFor(async () => {
         const { released } = await own.release(claim, undefined, TIMEOUT)
         expect(released.kind).not.toBe('unknown')
       }, TIMEOUT)
       expect(await nodes(zk, claim.name)).toEqual([])
       await take(other, request(claim.name, { ...writer, whenBusy: 'try' }))
-    }
-  })
+    },
+  )
 
   it('leaves nothing behind when it is released in the same moment', async () => {
     const [own, zk] = [store(), await client()]
