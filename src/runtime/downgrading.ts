@@ -157,7 +157,7 @@ const NO_SUCH_METHOD: DowngradeAnswer = {
 function unsupported(lock: string, store: string): UnsupportedError {
   const message =
     `The ${store} store cannot turn a write lock into a read lock. Release it, take the read lock, and check what you ` +
-    'read; or use the memory, sqlite, mysql, postgres, zookeeper or holdfast store.'
+    'read; or use the memory, redis, sqlite, mysql, postgres, zookeeper or holdfast store.'
   return new UnsupportedError(message, { lock, store })
 }
 
