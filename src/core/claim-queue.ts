@@ -309,13 +309,15 @@ class Transition {
   private downgrade({ id }: ClaimRef): DowngradeAnswer {
     // A waiter whose turn has come holds it, so that a repeated command finds what the first one found.
     this.promote()
-    const holder = this.state.holders.get(id)
-    if (holder === undefined) return { kind: 'lost' }
-    this.state.used -= holder.weight - 1
-    holder.weight = 1
-    // The readers at the head of the queue, up to the next writer.
-    this.promote()
-    return { kind: 'downgraded' }
+    const { state } = this
+    const holder = state.holders.get(id)
+    if (holder !== undefined) {
+      state.used -= holder.weight - 1
+      holder.weight = 1
+      // The readers at the head of the queue, up to the next writer.
+      this.promote()
+    }
+    return holder === undefined ? { kind: 'lost' } : { kind: 'downgraded' }
   }
 
   /**

@@ -199,7 +199,7 @@ export class Spot {
    * False: it is gone. Can be repeated after a failure; if it had happened, the new node is in the way of a second one.
    */
   async becomeReader(data: string): Promise<boolean> {
-    const { node, path } = this
+    const { node, path, doubtful } = this
     const { dir, prefix, acl } = this.options
     if (node === null || this.left) return false
     const name = prefix + SUFFIX.read + node.name.slice(prefix.length + SUFFIX.write.length)
@@ -217,7 +217,7 @@ export class Spot {
     }
     this.node = heir
     this.heir = null
-    this.doubtful = false
+    this.doubtful = doubtful
     return true
   }
 
