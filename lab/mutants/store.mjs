@@ -108,6 +108,20 @@ export const storeMutants = [
     seeds: 40,
   },
   {
+    id: 'downgrade-goes-behind',
+    bugClass: '35: a writer that goes on as a reader lets a waiting writer in',
+    edits: [
+      {
+        file: 'lab/sim/stores/session-server.js',
+        find: "const name = node.name.replace('__WRIT__', '__READ__');",
+        replace: "const name = `${node.name.slice(0, -18)}__READ__${String(dir.next).padStart(10, '0')}`;",
+      },
+    ],
+    scenario: 'session/calm',
+    check: 'exclusivity',
+    seeds: 20,
+  },
+  {
     id: 'seconds-cut-off',
     bugClass: '25: a ttl in whole seconds ends before the client thinks so',
     edits: [

@@ -3,6 +3,7 @@ import type {
   ClaimInfo,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   Held,
   NameInfo,
   Queued,
@@ -33,7 +34,7 @@ export interface Instant {
 interface Holder {
   readonly id: string
   readonly owner: string
-  readonly weight: number
+  weight: number
   token: number
   count: number
   expiresAt: number
@@ -56,12 +57,14 @@ export type QueueCommand =
   | { readonly kind: 'renew'; readonly request: RenewRequest }
   | { readonly kind: 'release'; readonly claim: ClaimRef; readonly next?: ClaimRequest | undefined }
   | { readonly kind: 'withdraw'; readonly claim: ClaimRef }
+  | { readonly kind: 'downgrade'; readonly claim: ClaimRef }
 
 export interface AnswerOf {
   claim: ClaimAnswer
   renew: RenewAnswer
   release: ReleaseResult
   withdraw: ReleaseAnswer
+  downgrade: DowngradeAnswer
 }
 
 /** What a session is to be told. */
@@ -190,6 +193,8 @@ class Transition {
         return this.release(command.claim, command.next)
       case 'withdraw':
         return this.withdraw(command.claim)
+      case 'downgrade':
+        return this.downgrade(command.claim)
     }
   }
 
@@ -299,6 +304,20 @@ class Transition {
     this.state.withdrawn.set(claim.id, this.now.ms + WITHDRAWN_MS)
     this.promote()
     return answer
+  }
+
+  private downgrade({ id }: ClaimRef): DowngradeAnswer {
+    // A waiter whose turn has come holds it, so that a repeated command finds what the first one found.
+    this.promote()
+    const { state } = this
+    const holder = state.holders.get(id)
+    if (holder !== undefined) {
+      state.used -= holder.weight - 1
+      holder.weight = 1
+      // The readers at the head of the queue, up to the next writer.
+      this.promote()
+    }
+    return holder === undefined ? { kind: 'lost' } : { kind: 'downgraded' }
   }
 
   /**

@@ -118,10 +118,17 @@ export interface NotHeld {
   readonly kind: 'not-held'
 }
 
+/** A writer's claim is a reader's from now on. */
+export interface Downgraded {
+  readonly kind: 'downgraded'
+}
+
 export type ClaimAnswer = Held | Queued | Busy | Mismatch | Unknown
 /** A waiter hears `queued`. Who asked for tokens and holds hears `held` with them, also if it was granted just now. */
 export type RenewAnswer = Renewed | Held | Queued | Lost | Unknown
 export type ReleaseAnswer = Released | NotHeld | Unknown
+/** `lost`: the claim is not held (any more). */
+export type DowngradeAnswer = Downgraded | Lost | Unknown
 
 /** What a release did and, when it queued again in the same step, where the new claim stands. */
 export interface ReleaseResult {
@@ -248,6 +255,13 @@ export interface Store {
    * (in a dead connection's buffer) finds nothing to do. Dearer than `release`; only for clean-up.
    */
   withdraw(claim: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer>
+
+  /**
+   * A writer becomes a reader, and no other writer comes in between: the held claim (of capacity `ALL`) weighs 1 from now on,
+   * and readers that this lets in are granted. It keeps its id, its tokens and its end: the lease is not prolonged.
+   * A store that cannot do this in one step leaves it out.
+   */
+  readonly downgrade?: ((claim: ClaimRef, timeout: number) => MaybePromise<DowngradeAnswer>) | undefined
 
   /**
    * Sends the session's events to the listener from the moment the promise resolves. Called once per session,

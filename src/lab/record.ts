@@ -28,6 +28,7 @@ export interface TimelineEvent {
     | 'waiting'
     | 'acquired'
     | 'renewed'
+    | 'downgraded'
     | 'at-risk'
     | 'lost'
     | 'releasing'

@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { LockReentryError } from '../core/errors.ts'
+import { ClaimLease } from '../runtime/lease.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
+import { outermost } from './nested-lease.ts'
 
 /** `permits`: nested claims of a semaphore are claims of their own. */
 export type Mode = 'exclusive' | 'write' | 'read' | 'permits'
@@ -31,14 +33,22 @@ export function nestedIn(session: Session, name: string, mode: Mode, reentrant: 
   if (mode === 'permits') return null
   for (let inside = holdings.getStore(); inside !== undefined; inside = inside.outer) {
     if (inside.name !== name || inside.session !== session || !inside.lease.held) continue
+    const downgraded = wasDowngraded(inside.lease)
     // A reader adds nothing to what a reader or a writer has already.
-    if (mode === 'read' || (reentrant && inside.mode === mode)) return inside.lease
+    if (mode === 'read' || (reentrant && inside.mode === mode && !downgraded)) return inside.lease
     throw new LockReentryError(
-      inside.mode === 'read'
-        ? `"${name}" is held for reading here and cannot be upgraded to writing: release it first, or take the write lock from the start.`
-        : `"${name}" is held by the code that asks for it, which would wait for itself. Pass the lease down, or make the lock with { reentrant: true }.`,
+      downgraded
+        ? `"${name}" was downgraded to reading here and cannot be upgraded again: release it, then take the write lock.`
+        : inside.mode === 'read'
+          ? `"${name}" is held for reading here and cannot be upgraded to writing: release it first, or take the write lock from the start.`
+          : `"${name}" is held by the code that asks for it, which would wait for itself. Pass the lease down, or make the lock with { reentrant: true }.`,
       { lock: name },
     )
   }
   return null
+}
+
+function wasDowngraded(lease: Lease): boolean {
+  const outer = outermost(lease)
+  return outer instanceof ClaimLease && outer.downgrade !== null
 }

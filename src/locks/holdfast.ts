@@ -5,6 +5,7 @@ import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '.
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
+import { downgradeLease } from './downgrade.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
 import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
@@ -72,6 +73,7 @@ export class Holdfast implements AsyncDisposable {
       name,
       read: this.lock(name, { ...READ, reentrant }, options),
       write: this.lock(name, { ...WRITE, reentrant }, options),
+      downgrade: (lease) => downgradeLease(this.session, name, lease),
     }
   }
 

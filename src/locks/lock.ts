@@ -37,6 +37,13 @@ export interface ReadWriteLock {
   readonly read: Lock
   /** Alone. */
   readonly write: Lock
+  /**
+   * Turns a held write lease into a read lease without letting another writer in between: readers come in, writers wait until it is
+   * released. It stays the same lease, with its token and its signal. From the call on, whatever comes of it, the lease is
+   * good for reading only; the store is asked until it answers or the lease ends. Rejects with a LockLostError when
+   * the lease is not held (any more), and with an UnsupportedError where the store cannot do it. There is no way back up.
+   */
+  downgrade(lease: Lease): Promise<void>
 }
 
 export interface Kind {

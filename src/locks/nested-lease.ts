@@ -1,8 +1,13 @@
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 
+/** The lease itself, or the one that it is nested in. */
+export function outermost(lease: Lease): Lease {
+  return lease instanceof NestedLease ? outermost(lease.outer) : lease
+}
+
 /** A re-entry: the outer lease under another hand. Releasing it leaves the outer one as it is. */
 export class NestedLease implements Lease {
-  private readonly outer: Lease
+  readonly outer: Lease
   private released = false
 
   constructor(outer: Lease) {

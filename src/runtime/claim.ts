@@ -14,7 +14,8 @@ export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
 
 /** One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. */
 export class Claim extends Deadline implements ClaimRequest, RenewRequest, ReleaseRequest {
-  readonly lane: Lane
+  /** Another one after a downgrade. */
+  lane: Lane
   readonly id: string
   state: ClaimState = 'asking'
   whenBusy: 'queue' | 'try' = 'try'

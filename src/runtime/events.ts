@@ -10,6 +10,8 @@ export interface LockEvents {
   waiting: { readonly name: string; readonly store: string }
   acquired: { readonly name: string; readonly store: string; readonly token: bigint; readonly waited: number }
   renewed: { readonly name: string; readonly store: string; readonly took: number }
+  /** A writer's lease is a reader's from now on. */
+  downgraded: { readonly name: string; readonly store: string; readonly token: bigint; readonly took: number }
   /** A renewal failed; the lease ends after `remaining` unless one succeeds. */
   'at-risk': {
     readonly name: string
@@ -33,6 +35,7 @@ export const events: Channels = {
   waiting: channel('holdfast:waiting'),
   acquired: channel('holdfast:acquired'),
   renewed: channel('holdfast:renewed'),
+  downgraded: channel('holdfast:downgraded'),
   'at-risk': channel('holdfast:at-risk'),
   lost: channel('holdfast:lost'),
   released: channel('holdfast:released'),

@@ -2,6 +2,7 @@ import { LockLostError } from '../core/errors.ts'
 import { checkMs, MAX_MS } from '../core/arguments.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
+import type { Downgrade } from './downgrading.ts'
 import { events } from './events.ts'
 
 /** `expired`: the lease had ended before. `unknown`: the store did not answer; the lock is cleaned up in the background. */
@@ -38,7 +39,9 @@ type LeaseState = 'held' | 'released' | 'lost'
 /** A lease on a claim of this process. */
 export class ClaimLease implements Lease {
   readonly token: bigint
-  private readonly claim: Claim
+  readonly claim: Claim
+  /** It was a writer's, and is a reader's since this began. */
+  downgrade: Downgrade | null = null
   private readonly since: number
   private state: LeaseState = 'held'
   private limit: HoldLimit | null = null
@@ -116,6 +119,7 @@ export class ClaimLease implements Lease {
       })
     }
     this.controller?.abort(this.reason)
+    this.downgrade?.end()
   }
 
   /** `maxHold` is over: only this lease ends; the claim goes to whoever is next. */
@@ -131,6 +135,7 @@ export class ClaimLease implements Lease {
     if (this.check(now) !== 'held') return EXPIRED
     this.state = 'released'
     this.limit?.cancel()
+    this.downgrade?.end()
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
       const held = now - this.since

@@ -3,6 +3,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   MaybePromise,
@@ -124,6 +125,19 @@ export class LockService {
     this.assertMay(caller, 'acquire', claim.name)
     return when(this.store.withdraw(claim, timeout), (answer) => {
       this.noteEnd(caller, 'withdraw', claim, answer)
+      return answer
+    })
+  }
+
+  downgrade(caller: Caller, claim: ClaimRef, timeout: number): MaybePromise<DowngradeAnswer> {
+    const { store } = this
+    const { name, id } = claim
+    this.assertMay(caller, 'acquire', name)
+    if (store.downgrade === undefined) {
+      throw new Failure('UNSUPPORTED', `The ${store.kind} store cannot turn a write lock into a read lock.`)
+    }
+    return when(store.downgrade(claim, timeout), (answer) => {
+      if (this.audit.on) this.audit.record(caller, 'downgrade', { name, result: answer.kind, id })
       return answer
     })
   }

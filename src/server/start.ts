@@ -71,6 +71,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       kind: 'hello',
       store: store.kind,
       capabilities: capabilitiesOf(store, limits, at),
+      downgrade: store.downgrade !== undefined,
     } as const
     const streams = new Streams(app, { service, sessions, limits, hello }, { connections, counts })
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)

@@ -14,6 +14,9 @@ export type Need =
   /** Readers. */
   | 'shared'
   | 'no shared'
+  /** A writer can become a reader. */
+  | 'downgrade'
+  | 'no downgrade'
   /** Semaphores. */
   | 'permits'
   | 'no permits'

@@ -3,6 +3,7 @@ import { cancelling } from './cases/cancelling.ts'
 import { claiming } from './cases/claiming.ts'
 import { composing } from './cases/composing.ts'
 import { connections } from './cases/connections.ts'
+import { downgrading, downgradingFaults, downgradingLocks } from './cases/downgrading.ts'
 import { events } from './cases/events.ts'
 import { excluding } from './cases/excluding.ts'
 import { expiry } from './cases/expiry.ts'
@@ -22,6 +23,7 @@ export const storeCases: readonly Case[] = [
   ...claiming,
   ...queueing,
   ...sharing,
+  ...downgrading,
   ...renewing,
   ...releasing,
   ...withdrawing,
@@ -33,10 +35,16 @@ export const storeCases: readonly Case[] = [
 ]
 
 /** What every lock must do, whatever store is below it. */
-export const lockCases: readonly Case[] = [...excluding, ...cancelling, ...leasing, ...composing]
+export const lockCases: readonly Case[] = [
+  ...excluding,
+  ...cancelling,
+  ...leasing,
+  ...composing,
+  ...downgradingLocks,
+]
 
 /** What must hold when processes die and connections break. Each needs something of its target besides a store. */
-export const faultCases: readonly Case[] = [...processes, ...connections]
+export const faultCases: readonly Case[] = [...processes, ...connections, ...downgradingFaults]
 
 /** All cases. Those that a target lacks something for are reported as not applicable. */
 export function conformance(): readonly Case[] {

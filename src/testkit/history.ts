@@ -9,7 +9,7 @@ export interface HistoryEvent {
   readonly process: string
   /** One grant's story, from the call that asked for it to its end. Unique within its process. */
   readonly op: number
-  readonly kind: 'acquire' | 'check' | 'release' | 'lost'
+  readonly kind: 'acquire' | 'check' | 'downgrade' | 'release' | 'lost'
   /**
    * `invoke`: about to ask. `queued`: stands in line at the store. `ok`, `fail`: it did, it did not.
    * `info`: the outcome is unknown.
@@ -113,6 +113,15 @@ export class Story {
 
   lost(): void {
     this.write('lost', 'ok')
+  }
+
+  /** Call it just before the downgrade: from then on nobody is promised to write alone. */
+  downgrading(): void {
+    this.write('downgrade', 'invoke')
+  }
+
+  downgraded(outcome: 'downgraded' | 'unknown'): void {
+    this.write('downgrade', outcome === 'downgraded' ? 'ok' : 'info')
   }
 
   /** Call it just before the release. */

@@ -14,6 +14,8 @@ export interface Hold {
   readonly invoked: bigint
   readonly queued: bigint | undefined
   readonly from: bigint
+  /** Of a writer: from when on it only read. */
+  readonly readsFrom?: bigint
   /** Not before `from`; the same if nothing is certain. */
   readonly to: bigint
 }
@@ -39,6 +41,7 @@ function holdOf(story: readonly HistoryEvent[]): Hold | undefined {
   const got = find('acquire', 'ok')
   if (asked === undefined || got?.token === undefined) return undefined
   const checks = story.filter(({ kind }) => kind === 'check')
+  const downgrade = find('downgrade', 'invoke')
   return {
     process: got.process,
     op: got.op,
@@ -50,6 +53,7 @@ function holdOf(story: readonly HistoryEvent[]): Hold | undefined {
     invoked: asked.at,
     queued: find('acquire', 'queued')?.at,
     from: got.at,
+    ...(downgrade && { readsFrom: downgrade.at }),
     to: endOf(got, checks, [find('release', 'invoke'), find('lost', 'ok')]),
   }
 }

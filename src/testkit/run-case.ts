@@ -18,10 +18,10 @@ async function attempt(testCase: Case, target: Target): Promise<CaseResult> {
   const exception = target.exceptions?.[testCase.id]
   if (exception !== undefined) return { status: 'not applicable', reason: exception }
   try {
-    const capabilities = await capabilitiesOf(target)
-    const missing = testCase.needs.filter((need) => !has(need, target, capabilities))
+    const abilities = await abilitiesOf(target)
+    const missing = testCase.needs.filter((need) => !has(need, target, abilities))
     if (missing.length > 0) return { status: 'not applicable', reason: `needs ${missing.join(', ')}` }
-    const ctx = new TargetContext(target, capabilities)
+    const ctx = new TargetContext(target, abilities.capabilities)
     try {
       await testCase.run(ctx)
     } finally {
@@ -33,19 +33,28 @@ async function attempt(testCase: Case, target: Target): Promise<CaseResult> {
   }
 }
 
-async function capabilitiesOf(target: Target): Promise<Capabilities> {
-  const store = await target.createStore()
-  const { capabilities } = store
-  await store.close()
-  return capabilities
+interface Abilities {
+  readonly capabilities: Capabilities
+  readonly downgrade: boolean
 }
 
-function has(need: Need, target: Target, capabilities: Capabilities): boolean {
+async function abilitiesOf(target: Target): Promise<Abilities> {
+  const store = await target.createStore()
+  const { capabilities, downgrade } = store
+  await store.close()
+  return { capabilities, downgrade: capabilities.shared && downgrade !== undefined }
+}
+
+function has(need: Need, target: Target, { capabilities, downgrade }: Abilities): boolean {
   switch (need) {
     case 'queue':
     case 'shared':
     case 'permits':
       return capabilities[need]
+    case 'downgrade':
+      return downgrade
+    case 'no downgrade':
+      return !downgrade
     case 'no queue':
       return !capabilities.queue
     case 'no shared':

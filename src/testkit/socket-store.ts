@@ -58,6 +58,9 @@ class SocketStore implements Store {
   withdraw: Store['withdraw'] = async (claim, timeout) =>
     this.call('withdraw', [plain(claim), timeout], timeout)
 
+  downgrade: NonNullable<Store['downgrade']> = async (claim, timeout) =>
+    this.call('downgrade', [plain(claim), timeout], timeout)
+
   inspect: Store['inspect'] = async (name, timeout) => this.call('inspect', [name, timeout], timeout)
 
   list: Store['list'] = async (query, timeout) => this.call('list', [query, timeout], timeout)

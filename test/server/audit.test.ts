@@ -18,6 +18,7 @@ it('has a line for every call that changes something, with who, what, whence and
   const store = holdfastStore(server.url)
   afterwards(() => store.close())
   await store.withdraw({ name: 'a', id: 'secret-session.1' }, 2000)
+  await store.downgrade?.({ name: 'a', id: 'secret-session.1' }, 2000)
   await call(server, 'GET /v1/locks/a')
   await server.close({ grace: 50 })
 
@@ -33,6 +34,7 @@ it('has a line for every call that changes something, with who, what, whence and
     'release released',
     'release not-held',
     'withdraw not-held',
+    'downgrade lost',
   ])
   expect(entries[0]).toMatchObject({ who: 'anybody', remote: '127.0.0.1', name: 'a', token: String(token) })
   expect(new Set(entries.map(({ request }) => request)).size).toBe(6)

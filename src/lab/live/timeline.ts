@@ -41,6 +41,8 @@ function kindOf({ kind, phase }: HistoryEvent): TimelineEvent['kind'] | undefine
             : 'failed'
     case 'lost':
       return 'lost'
+    case 'downgrade':
+      return phase === 'ok' ? 'downgraded' : undefined
     case 'release':
       return phase === 'invoke' ? 'releasing' : phase === 'ok' ? 'released' : undefined
     case 'check':

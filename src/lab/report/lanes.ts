@@ -80,6 +80,9 @@ class LaneReader {
         this.ends(event, 'lost')
         this.mark('lost', event)
         break
+      case 'downgraded':
+        // It is held as before, beside others.
+        break
       case 'at-risk':
       case 'write':
       case 'write-refused':

@@ -139,6 +139,15 @@ export class Chapter {
     losses.push({ process, name, token, validUntil, abortedAt: this.diary.at() })
   }
 
+  downgrading(): void {
+    this.story.downgrading()
+  }
+
+  downgraded(outcome: 'downgraded' | 'unknown'): void {
+    this.story.downgraded(outcome)
+    this.note('downgraded', outcome)
+  }
+
   releasing(): void {
     this.story.releasing()
     this.note('releasing')

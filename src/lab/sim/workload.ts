@@ -57,6 +57,9 @@ async function once(place: Workplace, take: Take, chapter: Chapter): Promise<voi
   const lease = await acquire(place, take, chapter)
   if (lease === null) return chapter.failed('busy')
   await section(place, take, chapter, lease)
+  if (take.downgrade !== undefined && lease.held && place.random.next() < 0.5) {
+    await readOn(place, take.downgrade, chapter, lease)
+  }
   chapter.releasing()
   const released = lease.release()
   if (lease.held) chapter.lied('after its release')
@@ -136,6 +139,33 @@ async function section(place: Workplace, { alone }: Take, chapter: Chapter, leas
     // Between the look and the deed there is always time for something to happen.
     if (random.next() < 0.3) await env.sleep(random.next())
     chapter.wrote(await write(place, lease, reading))
+  }
+  watched.cancel()
+}
+
+/** A writer stays on to read. Some do not wait until they may. */
+async function readOn(
+  place: Workplace,
+  downgrade: NonNullable<Take['downgrade']>,
+  chapter: Chapter,
+  lease: Lease,
+): Promise<void> {
+  const { random, env, ttl, calm } = place
+  const long = !calm && random.next() < 0.2
+  const until = place.diary.at() + random.below(long ? ttl * 1.5 : 20)
+  chapter.downgrading()
+  const going = downgrade(lease).then(
+    () => chapter.downgraded('downgraded'),
+    (error: unknown) => {
+      if (!(error instanceof HoldfastError)) throw error
+      chapter.downgraded('unknown')
+    },
+  )
+  if (!calm && random.next() < 0.2) return void going.catch(() => undefined)
+  await going
+  const watched = watch(place, chapter, lease)
+  while (place.diary.at() < until && lease.held) {
+    await env.sleep(Math.min(ttl / 10, Math.max(1, until - place.diary.at())))
   }
   watched.cancel()
 }

@@ -3,6 +3,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   MaybePromise,
@@ -89,6 +90,11 @@ export class EmbeddedStore implements Store {
     this.ledger.delete(claim)
     this.ledger.withdrawn(claim, this.clocks.mono())
     return answer
+  }
+
+  /** Promises nothing new: the lease ends when it would have ended. */
+  downgrade(claim: ClaimRef, timeout: number): DowngradeAnswer {
+    return this.memory.downgrade?.(claim, timeout) as DowngradeAnswer
   }
 
   watch(session: string, listener: StoreListener, timeout: number): MaybePromise<Watch> {

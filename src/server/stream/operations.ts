@@ -78,6 +78,10 @@ export class Operations {
         return when(service.withdraw(caller, claimRefOf(payload, limits), timeout), (answer) =>
           answerToWire(hushed(answer)),
         )
+      case 'downgrade':
+        return when(service.downgrade(caller, claimRefOf(payload, limits), timeout), (answer) =>
+          answerToWire(hushed(answer)),
+        )
       case 'watch':
         return this.watch(sessionOf(payload), timeout)
       case 'unwatch':

@@ -3,6 +3,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   NameInfo,
@@ -101,6 +102,12 @@ export class HoldfastStore implements Store {
     return answerFromWire<ReleaseAnswer>(answer as Wire<ReleaseAnswer>)
   }
 
+  /** If the store behind the server has it; who holds a lock has heard of that. */
+  get downgrade(): Store['downgrade'] {
+    const { hello } = this.link
+    return hello === null || hello.downgrade === true ? this.toReader : undefined
+  }
+
   async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
     const watch: SessionWatch = { listener, stands: false }
     this.watches.set(session, watch)
@@ -132,6 +139,12 @@ export class HoldfastStore implements Store {
   async reach(timeout: number): Promise<Unknown | null> {
     const answer = await this.link.ask('ping', null, timeout)
     return isUnknown(answer) ? answer : null
+  }
+
+  private readonly toReader = async ({ name, id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> => {
+    const answer = await this.link.ask('downgrade', { name, id }, timeout)
+    if (isUnknown(answer)) return answer
+    return answerFromWire<DowngradeAnswer>(answer as Wire<DowngradeAnswer>)
   }
 
   private async renewSome(

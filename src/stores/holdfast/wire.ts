@@ -2,6 +2,7 @@ import type {
   Capabilities,
   ClaimAnswer,
   ClaimInfo,
+  DowngradeAnswer,
   ListPage,
   NameInfo,
   ReleaseAnswer,
@@ -37,6 +38,7 @@ export type Operation =
   | 'renew'
   | 'release'
   | 'withdraw'
+  | 'downgrade'
   | 'watch'
   | 'unwatch'
   | 'inspect'
@@ -48,13 +50,15 @@ export interface Hello {
   readonly kind: 'hello'
   readonly store: string
   readonly capabilities: Capabilities
+  /** It can turn a write lock into a read lock. */
+  readonly downgrade?: boolean
 }
 
 interface WireToken {
   readonly token: string
 }
 
-type AnyAnswer = ClaimAnswer | RenewAnswer | ReleaseAnswer
+type AnyAnswer = ClaimAnswer | RenewAnswer | ReleaseAnswer | DowngradeAnswer
 
 /** Unknown, as it travels: the cause in words. */
 interface WireUnknown {

@@ -5,6 +5,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   NameInfo,
@@ -111,6 +112,11 @@ class MemoryStore implements Store {
   withdraw(claim: ClaimRef): ReleaseAnswer {
     const now = this.now()
     return this.run(this.queueOf(claim.name, now), { kind: 'withdraw', claim }, now).answer
+  }
+
+  downgrade(claim: ClaimRef): DowngradeAnswer {
+    const now = this.now()
+    return this.run(this.queueOf(claim.name, now), { kind: 'downgrade', claim }, now).answer
   }
 
   watch(session: string, listener: StoreListener): Watch {

@@ -4,7 +4,7 @@ import { failed } from './failure.ts'
 import type { Requests } from './requests.ts'
 
 /** What can be done to a claim, as scripts/one.lua calls it. */
-export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'K' | 'r' | 'R' | 'w'
+export type CommandKind = 'Q' | 'q' | 'T' | 't' | 'k' | 'K' | 'r' | 'R' | 'w' | 'd'
 
 /** One command on a claim, and where its answer goes. Is answered once, by the server or by the clock. */
 export class Command<T> extends Deadline {

@@ -3,6 +3,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   NameInfo,
@@ -33,6 +34,7 @@ import {
   nextTerms,
   outlives,
   readClaim,
+  readDowngraded,
   readName,
   readRelease,
   readReleaseAndNext,
@@ -116,6 +118,10 @@ export class RedisStore implements Store {
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     return this.send(new Command(claim, 'w', '', readReleased), timeout)
+  }
+
+  downgrade(claim: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
+    return this.send(new Command(claim, 'd', '', readDowngraded), timeout)
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {

@@ -2,6 +2,7 @@ import type {
   ClaimAnswer,
   ClaimInfo,
   ClaimRequest,
+  DowngradeAnswer,
   Held,
   NameInfo,
   ReleaseAnswer,
@@ -85,6 +86,10 @@ export function readRenewal(reply: unknown): RenewAnswer {
 
 export function readReleased(reply: unknown): ReleaseAnswer {
   return reply === 1 ? RELEASED : NOT_HELD
+}
+
+export function readDowngraded(reply: unknown): DowngradeAnswer {
+  return reply === 1 ? { kind: 'downgraded' } : { kind: 'lost' }
 }
 
 export function readRelease(reply: unknown): ReleaseResult {

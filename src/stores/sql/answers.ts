@@ -13,7 +13,7 @@ export function heldAlone(token: bigint, { tokens }: ClaimRequest): ClaimAnswer 
 
 /** What a name without a row answers, if that needs no row. */
 export function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['kind']] | undefined {
-  if (command.kind === 'renew') return { kind: 'lost' }
+  if (command.kind === 'renew' || command.kind === 'downgrade') return { kind: 'lost' }
   return command.kind === 'release' && command.next === undefined
     ? { released: { kind: 'not-held' } }
     : undefined

@@ -5,6 +5,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   MaybePromise,
@@ -144,6 +145,13 @@ export class SqlStore<Link> implements Store {
     return this.call(timeout, async (link) => {
       this.waiting.delete(claim.id)
       const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }])
+      return answer
+    })
+  }
+
+  downgrade(claim: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
+    return this.call(timeout, async (link) => {
+      const [answer] = await this.step(link, claim.name, [{ kind: 'downgrade', claim }])
       return answer
     })
   }

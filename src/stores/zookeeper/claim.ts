@@ -44,7 +44,7 @@ export abstract class Claim {
   readonly dir: string
   readonly seat: Seat
   readonly prefix: string
-  readonly data: string
+  data: string
   state: ClaimState = 'new'
   until = 0
   contended = false

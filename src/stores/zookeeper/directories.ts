@@ -72,6 +72,10 @@ function isFresh({ seenAt }: Directory): boolean {
  * removed, made anew, and used until its number was the same. For that there must have been two transactions and one for
  * each creation, and it is known how many there were at all. (Curator and this store never create two nodes of one
  * directory in one transaction.)
+ *
+ * A writer that went on as a reader has a node with an old number, created later than the number says. That deceives nobody: its
+ * creation counts like any other, so it lies either before the last node's creation, which then did not stand first while it
+ * was there, or after it, and then the next number is not the next one any more.
  */
 export function isNext(last: Visit, node: Visit): boolean {
   if (node.sequence !== last.sequence + 1 || last.sequence < 0) return false

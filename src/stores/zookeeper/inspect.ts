@@ -116,7 +116,7 @@ function describe(found: NodeData | null, { node, weight, held, zk, known }: Con
     id,
     owner: note?.owner ?? found.data.toString().slice(0, 200),
     weight: note?.weight ?? weight,
-    ...(held && { token: tokenOf(found.stat.czxid) }),
+    ...(held && { token: tokenOf(note?.czxid ?? found.stat.czxid) }),
     // Only its own process knows more: as long as that lives, so does the session.
     expiresIn: until === undefined ? (note?.ttl ?? zk.sessionTimeout) : Math.max(0, until - now()),
   }

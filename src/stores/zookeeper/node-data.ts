@@ -5,18 +5,21 @@ export interface NodeNote {
   readonly weight: number
   readonly capacity: number
   readonly ttl: number
+  /** Of the writer's node in whose place this reader's stands: what its tokens are made of. */
+  readonly czxid?: bigint
 }
 
 /** What Curator writes into a node to ask its owner to let go. */
 export const REVOKE = '__REVOKE__'
 
 /** In pieces, because the owner is always the same. */
-export function writeNote({ id, owner, weight, capacity, ttl }: NodeNote): string {
+export function writeNote({ id, owner, weight, capacity, ttl, czxid }: NodeNote): string {
   if (owner !== lastOwner) {
     lastOwner = owner
     lastOwnerText = JSON.stringify(owner)
   }
-  return `{"id":${JSON.stringify(id)},"owner":${lastOwnerText},"weight":${weight},"capacity":${capacity},"ttl":${ttl}}`
+  const more = czxid === undefined ? '' : `,"czxid":"${czxid}"`
+  return `{"id":${JSON.stringify(id)},"owner":${lastOwnerText},"weight":${weight},"capacity":${capacity},"ttl":${ttl}${more}}`
 }
 
 let lastOwner = ''
@@ -25,12 +28,13 @@ let lastOwnerText = '""'
 /** Null: somebody else's node. */
 export function readNote(data: Buffer): NodeNote | null {
   try {
-    const note = JSON.parse(data.toString()) as Partial<NodeNote> | null
+    const note = JSON.parse(data.toString()) as Partial<Record<keyof NodeNote, unknown>> | null
     if (typeof note !== 'object' || note === null) return null
-    const { id, owner, weight, capacity, ttl } = note
+    const { id, owner, weight, capacity, ttl, czxid } = note
     if (typeof id !== 'string' || typeof owner !== 'string') return null
     if (typeof weight !== 'number' || typeof capacity !== 'number' || typeof ttl !== 'number') return null
-    return { id, owner, weight, capacity, ttl }
+    const found = { id, owner, weight, capacity, ttl }
+    return typeof czxid === 'string' ? { ...found, czxid: BigInt(czxid) } : found
   } catch {
     return null
   }

@@ -5,7 +5,7 @@ import type { ClaimHost } from './claim.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Watcher } from './client/index.ts'
 import { setTimeout } from './client/time.ts'
-import { REVOKE } from './node-data.ts'
+import { readNote, REVOKE, writeNote } from './node-data.ts'
 import { placeOf } from './place.ts'
 import type { Place, QueueKind } from './place.ts'
 import type { Seat } from './seat.ts'
@@ -17,8 +17,12 @@ const READERS_LOOK_EVERY_MS = 100
 
 /** A mutex, a reader or a writer: a node in the queue of its directory. */
 export class QueueClaim extends Claim {
-  private readonly kind: QueueKind
+  private kind: QueueKind
   private spot: Spot
+  /** It looks after its node; before, the section may be over at any moment. */
+  private attended = false
+  private replacing = false
+  private downgrading: Promise<boolean> | null = null
 
   constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
     super(request, dir, seat, host)
@@ -55,6 +59,7 @@ export class QueueClaim extends Claim {
   }
 
   attend(): void {
+    this.attended = true
     this.watchOwnNode()
     if (!this.contended) this.watchForWaiters()
   }
@@ -67,8 +72,40 @@ export class QueueClaim extends Claim {
     return this.spot.leave()
   }
 
-  /** The new node stands directly behind the old one, or not at all. */
+  /** A writer goes on as a reader, in its own place. False: the node is gone. */
+  downgrade(): Promise<boolean> {
+    this.downgrading ??= this.becomeReader().finally(() => void (this.downgrading = null))
+    return this.downgrading
+  }
+
+  private async becomeReader(): Promise<boolean> {
+    const { spot } = this
+    if (this.kind !== 'write') return true
+    if (this.replacing) throw new ZooKeeperError('OPERATION_TIMEOUT', 'The node is just being replaced')
+    const note = readNote(Buffer.from(this.data))
+    const czxid = spot.node?.czxid
+    if (note === null || czxid === undefined) return false
+    if (!(await spot.becomeReader(writeNote({ ...note, weight: 1, czxid })))) return false
+    this.kind = 'read'
+    this.data = writeNote({ ...note, weight: 1 })
+    // Who waited may have been a reader, which is in by now; and the watch was on the old node.
+    this.contended = false
+    if (this.state === 'held' && this.attended) this.attend()
+    return true
+  }
+
   protected async replace(): Promise<bigint | undefined> {
+    if (this.downgrading !== null || this.spot.heir !== null) return undefined
+    this.replacing = true
+    try {
+      return await this.replaceNode()
+    } finally {
+      this.replacing = false
+    }
+  }
+
+  /** The new node stands directly behind the old one, or not at all. */
+  private async replaceNode(): Promise<bigint | undefined> {
     const old = this.spot
     const fresh = this.newSpot()
     // Until it has gone well there may be two nodes; both are found by the beginning of their name when we leave.
@@ -117,17 +154,23 @@ export class QueueClaim extends Claim {
   /** Removal by force, and Curator's way to ask a holder to let go. */
   private watchOwnNode(): void {
     const { spot, seat } = this
+    const { path } = spot
+    const concerned = (): boolean => this.state === 'held' && this.spot === spot && spot.path === path
+    // While a reader's node takes its place, it goes by our own doing; what becomes of that is known with the answer.
+    const gone = (): void => {
+      if (spot.heir === null) this.host.vanished(this)
+    }
     const watch: Watcher = ({ type }) => {
-      if (this.state !== 'held' || this.spot !== spot) return
-      if (type === 'deleted') this.host.vanished(this)
+      if (!concerned()) return
+      if (type === 'deleted') gone()
       else this.watchOwnNode()
     }
-    seat.zk.getData(spot.path, { watch }).then(
+    seat.zk.getData(path, { watch }).then(
       ({ data }) => {
         if (this.state === 'held' && data.toString() === REVOKE) this.host.revocationAsked(this)
       },
       (error: unknown) => {
-        if (this.state === 'held' && this.spot === spot && hasCode(error, 'NO_NODE')) this.host.vanished(this)
+        if (concerned() && hasCode(error, 'NO_NODE')) gone()
       },
     )
   }
@@ -135,7 +178,8 @@ export class QueueClaim extends Claim {
   /** Fires at the first who joins, or at our own release; then there is nothing more to hear. */
   private watchForWaiters(): void {
     const { spot, seat, dir, kind } = this
-    const concerned = (): boolean => this.state === 'held' && this.spot === spot && !this.contended
+    const concerned = (): boolean =>
+      this.state === 'held' && this.spot === spot && this.kind === kind && !this.contended
     const again = (): void => {
       if (concerned()) this.watchForWaiters()
     }

@@ -4,6 +4,7 @@ import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Directories } from './directories.ts'
 import { ALONE, SUFFIX, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
+import { mayHaveHappened } from './unknown.ts'
 
 export interface SpotOptions {
   readonly dir: string
@@ -33,6 +34,8 @@ export class Spot {
   node: OwnNode | null = null
   /** A node may have been created without our hearing of it. */
   doubtful = false
+  /** The node that is taking the place of our own, or has without our hearing of it: see `becomeReader`. */
+  heir: OwnNode | null = null
   private readonly options: SpotOptions
   private readonly zk: ZooKeeper
   private left = false
@@ -134,7 +137,9 @@ export class Spot {
   }
 
   private placeAmong(children: readonly string[]): Place | null {
-    const place = this.node === null ? null : placeOf(children, this.node)
+    const { node, heir } = this
+    const place =
+      (node === null ? null : placeOf(children, node)) ?? (heir === null ? null : placeOf(children, heir))
     this.first = place !== null && place.ahead === 0 && !place.semaphore
     return place
   }
@@ -189,6 +194,33 @@ export class Spot {
     return own !== null
   }
 
+  /**
+   * A writer's node gives way to a reader's with the same number, in one transaction: at no time is its place in the queue empty.
+   * False: it is gone. Can be repeated after a failure; if it had happened, the new node is in the way of a second one.
+   */
+  async becomeReader(data: string): Promise<boolean> {
+    const { node, path, doubtful } = this
+    const { dir, prefix, acl } = this.options
+    if (node === null || this.left) return false
+    const name = prefix + SUFFIX.read + node.name.slice(prefix.length + SUFFIX.write.length)
+    const heir: OwnNode = { ...node, name, kind: 'read' }
+    this.heir = heir
+    this.doubtful = true
+    try {
+      await this.zk.transaction([
+        { kind: 'create', path: `${dir}/${name}`, mode: 'ephemeral', data, acl },
+        { kind: 'delete', path },
+      ])
+    } catch (error) {
+      if (hasCode(error, 'NO_NODE')) return false
+      if (!hasCode(error, 'NODE_EXISTS')) throw error
+    }
+    this.node = heir
+    this.heir = null
+    this.doubtful = doubtful
+    return true
+  }
+
   /** Takes the node away; false: it was not there. Can be repeated after a failure. */
   leave(): Promise<boolean> {
     this.left = true
@@ -209,9 +241,10 @@ export class Spot {
   }
 
   private async removeOwn(node: OwnNode): Promise<boolean> {
-    const { dir, directories } = this.options
+    const { dir, kind, directories } = this.options
     const there = await this.remove(node.name)
-    if (there && this.first) directories.left(dir, node)
+    // Not after `becomeReader`: its creation counted too, so the number says nothing about those that follow.
+    if (there && this.first && node.kind === kind) directories.left(dir, node)
     this.node = null
     return there
   }
@@ -264,11 +297,4 @@ const asError = (error: Error): Error => error
 export function noChildren(error: unknown): { children: string[] } {
   if (hasCode(error, 'NO_NODE')) return { children: [] }
   throw error
-}
-
-/** Whether a failed request could have been carried out all the same. */
-function mayHaveHappened(error: unknown): boolean {
-  return ['CONNECTION_LOSS', 'OPERATION_TIMEOUT', 'REQUEST_TIMEOUT', 'SESSION_MOVED', 'CLOSED'].some((code) =>
-    hasCode(error, code as 'CONNECTION_LOSS'),
-  )
 }

@@ -4,6 +4,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   ListPage,
   ListQuery,
   NameInfo,
@@ -24,6 +25,7 @@ import { ZooKeeperError } from './client/index.ts'
 import type { Acl, SessionState } from './client/index.ts'
 import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
+import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
 import { inspectName, listNames, removeForeign } from './inspect.ts'
 import { Listeners } from './listeners.ts'
@@ -94,6 +96,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     this.withdrawn.add(ref.id)
     return this.timeouts.race(this.remove(ref, now() + timeout), timeout, LATE)
+  }
+
+  downgrade({ id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
+    const answer = downgradeClaim(this.claims.get(id), this, now() + timeout)
+    return this.timeouts.race(answer, timeout, LATE)
   }
 
   watch(session: string, listener: StoreListener): Watch {
@@ -243,11 +250,9 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   /** Made by another process, or before this one began: an administrator's release. */
-  private async removeForeign(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
-    const seat = this.seats.any()
-    await seat.ready(deadline)
-    const removed = await seat.asking(() => removeForeign(seat.zk, this.dirOf(ref.name), ref.id))
-    return removed ? RELEASED : NOT_HELD
+  private async removeForeign({ name, id }: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
+    const removed = await this.seats.ask((zk) => removeForeign(zk, this.dirOf(name), id), deadline - now())
+    return typeof removed === 'object' ? removed : removed ? RELEASED : NOT_HELD
   }
 
   /** Takes the nodes away. If that fails now, it is done when the connection is back. */

@@ -1,5 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
-import { ZooKeeperError } from './client/index.ts'
+import { hasCode, ZooKeeperError } from './client/index.ts'
 import type { ZooKeeperErrorCode } from './client/index.ts'
 
 /** Asking again cannot help. */
@@ -16,6 +16,13 @@ const FINAL: ReadonlySet<ZooKeeperErrorCode> = new Set([
 export function unknown(cause: unknown): Unknown {
   const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
   return final ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
+}
+
+/** Whether a failed request could have been carried out all the same. */
+export function mayHaveHappened(error: unknown): boolean {
+  return ['CONNECTION_LOSS', 'OPERATION_TIMEOUT', 'REQUEST_TIMEOUT', 'SESSION_MOVED', 'CLOSED'].some((code) =>
+    hasCode(error, code as 'CONNECTION_LOSS'),
+  )
 }
 
 export const LATE: Unknown = unknown(

@@ -4,6 +4,7 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
   Held,
   MaybePromise,
   NameInfo,
@@ -91,6 +92,11 @@ export class Client {
 
   async withdraw(claim: ClaimRef): Promise<ReleaseAnswer['kind']> {
     return (await this.store.withdraw(claim, TIMEOUT_MS)).kind
+  }
+
+  async downgrade({ name, id }: ClaimRef): Promise<DowngradeAnswer['kind']> {
+    assert.ok(this.store.downgrade, 'the store can turn a writer into a reader')
+    return (await this.store.downgrade({ name, id }, TIMEOUT_MS)).kind
   }
 
   async inspect(name: string): Promise<NameInfo> {

@@ -8,7 +8,10 @@ export function checkExclusivity(holds: readonly Hold[]): Violation[] {
 }
 
 function checkName(holds: readonly Hold[]): Violation[] {
-  const starts = holds.filter(({ from, to }) => from < to).sort(by(({ from }) => from))
+  const starts = holds
+    .flatMap(parts)
+    .filter(({ from, to }) => from < to)
+    .sort(by(({ from }) => from))
   const ends = [...starts].sort(by(({ to }) => to))
   const held = new Set<Hold>()
   const violations: Violation[] = []
@@ -27,6 +30,16 @@ function checkName(holds: readonly Hold[]): Violation[] {
     if (used > capacity) violations.push({ rule: 'exclusivity', message: describe(start, used, [...held]) })
   }
   return violations
+}
+
+/** A writer that goes on as a reader weighs less from then on. */
+function parts(hold: Hold): Hold[] {
+  const { readsFrom, to } = hold
+  if (readsFrom === undefined || readsFrom >= to) return [hold]
+  return [
+    { ...hold, to: readsFrom },
+    { ...hold, from: readsFrom, weight: 1 },
+  ]
 }
 
 function by(time: (hold: Hold) => bigint): (a: Hold, b: Hold) => number {

@@ -80,15 +80,21 @@ export interface ReadWrite {
   readonly highest: bigint
 }
 
-/** Readers together or one writer; a writer's token is above all before it, a reader's above the last writer's. */
+/**
+ * Readers together or one writer; a writer's token is above all before it, a reader's above the last writer's. A writer may go on as
+ * a reader, with its token.
+ */
 export const readWriteLock: Model<ReadWrite> = {
   name: 'read-write lock',
   initial: { readers: [], writer: '', written: -1n, highest: -1n },
   step(state, { action, owner, weight, capacity, token }) {
     const { readers, writer, written, highest } = state
     const writes = weight === capacity
+    if (action === 'downgrade') {
+      return writer === owner ? { ...state, writer: '', readers: [...readers, owner].sort() } : null
+    }
     if (action === 'release') {
-      if (writes) return writer === owner ? { ...state, writer: '' } : null
+      if (writer === owner) return { ...state, writer: '' }
       const rest = readers.filter((reader) => reader !== owner)
       return rest.length < readers.length ? { ...state, readers: rest } : null
     }

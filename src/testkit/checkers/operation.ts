@@ -4,7 +4,7 @@ import type { HistoryEvent } from '../history.ts'
 export interface Operation {
   readonly process: string
   readonly name: string
-  readonly action: 'acquire' | 'release'
+  readonly action: 'acquire' | 'downgrade' | 'release'
   /** Whose grant: an acquire and its release have the same, and so has a re-entry. */
   readonly owner: string
   readonly call: bigint
@@ -42,7 +42,14 @@ function callsOf(owner: string, story: readonly HistoryEvent[]): Operation[] {
   const acquire: Operation = { ...common, action: 'acquire', call: asked.at, end: got.at }
   const given = find('release', 'ok')
   const ended = endOfBelief(story, got)
-  return [acquire, { ...common, action: 'release', call: ended, end: given?.at }]
+  const release: Operation = { ...common, action: 'release', call: ended, end: given?.at }
+  const asks = find('downgrade', 'invoke')
+  if (asks === undefined) return [acquire, release]
+  return [
+    acquire,
+    { ...common, action: 'downgrade', call: asks.at, end: find('downgrade', 'ok')?.at },
+    release,
+  ]
 }
 
 function endOfBelief(story: readonly HistoryEvent[], got: HistoryEvent): bigint {

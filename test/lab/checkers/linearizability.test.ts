@@ -4,6 +4,7 @@ import { ALL } from '../../../src/core/contract.ts'
 import {
   checkLinearizability,
   fencedMutex,
+  holdsOf,
   operationsOf,
   ownedMutex,
   readWriteLock,
@@ -125,7 +126,51 @@ describe('the models', () => {
   })
 })
 
+describe('a writer that goes on as a reader', () => {
+  const shape = { capacity: ALL, token: 5 }
+  const writer = call('acquire', 'w', [0, 1], { ...shape, weight: ALL })
+  const downgrade = (end: number | null): Operation =>
+    call('downgrade', 'w', [2, end], { ...shape, weight: ALL })
+  const reads = (from: number, to: number): Operation =>
+    call('acquire', 'a', [from, to], { capacity: ALL, token: 6 })
+  const writes = (from: number, to: number): Operation =>
+    call('acquire', 'b', [from, to], { capacity: ALL, weight: ALL, token: 9 })
+  const left = call('release', 'w', [10, 11], { ...shape, weight: ALL })
+  const verdict = (...calls: Operation[]): string => checkLinearizability(calls, readWriteLock).verdict
+
+  it('lets readers in from then on, and writers when it has left', () => {
+    expect(verdict(writer, downgrade(4), reads(5, 6), left)).toBe('held')
+    expect(verdict(writer, reads(1, 1), downgrade(4), left)).toBe('broke')
+    expect(verdict(writer, downgrade(4), writes(5, 6), left)).toBe('broke')
+    expect(verdict(writer, downgrade(4), left, writes(12, 13))).toBe('held')
+  })
+
+  it('may have become one or not, if nobody heard', () => {
+    expect(verdict(writer, downgrade(null), reads(5, 6), left)).toBe('held')
+    expect(verdict(writer, downgrade(null), left, writes(12, 13))).toBe('held')
+    expect(verdict(writer, downgrade(null), writes(5, 6), left)).toBe('broke')
+  })
+})
+
 describe('the calls of a history', () => {
+  it('have a downgrade between the acquire and the release', () => {
+    let now = 0n
+    const recorder = new Recorder('p', { now: () => (now += 10n) })
+    const story = recorder.acquire('n', { weight: ALL, capacity: ALL })
+    story.acquired({ token: 1n, remaining: () => 1 })
+    story.downgrading()
+    story.downgraded('downgraded')
+    story.releasing()
+    story.released('released')
+    const calls = operationsOf(recorder.events)
+    expect(calls.map(({ action, call: from, end }) => [action, Number(from), Number(end)])).toEqual([
+      ['acquire', 10, 30],
+      ['downgrade', 40, 50],
+      ['release', 60, 70],
+    ])
+    expect(holdsOf(recorder.events)).toMatchObject([{ from: 30n, readsFrom: 40n, to: 60n, weight: ALL }])
+  })
+
   it('end where the belief ended, and leave out what failed', () => {
     let now = 0n
     const recorder = new Recorder('p', { now: () => now })

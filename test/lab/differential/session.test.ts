@@ -70,7 +70,7 @@ describe.skipIf(!available('zookeeper'))('the simulated session server does what
       [1, 2, 3].map(async () => ({ real: await connect(), simulated: simulated.open(), open: true })),
     )
     /** In the order of their making: transaction numbers, which only have to grow alike. */
-    const made: { name: string; real: bigint; simulated: number }[] = []
+    const made: { name: string; real: bigint; simulated: number; owner: ZooKeeper }[] = []
     const fired = { real: [] as string[], simulated: [] as string[] }
     const children = async (): Promise<readonly string[]> => {
       await observer.sync(dir)
@@ -80,13 +80,25 @@ describe.skipIf(!available('zookeeper'))('the simulated session server does what
       const session = sessions[random.below(sessions.length)] as (typeof sessions)[0]
       const choice = random.next()
       let said: { real: unknown; simulated: unknown } = { real: undefined, simulated: undefined }
-      const some = made[random.below(made.length)]?.name ?? 'nobody-0000000000'
-      if (choice < 0.5 && session.open) {
-        const prefix = `p${random.below(3)}-`
+      const { name: some = 'nobody-0000000000', owner } = made[random.below(made.length)] ?? {}
+      if (choice < 0.1 && owner !== undefined) {
+        const reader = some.replace('__WRIT__', '__READ__')
+        const real = await owner
+          .transaction([
+            { kind: 'create', path: `${dir}/${reader}`, mode: 'ephemeral' },
+            { kind: 'delete', path: `${dir}/${some}` },
+          ])
+          .then(
+            () => true,
+            () => false,
+          )
+        said = { real, simulated: simulated.server.downgrade(dir, some) }
+      } else if (choice < 0.5 && session.open) {
+        const prefix = `p${random.below(3)}-__WRIT__`
         const { path, stat } = await session.real.create(`${dir}/${prefix}`, { mode: 'ephemeral-sequential' })
         const node = simulated.server.create(session.simulated, dir, prefix)
         said = { real: path.slice(dir.length + 1), simulated: node.name }
-        made.push({ name: node.name, real: stat.czxid, simulated: node.czxid })
+        made.push({ name: node.name, real: stat.czxid, simulated: node.czxid, owner: session.real })
       } else if (choice < 0.7) {
         const real = await observer.delete(`${dir}/${some}`).then(
           () => true,

@@ -60,12 +60,12 @@ describe('a simulated run', () => {
     expect(stepped(again, 10)).toEqual(run.log.slice(0, 10))
   })
 
-  it('really happens: locks are taken, renewed, lost and written under', async () => {
+  it('really happens: locks are taken, renewed, downgraded, lost and written under', async () => {
     const runs = await Promise.all(
       [1, 2, 3, 4, 5, 6].map((seed) => simulate({ scenario: 'claim-queue/everything', seed })),
     )
     const kinds = new Set(runs.flatMap(({ timeline }) => timeline.map(({ kind }) => kind)))
-    for (const kind of ['waiting', 'acquired', 'renewed', 'lost', 'released', 'write'])
+    for (const kind of ['waiting', 'acquired', 'renewed', 'downgraded', 'lost', 'released', 'write'])
       expect(kinds).toContain(kind)
   })
 

@@ -77,6 +77,25 @@ it('knows what the store behind the server can do', async () => {
   expect(() => new Holdfast(store).semaphore('a', 2)).toThrow('no semaphores')
 })
 
+it('cannot turn a writer into a reader where the store behind the server cannot, and knows it', async () => {
+  const memory = memoryStore()
+  const server = await serve({
+    store: { ...methodsOf(memory), kind: 'stiff', capabilities: memory.capabilities },
+  })
+  const store = client(server.url)
+  const holdfast = new Holdfast(store)
+  const lock = holdfast.readWriteLock('a')
+  // Nothing is known of the server yet.
+  const unheard = store.downgrade
+  expect(unheard).toBeDefined()
+  const lease = await lock.write.acquire()
+  expect(store.downgrade).toBeUndefined()
+  await expect(lock.downgrade(lease)).rejects.toMatchObject({ code: 'UNSUPPORTED' })
+  lease.assertHeld()
+  expect(await unheard?.({ name: 'a', id: 's.1' }, 2000)).toMatchObject({ kind: 'unknown', retryable: false })
+  await holdfast.close()
+})
+
 function methodsOf(store: Store): Omit<Store, 'kind' | 'capabilities'> {
   return {
     claim: (...args) => store.claim(...args),

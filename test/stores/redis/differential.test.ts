@@ -47,18 +47,18 @@ const aClaim: fc.Arbitrary<ClaimRequest> = fc
         fc.record({ name: fc.constant(name), capacity: fc.constantFrom(...capacities) }),
       ),
     id: anId,
-    whole: fc.boolean(),
+    wanted: fc.constantFrom(1, 1, 2, ALL, ALL),
     ttl,
     patience,
     tokens: fc.constantFrom(1, 1, 8, 5_000),
     whenBusy: fc.constantFrom('queue', 'queue', 'queue', 'try'),
   })
-  .map(({ of: { name, capacity }, id, whole, whenBusy, ...rest }) => ({
+  .map(({ of: { name, capacity }, id, wanted, whenBusy, ...rest }) => ({
     ...rest,
     name,
     capacity,
     id,
-    weight: whole ? capacity : 1,
+    weight: Math.min(wanted, capacity),
     whenBusy,
     owner: `host of ${id}, process 7`,
   }))
@@ -78,6 +78,7 @@ const aCommand: fc.Arbitrary<QueueCommand> = fc.oneof(
       .map(([id, next]): QueueCommand => ({ kind: 'release', claim: { name: next.name, id }, next })),
   },
   { weight: 2, arbitrary: aRef.map((claim): QueueCommand => ({ kind: 'withdraw', claim })) },
+  { weight: 3, arbitrary: aRef.map((claim): QueueCommand => ({ kind: 'downgrade', claim })) },
 )
 
 const aMove: fc.Arbitrary<Move> = fc.oneof(
@@ -175,6 +176,8 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
           return this.store.release({ ...command.claim, calm }, command.next, TIMEOUT)
         case 'withdraw':
           return this.store.withdraw(command.claim, TIMEOUT)
+        case 'downgrade':
+          return this.store.downgrade(command.claim, TIMEOUT)
       }
     }
 

@@ -61,6 +61,9 @@ async function ask(store: Store, command: QueueCommand): Promise<AnswerOf[QueueC
       return store.release(command.claim, command.next, TIMEOUT)
     case 'withdraw':
       return store.withdraw(command.claim, TIMEOUT)
+    case 'downgrade':
+      if (store.downgrade === undefined) throw new Error('no such method')
+      return store.downgrade(command.claim, TIMEOUT)
   }
 }
 
@@ -76,6 +79,7 @@ function rename(command: QueueCommand, name: string): QueueCommand {
         next: command.next && { ...command.next, name },
       }
     case 'withdraw':
+    case 'downgrade':
       return { ...command, claim: { ...command.claim, name } }
   }
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -19,6 +20,8 @@ import { leftovers } from './kit.ts'
 const here = (file: string): string => fileURLToPath(new URL(`curator/${file}`, import.meta.url))
 const ROOT = '/locks'
 const LONG = 120_000
+/** A virtual machine takes a while to start. */
+const JVM = { timeout: 20_000, interval: 50 }
 
 interface Peer {
   readonly lines: string[]
@@ -109,7 +112,7 @@ describe.skipIf(!available('zookeeper') || !available('curator'))(
     )
 
     it(
-      'shares a read-write lock with them: no reader ever meets a writer',
+      'shares a read-write lock with them: no reader ever meets a writer, nor does a writer that stays on to read',
       async () => {
         const name = witness()
         const all = [
@@ -120,6 +123,37 @@ describe.skipIf(!available('zookeeper') || !available('curator'))(
         await Promise.all(all.map(({ done }) => done))
         expect(readdirSync(folder)).toEqual(['counter'])
         expect(await ofTheLock(name)).toEqual([])
+      },
+      LONG,
+    )
+
+    it(
+      'goes on as a reader beside their readers, and keeps their writers waiting until it leaves',
+      async () => {
+        const name = witness()
+        const store = zookeeperStore(connect(), { root: ROOT })
+        await using holdfast = new Holdfast(store)
+        const lock = holdfast.readWriteLock(name)
+        const lease = await lock.write.acquire()
+        const queue = (): Promise<string[]> =>
+          ofTheLock(name).then((paths) => paths.map((path) => path.slice(-18, -10)).sort())
+        const reader = inJava('read', `${ROOT}/${name}`, 1, 1)
+        await vi.waitFor(async () => expect(await queue()).toEqual(['__READ__', '__WRIT__']), JVM)
+        const writer = inJava('write', `${ROOT}/${name}`, 1, 1)
+        await vi.waitFor(async () => expect(await queue()).toEqual(['__READ__', '__WRIT__', '__WRIT__']), JVM)
+        expect([reader.lines, writer.lines]).toEqual([[], []])
+        await lock.downgrade(lease)
+        await reader.done
+        expect(reader.lines).toEqual(['HELD', 'DONE'])
+        // Ours, and the writer that has been woken by what came and went, and waits for us again.
+        expect(await queue()).toEqual(['__READ__', '__WRIT__'])
+        await expect(Promise.race([writer.done, pause(500, 'waiting')])).resolves.toBe('waiting')
+        expect(writer.lines).toEqual([])
+        lease.assertHeld()
+        expect(await lease.release()).toBe('released')
+        await writer.done
+        expect(writer.lines).toEqual(['HELD', 'DONE'])
+        await store.close()
       },
       LONG,
     )

@@ -179,6 +179,7 @@ describe('a name on which everything has run out', () => {
         fc.record({ do: fc.constant('claim' as const), session: fc.nat(3), shape: shapes(capacity) }),
         fc.record({ do: fc.constant('repeat' as const), which: fc.nat(200) }),
         fc.record({ do: fc.constant('withdraw' as const), which: fc.nat(200) }),
+        fc.record({ do: fc.constant('downgrade' as const), which: fc.nat(200) }),
         fc.record({
           do: fc.constant('renew' as const),
           which: fc.nat(200),

@@ -11,6 +11,7 @@ export type Action =
   | { readonly do: 'renew'; readonly which: number; readonly tokens: number; readonly ttl: number }
   | { readonly do: 'release'; readonly which: number; readonly next?: Shape | undefined }
   | { readonly do: 'withdraw'; readonly which: number }
+  | { readonly do: 'downgrade'; readonly which: number }
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'reach'; readonly session: number; readonly can: boolean }
 
@@ -56,6 +57,7 @@ export function actions(capacity: number): fc.Arbitrary<Action[]> {
   const rare: fc.Arbitrary<Action>[] = [
     fc.record({ do: fc.constant('repeat'), which }),
     fc.record({ do: fc.constant('withdraw'), which }),
+    fc.record({ do: fc.constant('downgrade'), which }),
     fc.record({ do: fc.constant('reach'), session, can: fc.boolean() }),
   ]
   return fc.array(fc.oneof(...usual, ...rare), { maxLength: 40, size: 'max' })
@@ -130,6 +132,8 @@ export class QueueWorld {
       }
       case 'withdraw':
         return { kind: 'withdraw', claim: picked }
+      case 'downgrade':
+        return { kind: 'downgrade', claim: picked }
       case 'release': {
         const session = Number(sessionOf(picked.id).slice(1))
         return { kind: 'release', claim: picked, next: action.next && this.request(session, action.next) }

@@ -5,7 +5,7 @@ import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 import type { Env, Timer } from '../../../src/runtime/env.ts'
 
-export type Method = 'claim' | 'renew' | 'release' | 'withdraw' | 'watch' | 'inspect' | 'list'
+export type Method = 'claim' | 'renew' | 'release' | 'withdraw' | 'downgrade' | 'watch' | 'inspect' | 'list'
 
 /** `request`: the store never sees it. `reply`: it does, and nobody hears. */
 export type Loss = 'request' | 'reply'
@@ -152,6 +152,14 @@ export class FarStore implements Store {
 
   withdraw: Store['withdraw'] = ({ name, id }, timeout) =>
     this.call('withdraw', 1, timeout, () => this.store.withdraw({ name, id }, timeout))
+
+  downgrade: NonNullable<Store['downgrade']> = ({ name, id }, timeout) =>
+    this.call(
+      'downgrade',
+      1,
+      timeout,
+      () => this.store.downgrade?.({ name, id }, timeout) ?? { kind: 'lost' },
+    )
 
   watch: Store['watch'] = (session, listener, timeout) =>
     this.call('watch', 1, timeout, async () => {

@@ -6,7 +6,7 @@ import { conformance, lockCases, storeCases } from '../../../src/testkit/conform
 import { runCase } from '../../../src/testkit/run-case.ts'
 import { sharedStore } from '../../../src/testkit/shared-store.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
-import { distantStore, plainStore, silentStore, virtualTarget } from './lesser-stores.ts'
+import { changed, distantStore, plainStore, silentStore, virtualTarget } from './lesser-stores.ts'
 
 const SEEDS = [1, 2, 3]
 
@@ -30,17 +30,25 @@ async function outcome(testCase: Case, target: Target): Promise<string> {
   return result.status
 }
 
-suite('the memory store', ['no queue', 'no shared', 'no permits'], (seed) => virtualTarget(seed))
+const ALL_THERE: readonly Need[] = ['no queue', 'no shared', 'no permits']
 
-suite('a store that tells nobody anything', ['no queue', 'no shared', 'no permits', 'push'], (seed) =>
+suite('the memory store', [...ALL_THERE, 'no downgrade'], (seed) => virtualTarget(seed))
+
+suite('a store that tells nobody anything', [...ALL_THERE, 'no downgrade', 'push'], (seed) =>
   virtualTarget(seed, silentStore),
 )
 
-suite('a store without queue, readers and permits', ['queue', 'shared', 'permits', 'push'], (seed) =>
-  virtualTarget(seed, plainStore),
+suite(
+  'a store without queue, readers and permits',
+  ['queue', 'shared', 'permits', 'downgrade', 'push'],
+  (seed) => virtualTarget(seed, plainStore),
 )
 
-suite('a store behind a network', ['no queue', 'no shared', 'no permits'], (seed) => {
+suite('a store whose writers cannot become readers', [...ALL_THERE, 'downgrade'], (seed) =>
+  virtualTarget(seed, (store) => changed(store, { downgrade: undefined })),
+)
+
+suite('a store behind a network', [...ALL_THERE, 'no downgrade'], (seed) => {
   const env = new VirtualEnv({ seed })
   const store = distantStore(memoryStore({ now: () => env.instant() }), env)
   return { name: 'distant', env, createStore: () => sharedStore(store) }

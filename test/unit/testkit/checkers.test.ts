@@ -55,6 +55,18 @@ describe('the exclusivity checker', () => {
     expect(checkExclusivity([hold(10, 30, 1, reader), hold(20, 40, 2, writer)])).toHaveLength(1)
   })
 
+  it('allows readers beside a writer that only reads from then on, not before, and no other writer', () => {
+    const first = hold(10, 50, 1, { ...writer, readsFrom: 30n })
+    expect(checkExclusivity([first, hold(30, 40, 2, reader)])).toEqual([])
+    expect(checkExclusivity([first, hold(29, 40, 2, reader)])).toHaveLength(1)
+    expect(checkExclusivity([first, hold(35, 60, 2, writer)])).toHaveLength(1)
+    expect(checkExclusivity([first, hold(50, 60, 2, writer)])).toEqual([])
+    // It ended before it came to that.
+    expect(
+      checkExclusivity([hold(10, 20, 1, { ...writer, readsFrom: 30n }), hold(20, 60, 2, writer)]),
+    ).toEqual([])
+  })
+
   it('counts permits', () => {
     const permits = (weight: number): Partial<Hold> => ({ capacity: 3, weight })
     const two = hold(10, 30, 1, permits(2))

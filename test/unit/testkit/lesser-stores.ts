@@ -40,6 +40,7 @@ export function plainStore(store: Store): Store {
 
 /** A store that answers later, like everything behind a network. */
 export function distantStore(store: Store, env: VirtualEnv): Store {
+  const { downgrade } = store
   const late = async <T>(answer: () => T | Promise<T>): Promise<T> => {
     await env.sleep(env.random() * 4)
     const made = await answer()
@@ -51,6 +52,7 @@ export function distantStore(store: Store, env: VirtualEnv): Store {
     renew: (requests, timeout) => late(() => store.renew(requests, timeout)),
     release: (claim, next, timeout) => late(() => store.release(claim, next, timeout)),
     withdraw: (claim, timeout) => late(() => store.withdraw(claim, timeout)),
+    ...(downgrade && { downgrade: (claim, timeout) => late(() => downgrade.call(store, claim, timeout)) }),
     watch: (session, listener, timeout) =>
       late(() =>
         store.watch(

@@ -195,6 +195,73 @@ const flaws: readonly Flaw[] = [
     caughtBy: ['share/writer', 'lock/readers-writers', 'permits/head-first'],
   },
   {
+    flaw: 'says that a writer is a reader, and leaves it what it is',
+    make: (store) => changed(store, { downgrade: () => ({ kind: 'downgraded' }) }),
+    caughtBy: ['downgrade/readers', 'downgrade/queue', 'downgrade/not-held', 'lock/downgrade'],
+  },
+  {
+    flaw: 'releases a writer and has it come back as a reader',
+    make: (store) => {
+      const seen = new Map<string, ClaimRequest>()
+      return changed(store, {
+        claim: (request, timeout) => {
+          seen.set(request.id, plain(request))
+          return store.claim(request, timeout)
+        },
+        downgrade: async (claim, timeout) => {
+          const request = seen.get(claim.id)
+          const { released } = await store.release(claim, undefined, timeout)
+          if (request === undefined || released.kind !== 'released') return { kind: 'lost' }
+          await store.claim({ ...request, weight: 1 }, timeout)
+          return { kind: 'downgraded' }
+        },
+      })
+    },
+    caughtBy: ['downgrade/token', 'downgrade/queue', 'downgrade/waiter'],
+  },
+  {
+    flaw: 'lets nobody in until it is asked again',
+    make: (store) => {
+      const asked = new Set<string>()
+      return changed(store, {
+        downgrade: async (claim, timeout) => {
+          if (asked.has(claim.id)) return store.downgrade?.(claim, timeout) ?? { kind: 'lost' }
+          asked.add(claim.id)
+          const info = await store.inspect(claim.name, timeout)
+          const held = 'holders' in info && info.holders.some(({ id }) => id === claim.id)
+          return held ? { kind: 'downgraded' } : { kind: 'lost' }
+        },
+      })
+    },
+    caughtBy: ['downgrade/readers', 'downgrade/queue', 'downgrade/token'],
+  },
+  {
+    flaw: 'downgrades once, and does not know what it did when it is asked again',
+    make: (store) => {
+      const done = new Set<string>()
+      return changed(store, {
+        downgrade: (claim, timeout) => {
+          if (done.has(claim.id)) return { kind: 'lost' }
+          done.add(claim.id)
+          return store.downgrade?.(claim, timeout) ?? { kind: 'lost' }
+        },
+      })
+    },
+    caughtBy: ['downgrade/repeated', 'downgrade/renewed'],
+  },
+  {
+    flaw: 'prolongs the lease along with a downgrade',
+    make: (store) =>
+      changed(store, {
+        downgrade: async (claim, timeout) => {
+          const { name, id } = claim
+          await store.renew([{ name, id, ttl: 60_000, patience: 60_000, tokens: 0 }], timeout)
+          return store.downgrade?.(claim, timeout) ?? { kind: 'lost' }
+        },
+      }),
+    caughtBy: ['downgrade/expiry'],
+  },
+  {
     flaw: 'ignores the case of names',
     make: (store) => renamed(store, (name) => name.toLowerCase()),
     caughtBy: ['names/alike'],

@@ -47,6 +47,8 @@ class RedisServer {
     requests.map((request) => this.run(request.name, { kind: 'renew', request }).answer)
   release: Store['release'] = (claim, next) => this.run(claim.name, { kind: 'release', claim, next }).answer
   withdraw: Store['withdraw'] = (claim) => this.run(claim.name, { kind: 'withdraw', claim }).answer
+  downgrade: NonNullable<Store['downgrade']> = (claim) =>
+    this.run(claim.name, { kind: 'downgrade', claim }).answer
 
   watch: Store['watch'] = (session, listener) => {
     this.listeners.set(session, listener)

@@ -27,6 +27,8 @@ interface Subscription {
 export class RemoteStore implements Store {
   readonly kind: string
   readonly capabilities: Store['capabilities']
+  /** Only where the server has it. */
+  readonly downgrade?: NonNullable<Store['downgrade']>
   private readonly network: Network
   private readonly node: Node
   private readonly server: () => Store
@@ -38,6 +40,12 @@ export class RemoteStore implements Store {
     this.server = server
     this.kind = server().kind
     this.capabilities = server().capabilities
+    if (server().downgrade !== undefined) {
+      this.downgrade = (claim, timeout) => {
+        const ref = copyOfRef(claim)
+        return this.call('downgrade', timeout, () => server().downgrade?.(ref, timeout) ?? { kind: 'lost' })
+      }
+    }
     network.reconnected((index) => {
       if (index !== node.index) return
       for (const subscription of this.subscriptions) this.resubscribe(subscription)

@@ -90,7 +90,23 @@ export class SessionServer {
     return true
   }
 
-  find(directory: string, start: string): SessionNode | undefined {
+  /** A reader's node with the same number in the place of a writer's, in one transaction. False: there is neither. */
+  downgrade(directory: string, start: string): boolean {
+    const dir = this.directory(directory)
+    const node = this.find(directory, start)
+    if (node === undefined || node.name.includes('__READ__')) return node !== undefined
+    const { session } = node
+    const name = node.name.replace('__WRIT__', '__READ__')
+    // Its number is an old one, but its creation counts.
+    dir.next++
+    dir.nodes.set(name, { name, czxid: ++this.zxid, session })
+    dir.nodes.delete(node.name)
+    this.fire(this.nodeWatches, `${directory}/${node.name}`)
+    this.fire(this.childWatches, directory)
+    return true
+  }
+
+  find(directory: string, start: string): StoredNode | undefined {
     for (const node of this.directory(directory).nodes.values()) if (node.name.startsWith(start)) return node
     return undefined
   }

@@ -4,6 +4,8 @@ import type {
   ClaimAnswer,
   ClaimRef,
   ClaimRequest,
+  DowngradeAnswer,
+  Lost,
   NameInfo,
   ReleaseAnswer,
   ReleaseResult,
@@ -24,7 +26,7 @@ import type { SessionNode, SessionServer, Standing } from './session-server.ts'
 const LONGEST_SESSION = 40_000
 /** Tokens that one node is good for. */
 const TOKENS = 1024n
-const LOST: RenewAnswer = { kind: 'lost' }
+const LOST: Lost = { kind: 'lost' }
 const LATE: Unknown = { kind: 'unknown', cause: new Error('the request was overtaken') }
 
 interface Claim {
@@ -107,6 +109,16 @@ export class SessionStore implements Store {
     const removed = await this.ask('withdraw', timeout, () => ({ there: this.leave(name, id) }))
     if ('kind' in removed) return removed
     return { kind: removed.there ? 'released' : 'not-held' }
+  }
+
+  async downgrade({ name, id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
+    const claim = this.claims.get(id)
+    if (this.session === undefined || claim?.state !== 'held') return LOST
+    const answer = await this.ask('downgrade', timeout, () => ({
+      done: this.server.downgrade(name, `${id}-`),
+    }))
+    if ('kind' in answer) return answer
+    return answer.done && this.claims.get(id) === claim ? { kind: 'downgraded' } : LOST
   }
 
   watch(_session: string, listener: StoreListener): Watch {

@@ -5,6 +5,7 @@
 --   q, t  claim: q waits in the line when it is busy, t is told. Q, T: the same, of the whole capacity
 --   k, K  keep (renew); K with new tokens
 --   r, R  release; R queues a new claim in the same step
+--   d     downgrade: a writer goes on as a reader
 --   w     withdraw: release, and refuse the id for a minute, so that a late copy of its request is harmless
 -- ARGV[3]: the terms
 --   of a claim    <tokens> <weight> <capacity> <ttl> <patience> <owner>
@@ -21,6 +22,7 @@
 --   to keep       1: renewed; 2: renewed, with somebody behind; 0: lost; q: queued; h…: held, as above
 --   to release    1: released; 0: not held; with a new claim an array of that and the claim's answer
 --   to withdraw   1: released; 0: not held
+--   to downgrade  1: done; 0: lost
 -- @include "header.lua"
 local id, kind, terms, life, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local everyoneListens, durable = mode == 'c', mode == 'd'

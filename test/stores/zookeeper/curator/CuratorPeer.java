@@ -38,6 +38,8 @@ public class CuratorPeer {
             case "mutex" -> inThreads(threads, rounds, CuratorPeer::mutex);
             case "read-write" -> inThreads(threads, rounds, CuratorPeer::readWrite);
             case "semaphore" -> inThreads(threads, rounds, () -> semaphore(3));
+            case "read" -> once(new InterProcessReadWriteLock(client, path).readLock());
+            case "write" -> once(new InterProcessReadWriteLock(client, path).writeLock());
             case "revocable" -> revocable();
             case "revoke" -> Revoker.attemptRevoke(client, path);
             case "bench" -> bench(threads, rounds);
@@ -99,6 +101,7 @@ public class CuratorPeer {
                 if (writes) {
                     alone(() -> {
                         if (present("reader-") > 0) throw new IllegalStateException("a writer met a reader");
+                        Files.writeString(folder.resolve("counter"), "java " + System.nanoTime());
                     });
                 } else {
                     beside("reader-", () -> {
@@ -123,6 +126,13 @@ public class CuratorPeer {
                 semaphore.returnLease(lease);
             }
         };
+    }
+
+    /** Waits for its turn, says so, and leaves. */
+    static void once(InterProcessMutex side) throws Exception {
+        side.acquire();
+        System.out.println("HELD");
+        side.release();
     }
 
     /** Holds a mutex until somebody asks for it. */

@@ -45,12 +45,21 @@ async function count() {
 }
 
 const lock = holdfast.readWriteLock(name)
+const read = () => beside('reader-', () => refuse(existsSync(marker), 'a reader met a writer'))
+const write = () => alone(() => refuse(present('reader-') > 0, 'a writer met a reader'))
+/** Every writer leaves a value of its own. Every other one stays on to read, and must find what it left. */
+async function writeAndRead(lease) {
+  const value = `node ${process.pid} ${made++}`
+  await write()
+  writeFileSync(counter, value)
+  if (Math.random() < 1 / 2) return
+  await lock.downgrade(lease)
+  await read()
+  refuse(readFileSync(counter, 'utf8') !== value, 'somebody wrote in between')
+}
 const sections = {
   mutex: () => holdfast.mutex(name).run(() => alone(count)),
-  'read-write': () =>
-    Math.random() < 1 / 3
-      ? lock.write.run(() => alone(() => refuse(present('reader-') > 0, 'a writer met a reader')))
-      : lock.read.run(() => beside('reader-', () => refuse(existsSync(marker), 'a reader met a writer'))),
+  'read-write': () => (Math.random() < 1 / 3 ? lock.write.run(writeAndRead) : lock.read.run(read)),
   semaphore: () =>
     holdfast
       .semaphore(name, 3)

@@ -92,3 +92,33 @@ local function withdraw(id)
   promote()
   return released
 end
+
+-- The holder of everything becomes one of those that share. Its block is still the last one that was given to anybody.
+local function share()
+  local id = holder
+  startIndex()
+  holder, used, shared = nil, 1, shared + 1
+  call('ZADD', index, format('%.0f', ends), id)
+  call('HSET', records, id, recordOfHolder(1, owner))
+  keepUntil(ends)
+end
+
+local function downgrade(id)
+  -- A waiter whose turn has come holds it, so that a repeated command finds what the first one found.
+  promote()
+  if id == holder then
+    if capacity > 1 then share() end
+  else
+    local score = scoreOf(id)
+    if not score or score < 1e12 then return 0 end
+    local block, weight, who = match(call('HGET', records, id) or '', '^(%d+ %d+) (%d+) (.*)$')
+    if not block then
+      removeShared(id)
+      return 0
+    end
+    used = used - weight + 1
+    call('HSET', records, id, format('%s 1 %s', block, who))
+  end
+  promote()
+  return 1
+end

@@ -19,6 +19,8 @@ local function carryOut(id, kind, terms)
     answer = renew(id, terms)
   elseif kind == 'r' or kind == 'R' then
     answer = release(id, kind == 'R' and terms)
+  elseif kind == 'd' then
+    answer = downgrade(id)
   else
     answer = withdraw(id)
   end
