@@ -35,11 +35,11 @@ const FORWARDED: readonly NodeJS.Signals[] = [
 const LOOK_AGAIN_MS = 20
 
 /**
- * How long before the lease's end the command has to be dead. Signals and the kernel take their time; and the guard,
- * which strikes half of this later, is to find nothing left to do.
+ * How long before the lease's end the command has to be dead. Signals and the kernel take their time, on a busy machine a
+ * tenth of a second and more; and the guard, which strikes half of this later, is to find nothing left to do.
  */
 export function killMargin(ttl: number): number {
-  return Math.min(Math.max(ttl * 0.04, 100), 500)
+  return Math.min(Math.max(ttl * 0.08, 200), ttl * 0.2, 1000)
 }
 
 /** Runs a command under a lease, which is not released here. Resolves with the exit code. */
