@@ -42,6 +42,7 @@ export const workload = {
     const subject = await stage.subject(contestant, (fresh) =>
       warmUp(plan, (ms) => fresh.run(FILE, 'loops', { ...params, ms, warmers })),
     )
+    await leadIn(subject, params)
     const [run, server] = await charged(stage, contestant, () => subject.run(FILE, 'loop', params))
     return { alone: pairMetrics(run, server) }
   },
@@ -74,6 +75,14 @@ export const steps = {
     return { done: runs.reduce((sum, run) => sum + run.done, 0) }
   },
 }
+
+const LEAD_IN_MS = 100
+
+/**
+ * A slice begins with a machine that is still awake from the one before, and goes to sleep between packets after some 50 ms;
+ * and with a process whose code and data were driven out of the caches. Neither is what a lock costs.
+ */
+export const leadIn = (subject, params) => subject.run(FILE, 'loop', { stride: 1, ...params, ms: LEAD_IN_MS })
 
 /** A name's first time may make a row or a node for it, which is set-up. */
 export const once = async (lock) => lock.release(await lock.acquire())

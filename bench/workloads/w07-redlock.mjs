@@ -1,6 +1,7 @@
 import { measured } from '../lib/measured.mjs'
 import { tail } from '../lib/stats.mjs'
 import { warmUp } from '../lib/warm-up.mjs'
+import { leadIn } from './w01-sequential.mjs'
 import { fightTogether } from './w04-several-processes.mjs'
 
 const FILE = 'w07-redlock.mjs'
@@ -34,6 +35,7 @@ export const workload = {
   async round(stage, contestant, plan) {
     const params = { name: stage.name(), ms: plan.ms }
     const subject = await stage.subject(contestant, (fresh) => prepare(stage, contestant, fresh, plan))
+    await leadIn(subject, params)
     const healthy = await subject.run(FILE, 'loop', params)
     const results = { healthy: metricsOf(healthy) }
     // By hand nobody waits for a majority only.
