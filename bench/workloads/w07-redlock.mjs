@@ -21,7 +21,7 @@ export const workload = {
   stores: ['redlock'],
   plans: {
     // Five servers make sections slow: one task alone would take long until its code is compiled.
-    full: { rounds: 6, ms: 250, warmUp: 800, warmSections: 12_000, warmers: 8, stopsMs: 500, fightMs: 600 },
+    full: { rounds: 6, ms: 400, warmUp: 800, warmSections: 12_000, warmers: 8, stopsMs: 500, fightMs: 600 },
     quick: { rounds: 1, ms: 300, warmUp: 300, warmers: 8, stopsMs: 200, fightMs: 500, stores: [] },
   },
   variants: () => [

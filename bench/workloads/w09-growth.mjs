@@ -130,9 +130,9 @@ let alreadyHolding = false
 
 export const steps = {
   fight: (session, { name, tasks, ms, stride }) =>
-    contend(() => session.lock(name), { tasks, ms, work: 0, pick: 'any', stride, drainMs: 3000 }),
+    contend(() => session.lock(name), { tasks, ms, work: 0, pick: 'any', stride, drainMs: 1000 }),
   strangers: (session, { name, tasks, ms, stride }) =>
-    contend(() => session.strangersLock(name), { tasks, ms, work: 0, pick: 'any', stride, drainMs: 3000 }),
+    contend(() => session.strangersLock(name), { tasks, ms, work: 0, pick: 'any', stride, drainMs: 1000 }),
   async beside(session, { name, leases, ms, stride }) {
     if (!alreadyHolding) {
       alreadyHolding = true
