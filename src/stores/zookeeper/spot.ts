@@ -61,25 +61,40 @@ export class Spot {
     return this.watcher !== null
   }
 
-  /** Puts the node into the queue and looks around, in one flight: a session's reads see its own writes. */
-  async join(): Promise<Place | null> {
+  /** Puts the node into the queue and looks around. */
+  join(): Promise<Place | null> {
+    const { dir, directories } = this.options
+    if (this.doubtful || this.left || !directories.isQuiet(dir)) return this.joinAndLook()
+    // Where nobody else comes, the number of our node is answer enough, and a list would only cost the server.
+    return this.create().then((made) => {
+      if (made instanceof Error) {
+        if (!hasCode(made, 'NO_NODE')) throw made
+        directories.gone(dir)
+        return this.joinAndLook(2)
+      }
+      if (!directories.entered(dir, made)) return this.look()
+      this.first = true
+      return ALONE
+    })
+  }
+
+  /** In one flight: a session's reads see its own writes. */
+  private async joinAndLook(attempts = 1): Promise<Place | null> {
     if (this.doubtful) await this.findAgain()
     const { dir, directories } = this.options
-    for (let attempt = 1; this.node === null; attempt++) {
+    for (let attempt = attempts; this.node === null; attempt++) {
       if (this.left) throw new ZooKeeperError('CLOSED', 'The claim was given up')
-      // Where nobody else comes, the number of our node is answer enough, and a list would only cost the server.
-      const quiet = directories.isQuiet(dir)
-      const directory = quiet ? undefined : this.makeDirectory(attempt === 1)
+      const directory = this.makeDirectory(attempt === 1)
       const creating = this.create()
-      const listing = quiet ? null : this.zk.getChildren(dir).catch(asError)
+      const listing = this.zk.getChildren(dir).catch(asError)
       const made = await creating
       if (!(made instanceof Error)) {
         const alone = directories.entered(dir, made)
-        const listed = listing === null ? null : await listing
+        const listed = await listing
         if (listed instanceof Error) throw listed
-        const place = listed === null ? null : this.placeAmong(listed.children)
+        const place = this.placeAmong(listed.children)
         if (place !== null) return place
-        // No list, or one from before a creation that had to be sent again.
+        // A list from before a creation that had to be sent again.
         if (!alone) break
         this.first = true
         return ALONE
@@ -240,13 +255,14 @@ export class Spot {
     return found.length > 0
   }
 
-  private async removeOwn(node: OwnNode): Promise<boolean> {
-    const { dir, kind, directories } = this.options
-    const there = await this.remove(node.name)
-    // Not after `becomeReader`: its creation counted too, so the number says nothing about those that follow.
-    if (there && this.first && node.kind === kind) directories.left(dir, node)
-    this.node = null
-    return there
+  private removeOwn(node: OwnNode): Promise<boolean> {
+    return this.remove(node.name).then((there) => {
+      const { dir, kind, directories } = this.options
+      // Not after `becomeReader`: its creation counted too, so the number says nothing about those that follow.
+      if (there && this.first && node.kind === kind) directories.left(dir, node)
+      this.node = null
+      return there
+    })
   }
 
   private remove(name: string): Promise<boolean> {

@@ -18,10 +18,9 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
+import { NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
-import { ZooKeeperError } from './client/index.ts'
 import type { Acl, SessionState } from './client/index.ts'
 import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
@@ -32,6 +31,7 @@ import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
 import { QueueClaim } from './queue-claim.ts'
+import { renewClaim } from './renewing.ts'
 import type { Seat } from './seat.ts'
 import { Seats } from './seats.ts'
 import type { StoreSettings } from './settings.ts'
@@ -79,7 +79,9 @@ export class ZooKeeperStore implements Store, ClaimHost {
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const deadline = now() + timeout
     const proofs = new Map<Seat, Promise<void>>()
-    const renewed = requests.map((request) => this.renewOne(request, proofs, deadline))
+    const renewed = requests.map((request) =>
+      renewClaim(this.claims.get(request.id), request, this, { proofs, deadline }),
+    )
     return Promise.all(renewed.map((answer) => this.timeouts.race(answer, timeout, LATE)))
   }
 
@@ -181,17 +183,19 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return claim.entering
   }
 
-  private async entering(claim: Claim): Promise<ClaimAnswer> {
-    try {
-      const answer = await claim.enter()
-      if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
-      else this.holders.expect(claim.until)
-      return answer
-    } catch (error) {
-      return unknown(error)
-    } finally {
-      claim.entering = null
-    }
+  private entering(claim: Claim): Promise<ClaimAnswer> {
+    return claim.enter().then(
+      (answer) => {
+        claim.entering = null
+        if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
+        else this.holders.expect(claim.until)
+        return answer
+      },
+      (error: unknown) => {
+        claim.entering = null
+        return unknown(error)
+      },
+    )
   }
 
   private newClaim(request: ClaimRequest, seat: Seat): Claim {
@@ -205,48 +209,24 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return claim
   }
 
-  private async renewOne(
-    request: RenewRequest,
-    proofs: Map<Seat, Promise<void>>,
-    deadline: number,
-  ): Promise<RenewAnswer> {
-    const claim = this.claims.get(request.id)
-    if (claim === undefined || claim.state === 'leaving') return LOST
-    const { seat } = claim
-    // A waiter is there for as long as it asks, whether a server can be reached or not; a lease must be confirmed.
-    if (claim.state === 'queued') claim.heard(request)
-    try {
-      if (!seat.connected) await seat.ready(deadline)
-      if (claim.state === 'new')
-        throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
-      // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
-      let proof = proofs.get(seat)
-      if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
-      const [, there] = await Promise.all([proof, claim.check()])
-      if (!there) {
-        this.vanished(claim)
-        return LOST
-      }
-      if ((claim.state as string) === 'leaving') return LOST
-      return await claim.renewed(request)
-    } catch (error) {
-      return unknown(error)
-    }
-  }
-
-  private async remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
+  private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const claim = this.claims.get(ref.id)
-    try {
-      if (claim === undefined) return await this.removeForeign(ref, deadline)
-      claim.state = 'leaving'
-      claim.removing = true
-      if (!claim.seat.connected) await claim.seat.ready(deadline)
-      return (await this.leave(claim)) ? RELEASED : NOT_HELD
-    } catch (error) {
-      return unknown(error)
-    } finally {
-      if (claim !== undefined) claim.removing = false
-    }
+    if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
+    claim.state = 'leaving'
+    claim.removing = true
+    const leaving = claim.seat.connected
+      ? this.leave(claim)
+      : claim.seat.ready(deadline).then(() => this.leave(claim))
+    return leaving.then(
+      (there) => {
+        claim.removing = false
+        return there ? RELEASED : NOT_HELD
+      },
+      (error: unknown) => {
+        claim.removing = false
+        return unknown(error)
+      },
+    )
   }
 
   /** Made by another process, or before this one began: an administrator's release. */

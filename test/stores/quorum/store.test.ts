@@ -213,16 +213,17 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     }
     await store.claim(request('warm', 'a.0'), 1_000)
     await store.release({ name: 'warm', id: 'a.0' }, undefined, 1_000)
-    const rounds: number[] = []
-    for (let round = 1; round <= 21; round++) {
-      const before = await calls()
-      await store.claim(request('x', `a.${round}`), 1_000)
-      await store.release({ name: 'x', id: `a.${round}` }, undefined, 1_000)
-      await expect.poll(calls).toBeGreaterThanOrEqual(before + 2)
-      rounds.push((await calls()) - before)
+    // A majority decides, so this server may still have to hear of what is over: all rounds are counted together.
+    const before = await calls()
+    const rounds = 20
+    for (let round = 1; round <= rounds; round++) {
+      const { kind } = await store.claim(request('counted', `a.${round}`), 1_000)
+      expect(kind).toBe('held')
+      await store.release({ name: 'counted', id: `a.${round}` }, undefined, 1_000)
     }
+    await expect.poll(calls).toBeGreaterThanOrEqual(before + 2 * rounds)
     // Where a new second began, there is one more in which the servers agree.
-    expect(rounds.sort((a, b) => a - b)[10]).toBe(2)
+    expect((await calls()) - before).toBeLessThan(2.5 * rounds)
     await store.close()
   })
 

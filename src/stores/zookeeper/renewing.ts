@@ -1,0 +1,42 @@
+import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
+import { LOST } from './answers.ts'
+import type { Claim, ClaimHost } from './claim.ts'
+import { ZooKeeperError } from './client/index.ts'
+import type { Seat } from './seat.ts'
+import { unknown } from './unknown.ts'
+
+export interface RenewalTerms {
+  /** Of each session, that it stands: one for all claims that are renewed together. */
+  readonly proofs: Map<Seat, Promise<void>>
+  readonly deadline: number
+}
+
+/** Makes sure that a claim's session and its nodes are there. */
+export async function renewClaim(
+  claim: Claim | undefined,
+  request: RenewRequest,
+  host: ClaimHost,
+  { proofs, deadline }: RenewalTerms,
+): Promise<RenewAnswer> {
+  if (claim === undefined || claim.state === 'leaving') return LOST
+  const { seat } = claim
+  // A waiter is there for as long as it asks, whether a server can be reached or not; a lease must be confirmed.
+  if (claim.state === 'queued') claim.heard(request)
+  try {
+    if (!seat.connected) await seat.ready(deadline)
+    if (claim.state === 'new')
+      throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
+    // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
+    let proof = proofs.get(seat)
+    if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
+    const [, there] = await Promise.all([proof, claim.check()])
+    if (!there) {
+      host.vanished(claim)
+      return LOST
+    }
+    if ((claim.state as string) === 'leaving') return LOST
+    return await claim.renewed(request)
+  } catch (error) {
+    return unknown(error)
+  }
+}
