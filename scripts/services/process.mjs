@@ -126,7 +126,9 @@ class ServerProcess {
   }
 
   async #untilExit() {
-    const exited = await Promise.race([this.#exited.then(() => true), sleep(STOP_TIMEOUT, false)])
+    // The child keeps the process alive for as long as it lives; the timer must not do so afterwards.
+    const late = sleep(STOP_TIMEOUT, false, { ref: false })
+    const exited = await Promise.race([this.#exited.then(() => true), late])
     if (exited || this.#child === undefined) return
     this.#child.kill('SIGKILL')
     await this.#exited
