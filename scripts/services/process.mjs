@@ -126,9 +126,11 @@ class ServerProcess {
   }
 
   async #untilExit() {
-    // The child keeps the process alive for as long as it lives; the timer must not do so afterwards.
-    const late = sleep(STOP_TIMEOUT, false, { ref: false })
+    // Keeps the process alive while the server ends, and not a moment longer.
+    const patience = new AbortController()
+    const late = sleep(STOP_TIMEOUT, false, { signal: patience.signal }).catch(() => false)
     const exited = await Promise.race([this.#exited.then(() => true), late])
+    patience.abort()
     if (exited || this.#child === undefined) return
     this.#child.kill('SIGKILL')
     await this.#exited
