@@ -14,6 +14,7 @@ const run = promisify(execFile)
 
 const START_TIMEOUT = 30_000
 const STOP_TIMEOUT = 10_000
+const MOST_LOOKS = 5000
 const LOG = 'server.log'
 const FATAL = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGABRT', 'SIGHUP', 'SIGSEGV'])
 
@@ -139,7 +140,10 @@ class ServerProcess {
   /** Freezes the process: it neither answers nor ends, and its connections stay open. */
   async pause() {
     if (this.#container !== undefined) await run('docker', ['pause', this.#container])
-    else await this.kill('SIGSTOP')
+    else {
+      await this.kill('SIGSTOP')
+      await stopped(this.#child.pid)
+    }
   }
 
   async resume() {
@@ -172,5 +176,22 @@ class ServerProcess {
 
   async [Symbol.asyncDispose]() {
     await this.stop()
+  }
+}
+
+/** The signal is sent in no time; the threads of a server that is busy on another core stop a moment later. */
+async function stopped(pid) {
+  if (process.platform !== 'linux') return
+  const tasks = `/proc/${pid}/task`
+  const state = (task) => {
+    const stat = readFileSync(join(tasks, task, 'stat'), 'latin1')
+    return stat.charAt(stat.lastIndexOf(')') + 2)
+  }
+  const still = () => readdirSync(tasks).every((task) => 'TtZX'.includes(state(task)))
+  try {
+    for (let looks = 0; looks < MOST_LOOKS && !still(); looks++) await sleep(1)
+  } catch (error) {
+    // It ended, or a thread of it did.
+    if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
   }
 }

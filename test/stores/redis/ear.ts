@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+
 import type { Redis } from 'ioredis'
 
 import type { StoreEvent } from '../../../src/core/contract.ts'
@@ -30,6 +32,8 @@ export class Ear {
 
   async start(sessions: readonly string[]): Promise<void> {
     const { listener, prefix, read } = this.options
+    // ioredis takes a SUBSCRIBE while it connects, and its own INFO is refused then: it would never be ready.
+    if (listener.status !== 'ready') await once(listener, 'ready')
     listener.removeAllListeners('message')
     listener.on('message', (channel: string, message: string) => {
       const event = read(message)
