@@ -1,11 +1,9 @@
 import type {
   ClaimAnswer,
-  ClaimInfo,
   ClaimRef,
   ClaimRequest,
   DowngradeAnswer,
   Held,
-  NameInfo,
   Queued,
   ReleaseAnswer,
   ReleaseResult,
@@ -13,7 +11,11 @@ import type {
   RenewRequest,
   StoreEvent,
 } from './contract.ts'
-import { OneOrMany } from './one-or-many.ts'
+import { NOBODY, NONE } from './queue-state.ts'
+import type { Holder, Instant, QueueState, Waiter } from './queue-state.ts'
+
+export { emptyQueue, isIdle, isSpent, QueueState, view } from './queue-state.ts'
+export type { Instant } from './queue-state.ts'
 
 /**
  * The rule that all of holdfast rests on: claims on one name are granted in the order in which they came, while the
@@ -22,35 +24,6 @@ import { OneOrMany } from './one-or-many.ts'
  * `step(state, command, now)` is deterministic and does no I/O. It changes the state that it is given, because a queue of
  * ten thousand waiters must not be copied for every command; nothing else reads or keeps that state.
  */
-
-/** The store's clock at the moment of a command. */
-export interface Instant {
-  /** Milliseconds on the clock that leases are measured by. */
-  readonly ms: number
-  /** Microseconds of wall time: the floor of the next token, so that a lost counter never repeats one. */
-  readonly micros: number
-}
-
-interface Holder {
-  readonly id: string
-  readonly owner: string
-  weight: number
-  token: number
-  count: number
-  expiresAt: number
-}
-
-interface Waiter {
-  readonly id: string
-  readonly owner: string
-  readonly weight: number
-  readonly tokens: number
-  /** As the waiter said last: what it counts on if it is granted now. */
-  ttl: number
-  patience: number
-  /** A waiter that says nothing until then is gone. */
-  keptUntil: number
-}
 
 export type QueueCommand =
   | { readonly kind: 'claim'; readonly request: ClaimRequest }
@@ -84,50 +57,11 @@ export type Reachable = (session: string) => boolean
 /** How long a withdrawn id stays refused: longer than a network keeps a lost packet alive. */
 export const WITHDRAWN_MS = 60_000
 
-// Never written to: shared by all queues that have none of their own.
-const NOBODY: Map<string, Waiter> = new Map()
-const NONE: Map<string, number> = new Map()
 const NO_NOTICES: readonly Notice[] = []
 const everyone: Reachable = () => true
 
 export function sessionOf(id: string): string {
   return id.slice(0, id.indexOf('.'))
-}
-
-/** What is known of one name. A class, for V8 lays out the fields of a literal that is spread or extended badly. */
-export class QueueState {
-  /** The last token given. A double holds microseconds exactly until the year 2255. */
-  fence: number
-  capacity = 0
-  used = 0
-  /** No holder's lease ends before this: lets most commands skip the search for expired ones. */
-  nextExpiry: number = Infinity
-  readonly holders: OneOrMany<Holder> = new OneOrMany()
-  /** In order of arrival. Made when the first one comes: most names never have a queue. */
-  waiters: Map<string, Waiter> = NOBODY
-  /** Withdrawn ids, and until when a late copy of their request is refused. Made like the waiters. */
-  withdrawn: Map<string, number> = NONE
-
-  constructor(fence = 0) {
-    this.fence = fence
-  }
-}
-
-export function emptyQueue(fence = 0): QueueState {
-  return new QueueState(fence)
-}
-
-/** Nothing is held, waited for or remembered but the fence. */
-export function isIdle(state: QueueState): boolean {
-  return state.holders.size === 0 && state.waiters.size === 0 && state.withdrawn.size === 0
-}
-
-/** Everything about it has run out: it may be forgotten, but for its fence. */
-export function isSpent({ holders, waiters, withdrawn }: QueueState, { ms }: Instant): boolean {
-  for (const { expiresAt } of holders.values()) if (expiresAt > ms) return false
-  for (const { keptUntil } of waiters.values()) if (keptUntil > ms) return false
-  for (const until of withdrawn.values()) if (until > ms) return false
-  return true
 }
 
 export function step<C extends QueueCommand>(
@@ -144,20 +78,6 @@ export function step<C extends QueueCommand>(
 
 function nameOf(command: QueueCommand): string {
   return 'request' in command ? command.request.name : command.claim.name
-}
-
-/** What `inspect` shows at a moment, without the claims that have run out by then. */
-export function view(state: QueueState, name: string, now: Instant): NameInfo {
-  const holders: ClaimInfo[] = []
-  for (const { id, owner, weight, token, expiresAt } of state.holders.values()) {
-    if (expiresAt > now.ms)
-      holders.push({ id, owner, weight, token: BigInt(token), expiresIn: expiresAt - now.ms })
-  }
-  const waiters: ClaimInfo[] = []
-  for (const { id, owner, weight, keptUntil } of state.waiters.values()) {
-    if (keptUntil > now.ms) waiters.push({ id, owner, weight, expiresIn: keptUntil - now.ms })
-  }
-  return { name, capacity: state.capacity, holders, waiters }
 }
 
 interface Promotion {
