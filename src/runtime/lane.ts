@@ -115,7 +115,7 @@ export class Lane {
     }
     const claim = this.claims.find(({ id }) => id === event.id)
     if (claim === undefined) return
-    if (event.kind === 'granted') told(claim, event)
+    if (event.kind === 'granted') told(claim)
     else if (event.kind === 'contended') claim.contended = true
     else this.session.upkeep.lose(claim, 'it was taken away by force')
   }

@@ -8,8 +8,6 @@ import type { Session } from './session.ts'
 
 /** Renewals that fall due within this part of their span go along with the first. */
 const TOGETHER = 0.1
-/** A claim that was granted by push is renewed after this, unless its section is over by then. */
-const PICK_UP_AFTER_MS = 10
 /** Claims per request. Few enough to stay in the processor's cache from the first look to the last. */
 const BATCH = 500
 /**
@@ -43,11 +41,6 @@ export class Upkeep {
     const { ttl, renew } = claim.lane
     if (renew && !this.session.closed) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
     else this.session.expiries.set(claim, claim.validUntil, ttl)
-  }
-
-  /** A claim was granted by push, for its pick-up time only. */
-  pickedUp(claim: Claim, now: number): void {
-    this.renewals.set(claim, now + PICK_UP_AFTER_MS, 3 * PICK_UP_AFTER_MS)
   }
 
   /** A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. */
@@ -161,8 +154,9 @@ export class Upkeep {
       case 'unknown':
         return this.retry(claim, now, answer.cause)
       case 'queued':
-        // Asked before the grant, answered after the message of it.
-        return this.pickedUp(claim, now)
+        // The store is not the one that granted it, or has lost its last moments: it has the claim in line again, for nobody.
+        this.lose(claim, 'the store has it in the queue again')
+        return this.session.cleanup.remove(claim, true, claim.ttl)
       case 'lost':
         return this.lose(claim, 'the store does not know it any more')
     }
