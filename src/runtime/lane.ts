@@ -158,15 +158,14 @@ export class Lane {
       if (error === null) only.give(null)
       else only.fail(error)
     } else if (error !== null) {
-      for (let task = this.line.first; task !== null; task = this.line.first) this.leave(task, error)
+      this.failAll(error)
     }
     this.pump()
   }
 
   /** No new claims; waiters are told; held claims are released, or left to run out. */
   close(release: boolean): void {
-    for (let task = this.line.first; task !== null; task = this.line.first)
-      this.leave(task, errors.closed(this))
+    this.failAll(errors.closed(this))
     for (const claim of this.claims) {
       if (claim.state !== 'held') {
         abandon(claim)
@@ -207,11 +206,11 @@ export class Lane {
       claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
   }
 
-  /** The store has not said a word to any of the claims. */
+  /** The store was asked, and has not said a word to any of the claims. */
   private get unanswered(): boolean {
-    return this.claims.every(
-      ({ state, inFlight, attempts }) => state === 'asking' && inFlight && attempts === 0,
-    )
+    const silent = ({ state, inFlight, attempts }: Claim): boolean =>
+      state === 'asking' && inFlight && attempts === 0
+    return this.claims.length > 0 && this.claims.every(silent)
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {
@@ -257,13 +256,18 @@ export class Lane {
     this.leave(task, errors.aborted(this, signal))
   }
 
-  /** A task goes without its lease. Claims that nobody needs any more go too. */
+  /** A task goes without its lease. Claims that nobody needs any more go too, and those behind it get their turn. */
   private leave(task: Task, error: Error): void {
     if (task.only === null) this.line.remove(task)
     else abandon(task.only)
     task.fail(error)
     this.trim()
-    this.retire()
+    this.pump()
+  }
+
+  private failAll(error: Error): void {
+    for (let task = this.line.shift(); task !== null; task = this.line.shift()) task.fail(error)
+    this.trim()
   }
 
   trim(): void {

@@ -205,15 +205,9 @@ export class Session {
     return Math.ceil(Math.min(shortest * growth ** attempts, longest) * 2 * this.env.random()) + 1
   }
 
-  *everyLane(): Iterable<Lane> {
-    // A copy: whoever walks along may make lanes come and go.
-    for (const first of Array.from(this.lanes.values())) {
-      for (let lane: Lane | null = first; lane !== null;) {
-        const { sibling }: Lane = lane
-        yield lane
-        lane = sibling
-      }
-    }
+  /** A list of its own: whoever walks along it makes lanes come and go. */
+  everyLane(): readonly Lane[] {
+    return [...this.lanes.values()].flatMap(withSiblings)
   }
 
   private told(event: StoreEvent): void {
@@ -221,10 +215,16 @@ export class Session {
       for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
       return
     }
-    for (let lane = this.lanes.get(event.name) ?? null; lane !== null;) {
-      const { sibling }: Lane = lane
-      lane.told(event)
-      lane = sibling
-    }
+    const first = this.lanes.get(event.name)
+    if (first === undefined) return
+    for (const lane of withSiblings(first)) lane.told(event)
   }
+}
+
+/** All lanes of a name, as they are now. */
+function withSiblings(first: Lane): readonly Lane[] {
+  if (first.sibling === null) return [first]
+  const lanes: Lane[] = []
+  for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
+  return lanes
 }
