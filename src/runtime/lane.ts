@@ -10,7 +10,7 @@ import type { LaneKind } from './lane-kind.ts'
 import type { ClaimLease, Lease, ReleaseOutcome } from './lease.ts'
 import type { Session } from './session.ts'
 import { Task, TaskLine } from './task.ts'
-import { mayPassOn } from './turn.ts'
+import { isUpToDate, mayPassOn } from './turn.ts'
 
 export interface WaitOptions {
   readonly wait: number
@@ -96,7 +96,8 @@ export class Lane {
     const now = this.session.clock.now()
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
-    if (this.line.length > 0 || this.claims.length >= this.kind.most) return NOTHING
+    // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
+    if (!this.shared && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since: now, maxHold }, resolve, reject)
       const claim = this.newClaim()
@@ -184,15 +185,13 @@ export class Lane {
   pump(): void {
     const { line, session } = this
     if (line.length > 0 && !session.closed) {
-      const held = this.claims[0]
-      if (this.shared && held?.state === 'held') {
-        if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) holding.refill(held)
-      } else {
-        while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
-      }
+      const now = session.clock.now()
+      const open = this.openClaim(now)
+      if (open === null) while (this.needsClaim(now)) ask(this.newClaim())
+      else if (isUpToDate(open, now)) holding.passOn(open, now)
+      else holding.refill(open)
       // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
-      const { queue, wakeups } = session.store.capabilities
-      if (line.length > 0 && (queue || wakeups === 'push')) session.startWatching(() => {})
+      if (line.length > 0) session.listen()
     }
     this.retire()
   }
@@ -220,17 +219,36 @@ export class Lane {
     return open && signal !== undefined ? errors.aborted(this, signal) : errors.closed(this)
   }
 
+  /** Readers: the claim that one more of them may share. */
+  private openClaim(now: number): Claim | null {
+    if (!this.shared) return null
+    let open: Claim | null = null
+    for (const claim of this.claims) {
+      if (claim.state !== 'held' || !mayPassOn(claim, now)) continue
+      if (claim.tokensLeft > 0) return claim
+      open ??= claim
+    }
+    return open
+  }
+
+  /** How many readers share this lane's claims now. */
+  get sharers(): number {
+    return this.shared ? this.claims.reduce((sum, { users }) => sum + users, 0) : 0
+  }
+
   /** A reader enters beside the others that this process lets in already. */
   private join(now: number, maxHold: number): ClaimLease | null {
-    if (!this.shared || this.line.length > 0) return null
-    const claim = this.claims[0]
-    if (claim?.state !== 'held' || claim.tokensLeft === 0 || !mayPassOn(claim, now)) return null
+    if (!this.shared || this.line.length > 0 || this.claims.length === 0) return null
+    this.session.listen()
+    const claim = this.openClaim(now)
+    if (claim === null || claim.tokensLeft === 0 || !isUpToDate(claim, now)) return null
     return holding.lend(claim, now, now, maxHold)
   }
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
     if (this.line.length > 0 || this.claims.length >= this.kind.most) return null
+    if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null)) return null
     const claim = this.newClaim()
     claim.reserved = true
     ask(claim, now)
@@ -252,6 +270,12 @@ export class Lane {
     return count
   }
 
+  /** Those in line need one more claim than there are. One serves all readers. */
+  needsClaim(now: number): boolean {
+    if (this.shared) return this.line.length > 0 && this.onTheirWay() === 0 && this.openClaim(now) === null
+    return this.line.length > this.onTheirWay() && this.claims.length < this.kind.most
+  }
+
   private aborted(task: Task, signal: AbortSignal): void {
     this.leave(task, errors.aborted(this, signal))
   }
@@ -271,7 +295,8 @@ export class Lane {
   }
 
   trim(): void {
-    for (let surplus = this.onTheirWay() - this.line.length; surplus > 0; surplus--) {
+    const wanted = this.shared ? Math.min(this.line.length, 1) : this.line.length
+    for (let surplus = this.onTheirWay() - wanted; surplus > 0; surplus--) {
       const claim = this.claims.findLast(({ state, only }) => state !== 'held' && only === null)
       if (claim !== undefined) abandon(claim)
     }
