@@ -40,11 +40,11 @@ export class SortedLockSet implements LockSet {
   }
 
   async acquire(options: AcquireOptions = {}): Promise<LeaseSet> {
-    const { clock } = this.session
+    const { env } = this.session
     const { wait = this.wait } = options
-    const until = clock.now() + wait
+    const until = env.mono() + wait
     const leases = await this.collect((lock) => {
-      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - clock.now()))
+      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
       return lock.acquire({ ...options, wait: left })
     })
     return new Together(leases as readonly Lease[])

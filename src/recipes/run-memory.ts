@@ -55,7 +55,9 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
               lastHere = record
               await keeper.close({ release: false })
             },
-            drop: () => keeper.close(),
+            async drop() {
+              await keeper.close({ drain: 0 })
+            },
           }
         }
       } catch (error) {

@@ -18,7 +18,10 @@ export interface Lease {
   readonly name: string
   /** Larger than the token of every earlier grant of this name that it excludes. Unique. */
   readonly token: bigint
-  /** Aborts the moment the lease is lost, with a LockLostError as its reason. Not on release. */
+  /**
+   * Aborts the moment the lease is lost, with a LockLostError as its reason; or when the Holdfast is closing, with a ClosedError: then
+   * the lease is still held, for the drain at most. Not on release.
+   */
   readonly signal: AbortSignal
   /** Whether the lock is held now, by this process's clocks. */
   readonly held: boolean
@@ -47,6 +50,7 @@ export class ClaimLease implements Lease {
   private limit: HoldLimit | null = null
   private controller: AbortController | null = null
   private reason: LockLostError | null = null
+  private warning: Error | null = null
   private releasing: Promise<ReleaseOutcome> | null = null
 
   constructor(claim: Claim, token: bigint, now: number, maxHold: number) {
@@ -68,7 +72,8 @@ export class ClaimLease implements Lease {
     if (this.controller === null) {
       this.controller = new AbortController()
       this.check()
-      if (this.reason !== null) this.controller.abort(this.reason)
+      const reason = this.reason ?? this.warning
+      if (reason !== null) this.controller.abort(reason)
     }
     return this.controller.signal
   }
@@ -99,6 +104,13 @@ export class ClaimLease implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  /** Its owner is asked to come to an end. It is still held. */
+  warn(reason: Error): void {
+    if (this.state !== 'held') return
+    this.warning = reason
+    this.controller?.abort(reason)
   }
 
   /** The claim is gone, or the lease has reached its limit. */
