@@ -1,6 +1,6 @@
 import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askNow, told } from './asking.ts'
+import { abandon, ask, askInTurn, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
@@ -33,6 +33,8 @@ export class Lane {
   sibling: Lane | null = null
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
+  /** Others wait whom nobody tells that the lock is free: until then they have the same chance as we. */
+  politeUntil = 0
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
@@ -189,7 +191,9 @@ export class Lane {
       if (this.shared && held?.state === 'held') {
         if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) holding.refill(held)
       } else {
-        while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
+        const now = session.clock.now()
+        while (line.length > this.onTheirWay() && this.claims.length < this.kind.most)
+          askInTurn(this.newClaim(), now)
       }
       // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
       const { queue, wakeups } = session.store.capabilities
@@ -231,7 +235,7 @@ export class Lane {
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
-    if (this.line.length > 0 || this.claims.length >= this.kind.most) return null
+    if (this.line.length > 0 || this.claims.length >= this.kind.most || now < this.politeUntil) return null
     const claim = this.newClaim()
     claim.reserved = true
     ask(claim, now)
