@@ -1,6 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
-import { failed, isNoScript, unknown } from './failure.ts'
+import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import { headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
@@ -225,6 +225,7 @@ export class Commands {
 
   private broke(lot: Lot, error: unknown): void {
     this.underWay--
+    if (isReadOnly(error)) this.silence.refused(headerKey(this.prefix, lot[0]?.name ?? ''))
     for (const command of lot) command.fail(failed(error))
   }
 }

@@ -28,8 +28,11 @@ export interface Subscribing {
 export interface PlainClient extends NodeRedisClient, Subscribing {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
+  unref?(): void
   connect(): Promise<unknown>
 }
+
+const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
 export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
@@ -78,10 +81,8 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     return [this[command](args), this.send(args[2] ?? '', ['WAIT', String(count), String(ms)])]
   }
 
-  onDisconnect(listener: () => void): void {
-    for (const event of ['error', 'reconnecting', 'node-error', 'node-reconnecting', 'topology-change']) {
-      this.client.on(event, listener)
-    }
+  onConnectionChange(listener: () => void): () => void {
+    return listen(this.client, this.owned ? [...CHANGES, 'error'] : CHANGES, listener)
   }
 
   eval(args: string[]): Promise<unknown> {
@@ -157,13 +158,12 @@ export async function listenThrough(
   connection.on('end', () => connected && over())
   await connection.connect()
   connected = true
+  // Who waits keeps the process alive; to be told something is no reason to.
+  connection.unref?.()
   const heard = (text: string, channel: string): void => message(channel, text)
   return {
     subscribe: (channels) => connection.subscribe(channels, heard),
     unsubscribe: (channel) => connection.unsubscribe(channel, heard),
-    async ping() {
-      await connection.sendCommand(['PING'])
-    },
     close() {
       ended = true
       if (connection.isOpen) connection.destroy()

@@ -20,11 +20,16 @@ export class ConfirmedScripts {
   private readonly link: Link
   private readonly wish: ReplicaWish
   private connection = 0
+  private readonly stopListening: () => void
 
   constructor(link: Link, wish: ReplicaWish) {
     this.link = link
     this.wish = wish
-    link.onDisconnect(() => this.connection++)
+    this.stopListening = link.onConnectionChange(() => this.connection++)
+  }
+
+  close(): void {
+    this.stopListening()
   }
 
   async run(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {

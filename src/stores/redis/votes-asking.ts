@@ -1,6 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
 import { Deadline } from './deadlines.ts'
-import { failed, isNoScript, unknown } from './failure.ts'
+import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import type { Link } from './link.ts'
 import { Requests } from './requests.ts'
 import type { Script } from './scripts.gen.ts'
@@ -42,6 +42,10 @@ export class VoteRequests {
 
   heard(key: string): void {
     if (this.silence.suspects) this.silence.answer(key)
+  }
+
+  refused(key: string): void {
+    this.silence.refused(key)
   }
 
   heardNothing(key: string, timeout: number): Unknown {
@@ -163,6 +167,7 @@ export abstract class Question<T> extends Deadline {
   }
 
   private failed(error: unknown): void {
+    if (isReadOnly(error)) this.to.refused(this.key)
     this.settle(failed(error))
   }
 
