@@ -1,4 +1,5 @@
 import type { Link } from './link.ts'
+import { isCount, wholeOf } from './replies.ts'
 
 /** How many replicas have to know of a grant before it is believed, and how long that may take. */
 export interface ReplicaWish {
@@ -38,8 +39,8 @@ export class ConfirmedScripts {
     const [script, wait] = this.link.thenWait(command, args, this.wish)
     const [ran, waited] = await Promise.allSettled([script, wait])
     if (ran.status === 'rejected') throw ran.reason
-    const confirmed =
-      waited.status === 'fulfilled' && connection === this.connection ? Number(waited.value) : 0
+    const counted = waited.status === 'fulfilled' && connection === this.connection
+    const confirmed = counted && isCount(waited.value) ? wholeOf(waited.value) : 0
     if (confirmed >= count) return { reply: ran.value }
     return {
       reply: ran.value,

@@ -2,6 +2,7 @@ import type { Unknown } from '../../core/contract.ts'
 import { Deadline } from './deadlines.ts'
 import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import type { Link } from './link.ts'
+import { isNone } from './replies.ts'
 import { Requests } from './requests.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
@@ -125,7 +126,7 @@ export abstract class Question<T> extends Deadline {
     link.hdel(this.key, field).then(
       (deleted) => {
         // Nothing is sent when its time is up.
-        if (deleted === 1 || this.settled) this.heard(deleted)
+        if (this.settled || !isNone(deleted)) this.heard(deleted)
         else this.sendScript(link)
       },
       (error: unknown) => this.failed(error),
