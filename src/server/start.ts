@@ -20,6 +20,7 @@ import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
 import type { ListenAt } from './listen.ts'
 import { LongPolls } from './long-polls.ts'
 import type { RunningServer, ServerOptions } from './options.ts'
+import { Outbox } from './outbox.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
@@ -42,6 +43,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
 
   const server = makeHttpServer(options, limits)
   const connections = new Connections(server, limits)
+  const outbox = new Outbox(server, limits)
   // First of all: a second server at this address must not touch the state of the first. No request is heard before
   // the rest is done, for none of it waits.
   await listen(server, at)
@@ -60,11 +62,12 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       routes: [
         ...leaseRoutes(service, polls),
         ...lockRoutes(service),
-        ...eventRoutes(service, counts),
+        ...eventRoutes(service, counts, outbox),
         ...statusRoutes(service),
       ],
       limits,
       connections,
+      outbox,
       onRequest: (status) => requests.add('status', String(status)),
     })
     const hello = {
@@ -73,9 +76,10 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       capabilities: capabilitiesOf(store, limits, at),
       downgrade: store.downgrade !== undefined,
     } as const
-    const streams = new Streams(app, { service, sessions, limits, hello }, { connections, counts })
+    const streams = new Streams(app, { service, sessions, limits, outbox, hello }, { connections, counts })
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
+    book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
       service.state.kind === 'ready' ? 1 : 0,
     )
