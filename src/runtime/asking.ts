@@ -20,6 +20,7 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.inFlight = true
   claim.tokens = blockFor(claim, lane.waiting)
   claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
+  claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
     () => session.store.claim(claim, timeout),
