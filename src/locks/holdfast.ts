@@ -4,10 +4,12 @@ import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { systemEnv } from '../runtime/env.ts'
+import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { downgradeLease } from './downgrade.ts'
+import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
-import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
+import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
 import { DEFAULTS, resolve } from './options.ts'
@@ -99,6 +101,14 @@ export class Holdfast implements AsyncDisposable {
     checkName(name)
     checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
     return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
+  }
+
+  /**
+   * Runs code that is inside of no section, although it is called from one: for work that the section starts and does not
+   * wait for. It may wait for the locks that the section holds, and shares none of them.
+   */
+  outside<T>(body: () => T): T {
+    return outside(body)
   }
 
   /** Who holds a name and who waits for it. */
