@@ -64,8 +64,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** One at a time. */
-  mutex(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): Lock {
-    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  mutex(name: string, options: ReentrantOptions = {}): Lock {
+    return this.exclusive(name, options)
   }
 
   /** Many readers or one writer, first come, first served. */
@@ -87,12 +87,14 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Several locks, by name or as they are: taken in one order, all or none. */
-  all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
+  all(locks: readonly (string | Lock)[], options: ReentrantOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) =>
-      lock instanceof CapacityLock ? lock : this.mutex(lock as string, options),
-    )
+    const made = locks.map((lock: unknown, index) => {
+      if (lock instanceof CapacityLock) return lock
+      if (typeof lock === 'string') return this.exclusive(lock, options)
+      throw notALock(lock, `locks[${index}]`)
+    })
     return new SortedLockSet(this.session, made, wait)
   }
 
@@ -145,6 +147,10 @@ export class Holdfast implements AsyncDisposable {
     }
   }
 
+  private exclusive(name: string, { reentrant = false, ...options }: ReentrantOptions): CapacityLock {
+    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  }
+
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
     return new CapacityLock(
@@ -174,4 +180,15 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function notALock(given: unknown, argument: string): InvalidArgumentError {
+  const thing = typeof given === 'object' && given !== null ? given : {}
+  const instead =
+    'write' in thing
+      ? 'pass one side of a read-write lock: its read or write'
+      : 'stripes' in thing
+        ? 'pass one of its locks: for(key)'
+        : 'pass names, or locks of a Holdfast'
+  return new InvalidArgumentError(`${argument} is not a lock: ${instead}.`, { argument })
 }

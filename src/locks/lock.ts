@@ -55,8 +55,8 @@ export const WRITE: Kind = { mode: 'write', capacity: ALL, weight: ALL, reentran
 export class CapacityLock implements Semaphore {
   readonly name: string
   readonly capacity: number
+  readonly kind: Kind
   private readonly session: Session
-  private readonly kind: Kind
   private readonly defaults: ResolvedLockOptions
   private readonly laneKind: LaneKind
   private lane: Lane | null = null
@@ -98,6 +98,20 @@ export class CapacityLock implements Semaphore {
   section(lease: Lease): Section {
     const { session, kind } = this
     return { session, kind, lease }
+  }
+
+  sameHoldfast({ session }: CapacityLock): boolean {
+    return session === this.session
+  }
+
+  /** Rejects where the code that asks could only wait for itself. */
+  async checkInside(): Promise<void> {
+    const { session, name, kind } = this
+    try {
+      nestedIn(session, name, kind)
+    } catch (error) {
+      await this.unlessOver(error, async () => void nestedIn(session, name, kind))
+    }
   }
 
   private take(options: PermitOptions): Promise<Lease> {
