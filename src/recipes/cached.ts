@@ -172,6 +172,8 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   private async load(input: A, key: string, lease: Lease, left?: AbortSignal): Promise<V> {
+    // Lost, or closed, since it was granted: nothing is begun any more.
+    if (lease.signal.aborted) throw lease.signal.reason
     const signal = left === undefined ? lease.signal : AbortSignal.any([lease.signal, left])
     const value = await this.options.load(input, { key, signal, token: lease.token })
     const kept = this.prepare(key, value)

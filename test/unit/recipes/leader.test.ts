@@ -203,9 +203,9 @@ describe('a candidate', () => {
     })
   })
 
-  it('must have something to do', () => {
+  it.each([{}, undefined, null])('must have something to do: %j', (options) => {
     const { holdfast } = world().process()
-    expect(() => leader(holdfast, 'boss', {} as never)).toThrow(
+    expect(() => leader(holdfast, 'boss', options as never)).toThrow(
       expect.objectContaining({ code: 'INVALID_ARGUMENT', argument: 'onElected' }),
     )
   })

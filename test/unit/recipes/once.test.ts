@@ -143,6 +143,7 @@ describe('a job once per period', () => {
     [{ every: 1000, atLeast: 1000 }, 'every'],
     [{}, 'every'],
     [{ every: 0 }, 'every'],
+    [{ every: 1000, run: undefined as never }, 'run'],
     [{ atLeast: 0.5 }, 'atLeast'],
     [{ every: 1000, afterFailure: 'maybe' as 'keep' }, 'afterFailure'],
   ])('refuses %j', (wrong, argument) => {
