@@ -30,6 +30,8 @@ export type Fault =
       readonly method: string
       readonly later: number
     }
+  /** The next message that nobody asked for arrives a second time, `later` after the first. */
+  | { readonly kind: 'echo'; readonly at: number; readonly process: number; readonly later: number }
   /** Nothing passes between a process and a node, in either direction. */
   | {
       readonly kind: 'partition'

@@ -73,6 +73,8 @@ function faultOf(kind: FaultKind, random: Random, target: Target): Fault {
     }
     case 'duplicate':
       return { kind, at, process, method: random.pick(METHODS), later: random.below(ttl * 1.5) }
+    case 'echo':
+      return { kind, at, process, later: random.below(ttl) }
     case 'partition':
       return { kind, at, until: until(2 * ttl), process, node }
     case 'pause':

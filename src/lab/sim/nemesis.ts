@@ -43,6 +43,8 @@ function start(fault: Fault, { backend, networks, onKill }: Victims): void {
       return network?.lose(fault)
     case 'duplicate':
       return network?.duplicate(fault)
+    case 'echo':
+      return network?.echo(fault)
     case 'partition':
       return network?.cut(fault.node)
     case 'pause':
