@@ -69,6 +69,17 @@ export type Fault =
       readonly node: number
       readonly behind: number
     }
+  /**
+   * A planned failover: nothing is lost, and commands go to the new primary. Whoever listens stays at the old one, its replica now,
+   * for `stays` milliseconds, and hears what the primary publishes when it was replicated.
+   */
+  | {
+      readonly kind: 'hand-over'
+      readonly at: number
+      readonly until: number
+      readonly node: number
+      readonly stays: number
+    }
   /** Somebody sets a process's wall clock. */
   | { readonly kind: 'clock-jump'; readonly at: number; readonly process: number; readonly by: number }
   /** Somebody sets a node's wall clock. */

@@ -94,6 +94,11 @@ function faultOf(kind: FaultKind, random: Random, target: Target): Fault {
       return { kind, at, until: until(ttl), node, memory: random.next() < 0.3 ? 'kept' : 'lost' }
     case 'failover':
       return { kind, at, until: until(ttl / 2), node, behind: random.below(ttl / 2) }
+    case 'hand-over': {
+      const back = until(ttl / 4)
+      // Everybody is where he belongs when the faults are over.
+      return { kind, at, until: back, node, stays: random.below(Math.max(1, target.until - back)) }
+    }
     case 'clock-jump':
       return { kind, at, process, by: jump(random, ttl) }
     case 'node-clock-jump':
