@@ -116,6 +116,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   const { session } = lane
   lane.lastTurn = claim.sections
   claim.calm = !claim.contended && sentAt < claim.validUntil
+  if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
   const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
   if (next !== undefined) {
@@ -153,6 +154,8 @@ function released(claim: Claim, kind: 'released' | 'not-held' | 'unknown'): Rele
   return kind === 'not-held' ? 'expired' : kind
 }
 
+/** A waiter that has just begun to ask. */
+const FRESH = { attempts: 0 }
 const HALF_AN_ANSWER: Unknown = {
   kind: 'unknown',
   cause: new Error('The store did not answer the second half'),

@@ -1,6 +1,6 @@
 import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askNow, told } from './asking.ts'
+import { abandon, ask, askInTurn, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
@@ -33,6 +33,8 @@ export class Lane {
   sibling: Lane | null = null
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
+  /** Others wait whom nobody tells that the lock is free: until then they have the same chance as we. */
+  politeUntil = 0
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
@@ -143,7 +145,9 @@ export class Lane {
   lost(claim: Claim, why: string): void {
     this.drop(claim)
     const leases = claim.leases ?? (claim.lease === null ? [] : [claim.lease])
+    // All of them know before the first listener runs.
     for (const lease of leases) lease.lose(why)
+    for (const lease of leases) lease.tell()
     this.pump()
   }
 
@@ -182,7 +186,7 @@ export class Lane {
     if (line.length > 0 && !session.closed) {
       const now = session.clock.now()
       const open = this.openClaim(now)
-      if (open === null) while (this.needsClaim(now)) ask(this.newClaim())
+      if (open === null) while (this.needsClaim(now)) askInTurn(this.newClaim(), now)
       else if (isUpToDate(open, now)) holding.passOn(open, now)
       else holding.refill(open)
       // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
@@ -243,7 +247,7 @@ export class Lane {
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
-    if (this.line.length > 0 || this.claims.length >= this.kind.most) return null
+    if (this.line.length > 0 || this.claims.length >= this.kind.most || now < this.politeUntil) return null
     if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null)) return null
     const claim = this.newClaim()
     claim.reserved = true

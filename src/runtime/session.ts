@@ -207,6 +207,12 @@ export class Session {
     return this.watching && this.store.capabilities.queue && !this.closed
   }
 
+  /** Nobody stands in line and nobody is told anything: whoever asks first after a release has it. */
+  get unordered(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return !queue && wakeups === 'poll'
+  }
+
   /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
   startWatching(then: (watching: boolean) => void): void {
     if (this.watching) return then(true)
@@ -261,7 +267,7 @@ export class Session {
    * Who has waited long will not mind waiting a little longer. Anything from nothing to twice the mean: claims that were
    * refused in the same moment, because they split the votes of a quorum, must not come back together.
    */
-  pollDelay({ attempts }: Claim): number {
+  pollDelay({ attempts }: Pick<Claim, 'attempts'>): number {
     const { shortest, longest, growth } = POLL_MS
     return Math.ceil(Math.min(shortest * growth ** attempts, longest) * 2 * this.env.random()) + 1
   }

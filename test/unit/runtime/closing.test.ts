@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { ClosedError, Holdfast, InvalidArgumentError, LockLostError } from '../../../src/index.ts'
-import type { CloseResult } from '../../../src/index.ts'
+import type { CloseResult, Lease } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 import { isClean, world } from './far-store.ts'
@@ -100,7 +100,7 @@ describe('closing while a section runs', () => {
     for (const name of ['x', 'y', 'z', 'w']) expect(await isClean(w, name)).toBe(true)
   })
 
-  it('waits for readers, permits and nested leases, and lets nobody new in', async () => {
+  it('waits for readers and permits, and lets nobody new in', async () => {
     const w = world()
     const { holdfast } = w.process()
     const { read } = holdfast.readWriteLock('c')
@@ -120,6 +120,28 @@ describe('closing while a section runs', () => {
     expect(w.env.mono()).toBeLessThan(450)
     expect(await isClean(w, 'c')).toBe(true)
     expect(await isClean(w, 's')).toBe(true)
+  })
+
+  it('asks nested leases too, those taken meanwhile included, and waits for the last of them', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const lock = holdfast.mutex('x', { reentrant: true })
+    const nested: Lease[] = []
+    const run = lock.run(async () => {
+      nested.push(await lock.acquire())
+      await w.env.sleep(100)
+      nested.push(await lock.acquire())
+    })
+    await w.env.advance(10)
+    const closing = holdfast.close()
+    await w.env.until(run)
+    expect(nested.map(({ signal }) => signal.reason instanceof ClosedError)).toEqual([true, true])
+    expect(nested.map(({ held }) => held)).toEqual([true, true])
+    expect(await isClean(w, 'x')).toBe(false)
+    await w.env.advance(100)
+    for (const lease of nested) await w.env.until(lease.release())
+    expect(await w.env.until(closing)).toEqual(NOTHING_LEFT)
+    expect(w.env.mono()).toBe(200)
   })
 
   it('takes away at once with a drain of 0', async () => {
