@@ -128,7 +128,9 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   lane.drop(claim)
   cleanup.remove(claim, claim.doubtful, lane.ttl)
   only?.fail(errors.unavailable(lane, lane.failure))
-  lane.pump()
+  // Not at once: a store that answers at once and always too late would be asked without end.
+  if (only === null && lane.needsClaim(now)) pause(lane.newClaim(), RETRY_MS.first)
+  else lane.pump()
 }
 
 /** In line at the store, by an answer to a request that left at `sentAt`. */
