@@ -131,7 +131,7 @@ export class Holdfast implements AsyncDisposable {
   async list(query: ListQuery = {}): Promise<ListPage> {
     this.assertOpen()
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
-    return this.answered(await this.store.list(query, this.session.requestTimeout))
+    return this.answered(await this.store.list(Object.freeze({ ...query }), this.session.requestTimeout))
   }
 
   /**

@@ -23,7 +23,7 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
-    () => session.store.claim(claim, timeout),
+    () => session.store.claim(claim.request(), timeout),
     (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
   )
 }

@@ -85,7 +85,7 @@ class Removal extends Deadline {
   constructor(cleanup: Cleanup, { name, id }: ClaimRef, doubtful: boolean, until: number) {
     super()
     this.cleanup = cleanup
-    this.claim = { name, id }
+    this.claim = Object.freeze({ name, id })
     this.doubtful = doubtful
     this.until = until
   }

@@ -77,7 +77,7 @@ export class Downgrade extends Deadline {
     if (session.lettingGo) return this.fail(closed(claim.name))
     const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, claim.ttl * PER_TTL))
     session.ask<DowngradeAnswer>(
-      () => session.store.downgrade?.({ name: claim.name, id: claim.id }, timeout) ?? NO_SUCH_METHOD,
+      () => session.store.downgrade?.(claim.ref(), timeout) ?? NO_SUCH_METHOD,
       (answer) => this.answered(answer),
     )
   }

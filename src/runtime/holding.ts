@@ -115,7 +115,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   const { lane } = claim
   const { session } = lane
   lane.lastTurn = claim.sections
-  claim.calm = !claim.contended && sentAt < claim.validUntil
+  const leaving = claim.leaving(!claim.contended && sentAt < claim.validUntil)
   if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
   const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
@@ -129,7 +129,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
-    () => session.store.release(claim, next, session.requestTimeout),
+    () => session.store.release(leaving, next?.request(), session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
       session.closing?.settle(claim)
