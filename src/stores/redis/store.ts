@@ -151,6 +151,7 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.watching.close()
+    this.commands.close()
     this.requests.close()
     if (this.votes instanceof RedisVoter) this.votes.close()
     await this.link.close()
