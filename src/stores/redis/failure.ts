@@ -19,7 +19,7 @@ const FINAL = new Set([
   'DENIED',
 ])
 const FINAL_TEXT =
-  /^ERR (unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
+  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
 
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
@@ -44,6 +44,8 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /\bREADONLY\b/,
     'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis',
   ],
+  [/NOPERM|user executing the script can't/, 'docs/stores/redis.md lists the rights that a user needs'],
+  [/DB index is out of range/, 'the server has fewer databases than the URL asks for'],
   [/^MOVED /, 'the server is one of a Redis Cluster: use redis+cluster://, or a client for a Cluster'],
 ]
 

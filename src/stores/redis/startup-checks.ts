@@ -15,6 +15,7 @@ export interface StartupFinding {
     | 'replicas'
     | 'role'
     | 'cluster'
+    | 'writes'
     | 'clock'
     | 'unchecked'
   readonly message: string
