@@ -50,10 +50,17 @@ export class Operations {
   run(operation: unknown, payload: unknown, timeout: unknown): MaybePromise<Spoken> {
     try {
       const answer = this.perform(operation, payload, timeoutOf(timeout))
-      return answer instanceof Promise ? answer.catch(refusalOf) : answer
+      return answer instanceof Promise
+        ? answer.catch((error: unknown) => this.refused(operation, error))
+        : answer
     } catch (error) {
-      return refusalOf(error)
+      return this.refused(operation, error)
     }
+  }
+
+  private refused(operation: unknown, error: unknown): Spoken {
+    if (error instanceof Failure) this.service.noteRefusal(this.caller, String(operation), error)
+    return refusalOf(error)
   }
 
   close(): void {
