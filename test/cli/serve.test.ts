@@ -87,6 +87,40 @@ describe('holdfast serve', () => {
     }
   })
 
+  it.each(['no token', 'a wrong one', 'no right'])('tells 77 from 69: with %s', async (what) => {
+    const token = randomBytes(24).toString('base64url')
+    const write = (name: string, text: string): string => {
+      const path = join(folder, name)
+      writeFileSync(path, text, { mode: 0o600 })
+      return path
+    }
+    const hash = createHash('sha256').update(token).digest('hex')
+    const server = await lockServer(
+      '--tokens-file',
+      write('tokens-77', `me sha256:${hash} acquire,read mine/\n`),
+    )
+    try {
+      const { url } = server
+      const auth = {
+        'no token': [],
+        'a wrong one': ['--token-file', write('wrong-77', `${token}x`)],
+        'no right': ['--token-file', write('token-77', token)],
+      }[what] as readonly string[]
+      for (const args of [
+        ['run', 'theirs/a', '--wait', '0', ...auth, '--', 'true'],
+        ['acquire', 'theirs/a', '--wait', '1s', ...auth],
+        ['inspect', 'theirs/a', ...auth],
+      ]) {
+        const { code, stderr } = await run(args, { url })
+        expect(stderr).toMatch(/token/)
+        expect(stderr).not.toContain('did not answer')
+        expect([args[0], code]).toEqual([args[0], 77])
+      }
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+
   it('allows --force only to those who may', async () => {
     const token = randomBytes(24).toString('base64url')
     const write = (name: string, text: string): string => {

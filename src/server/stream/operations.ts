@@ -197,6 +197,6 @@ function refusalOf(error: unknown): Spoken {
   if (!(error instanceof Failure)) return { kind: 'unknown', cause: STORE_SILENT }
   const { code, message } = error
   return PASSING.has(code)
-    ? { kind: 'unknown', cause: message }
-    : { kind: 'unknown', cause: message, retryable: false }
+    ? { kind: 'unknown', cause: message, code }
+    : { kind: 'unknown', cause: message, code, retryable: false }
 }
