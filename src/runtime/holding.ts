@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { events } from './events.ts'
@@ -68,7 +69,7 @@ export function lend(claim: Claim, now: number, since: number, maxHold: number):
   claim.addLease(lease)
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
-    events.acquired.publish({ name, store: session.store.kind, token, waited: now - since })
+    events.acquired.publish(shown({ name, store: session.store.kind, token, waited: now - since }))
   }
   return lease
 }
