@@ -3,6 +3,7 @@ import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { outside } from '../runtime/sections.ts'
@@ -53,6 +54,14 @@ export class Holdfast implements AsyncDisposable {
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
+
+  static {
+    printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
+      store: store.kind,
+      owner,
+      closed,
+    }))
+  }
 
   constructor(store: Store, options: HoldfastOptions = {}) {
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
@@ -123,7 +132,7 @@ export class Holdfast implements AsyncDisposable {
     this.assertOpen()
     checkName(name)
     const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
-    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => claim
+    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
     return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
   }
 

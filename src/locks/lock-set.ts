@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
 import type { CapacityLock } from './lock.ts'
@@ -154,3 +155,9 @@ class Together implements LeaseSet {
     await this.release()
   }
 }
+
+printable(SortedLockSet, 'LockSet', ({ names }) => ({ names }))
+printable(Together, 'LeaseSet', (set) => {
+  const { token, held, leases } = set
+  return { token, held, remaining: Math.floor(set.remaining()), leases }
+})

@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { events } from './events.ts'
@@ -73,7 +74,7 @@ export function lend(claim: Claim, now: number, maxHold: number, task: Task | nu
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
     const waited = task === null ? 0 : session.env.mono() - task.since
-    events.acquired.publish({ name, store: session.store.kind, token, waited })
+    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
   }
   return lease
 }

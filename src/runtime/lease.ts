@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
 import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
@@ -201,7 +202,7 @@ export class ClaimLease extends OwnLease {
     const { session } = this.claim.lane
     const held = session.clock.now() - this.since
     const { name, token } = this
-    outside(() => events.lost.publish({ name, store: session.store.kind, token, held, reason: why }))
+    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
   }
 
   override tell(): void {
@@ -243,7 +244,8 @@ export class ClaimLease extends OwnLease {
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
       const held = now - this.since
-      events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
+      const { name, token } = this
+      events.released.publish(shown({ name, store: lane.session.store.kind, token, held }))
     }
     return lane.finish(this.claim, this, now)
   }
@@ -261,6 +263,11 @@ class HoldLimit extends Deadline {
     this.lease.limitReached()
   }
 }
+
+printable(OwnLease, 'Lease', (lease) => {
+  const { name, token, held } = lease
+  return { name, token, held, remaining: Math.floor(lease.remaining()) }
+})
 
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')
