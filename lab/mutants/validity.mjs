@@ -107,9 +107,7 @@ export const validityMutants = [
   {
     id: 'held-without-a-look',
     bugClass: '11: after a blocked event loop the holder goes on',
-    edits: [
-      { file: 'runtime/lease.js', find: 'if (now >= claim.validUntil)', replace: 'if (now >= Infinity)' },
-    ],
+    edits: [{ file: 'runtime/lease.js', find: 'now >= this.end', replace: 'now >= Infinity' }],
     scenario: 'claim-queue/processes',
     check: 'abort latency',
     seeds: 100,

@@ -4,10 +4,12 @@ import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { systemEnv } from '../runtime/env.ts'
+import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { downgradeLease } from './downgrade.ts'
+import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
-import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
+import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
 import { DEFAULTS, resolve } from './options.ts'
@@ -62,8 +64,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** One at a time. */
-  mutex(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): Lock {
-    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  mutex(name: string, options: ReentrantOptions = {}): Lock {
+    return this.exclusive(name, options)
   }
 
   /** Many readers or one writer, first come, first served. */
@@ -85,12 +87,14 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Several locks, by name or as they are: taken in one order, all or none. */
-  all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
+  all(locks: readonly (string | Lock)[], options: ReentrantOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) =>
-      lock instanceof CapacityLock ? lock : this.mutex(lock as string, options),
-    )
+    const made = locks.map((lock: unknown, index) => {
+      if (lock instanceof CapacityLock) return lock
+      if (typeof lock === 'string') return this.exclusive(lock, options)
+      throw notALock(lock, `locks[${index}]`)
+    })
     return new SortedLockSet(this.session, made, wait)
   }
 
@@ -99,6 +103,14 @@ export class Holdfast implements AsyncDisposable {
     checkName(name)
     checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
     return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
+  }
+
+  /**
+   * Runs code that is inside of no section, although it is called from one: for work that the section starts and does not
+   * wait for. It may wait for the locks that the section holds, and shares none of them.
+   */
+  outside<T>(body: () => T): T {
+    return outside(body)
   }
 
   /** Who holds a name and who waits for it. */
@@ -135,6 +147,10 @@ export class Holdfast implements AsyncDisposable {
     }
   }
 
+  private exclusive(name: string, { reentrant = false, ...options }: ReentrantOptions): CapacityLock {
+    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  }
+
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
     return new CapacityLock(
@@ -164,4 +180,15 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function notALock(given: unknown, argument: string): InvalidArgumentError {
+  const thing = typeof given === 'object' && given !== null ? given : {}
+  const instead =
+    'write' in thing
+      ? 'pass one side of a read-write lock: its read or write'
+      : 'stripes' in thing
+        ? 'pass one of its locks: for(key)'
+        : 'pass names, or locks of a Holdfast'
+  return new InvalidArgumentError(`${argument} is not a lock: ${instead}.`, { argument })
 }

@@ -40,6 +40,8 @@ export async function* watchLeader(
   let before: bigint | null | undefined
   while (signal?.aborted !== true) {
     const info = await leaderOf(holdfast, name)
+    // The compiler cannot know that time has passed.
+    if (signal?.aborted as boolean | undefined) return
     const token = info?.token ?? null
     if (token !== before) yield info
     before = token

@@ -32,8 +32,13 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   since = 0
 
   validUntil = 0
+  /** How the lock looked when it was last refused; see `Busy`. */
+  mark: string | undefined = undefined
   /** Others wait for it at the store. */
   contended = false
+  /** When the store's last answer about it came, and of which era that is; see `Session.era`. */
+  heardAt = 0
+  era = 0
   /** It is given up while it was good and nobody waited; see ReleaseRequest. */
   calm = false
   nextToken = 0n

@@ -20,6 +20,7 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.contended = grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
+  claim.heardAt = now
 }
 
 /** Whom a new grant is for. */
@@ -39,6 +40,8 @@ export function resume(claim: Claim): void {
   const now = lane.session.clock.now()
   if (lane.waiting > 0 && mayPassOn(claim, now)) return passOn(claim, now)
   if (claim.users === 0) giveUpInBackground(claim)
+  // Readers that may not share it any more stand in line at the store, behind whoever it is given up for.
+  else if (lane.waiting > 0) lane.pump()
 }
 
 /** The store did not answer a renewal. A claim that nobody uses just then is not worth holding on to. */
@@ -89,12 +92,14 @@ function serve(claim: Claim, now: number): void {
     if (task === null) break
     task.give(lend(claim, now, task.since, task.maxHold))
   }
-  if (claim.users > 0) lane.trim()
-  else if (lane.waiting === 0) giveUpInBackground(claim)
-  else refill(claim)
+  if (claim.users === 0) return lane.waiting === 0 ? giveUpInBackground(claim) : refill(claim)
+  lane.trim()
+  // Readers are left for whom there was no token.
+  if (lane.shared && lane.waiting > 0) lane.pump()
 }
 
-function passOn(claim: Claim, now: number): void {
+/** The turn goes on: with those in line, or with more tokens for them. */
+export function passOn(claim: Claim, now: number): void {
   if (claim.unyielded >= YIELD_EVERY) {
     claim.unyielded = 0
     return claim.lane.session.env.defer(() => resume(claim))
@@ -109,10 +114,12 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   const { session } = lane
   lane.lastTurn = claim.sections
   claim.calm = !claim.contended && sentAt < claim.validUntil
+  if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
-  const next = lane.waiting > lane.onTheirWay() && session.canQueue ? lane.newClaim() : undefined
+  const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
   if (next !== undefined) {
     next.inFlight = true
+    next.era = session.era
     next.whenBusy = 'queue'
     next.tokens = blockFor(next, lane.waiting)
   }
@@ -143,6 +150,8 @@ function released(claim: Claim, kind: 'released' | 'not-held' | 'unknown'): Rele
   return kind === 'not-held' ? 'expired' : kind
 }
 
+/** A waiter that has just begun to ask. */
+const FRESH = { attempts: 0 }
 const HALF_AN_ANSWER: Unknown = {
   kind: 'unknown',
   cause: new Error('The store did not answer the second half'),

@@ -29,6 +29,9 @@ export interface SessionOptions {
 /** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
 const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 
+/** How soon we ask again to listen, where that is only wanted. */
+const LISTEN_AGAIN_MS = 1000
+
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
   readonly store: Store
@@ -55,7 +58,14 @@ export class Session {
   /** Requests that have not been answered. */
   private underWay = 0
   private onQuiet: (() => void) | null = null
+  /**
+   * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
+   * something. 0 while we do not listen.
+   */
+  era = 0
   private watch: Watch | 'starting' | null = null
+  /** When the store last would not let us listen. */
+  private deafSince = -Infinity
   private onWatch: ((watching: boolean) => void)[] = []
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
@@ -142,6 +152,20 @@ export class Session {
     lane.sibling = null
   }
 
+  /** Whether the store would tell us of a queue behind our claims. */
+  get pushes(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return queue && wakeups === 'push'
+  }
+
+  /** Begins to listen, for whoever goes on also without that. */
+  listen(): void {
+    const { queue, wakeups } = this.store.capabilities
+    if (this.watch !== null || this.closed || !(queue || wakeups === 'push')) return
+    if (this.env.mono() - this.deafSince < LISTEN_AGAIN_MS) return
+    this.startWatching(() => {})
+  }
+
   get watching(): boolean {
     return this.watch !== null && this.watch !== 'starting'
   }
@@ -149,6 +173,12 @@ export class Session {
   /** Whether a claim may stand in line at the store: there is a line, and we would hear of a grant. */
   get canQueue(): boolean {
     return this.watching && this.store.capabilities.queue && !this.closed
+  }
+
+  /** Nobody stands in line and nobody is told anything: whoever asks first after a release has it. */
+  get unordered(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return !queue && wakeups === 'poll'
   }
 
   /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
@@ -161,6 +191,8 @@ export class Session {
       () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
+        if (this.watching) this.era++
+        else this.deafSince = this.env.mono()
         if (this.closed) this.stopWatching()
         const waiting = this.onWatch
         this.onWatch = []
@@ -170,9 +202,11 @@ export class Session {
     )
   }
 
-  /** A queue that formed before we listened was told to nobody: ask about what others here wait for. */
+  /** A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. */
   private catchUp(): void {
-    for (const lane of this.everyLane()) if (lane.waiting > 0) this.upkeep.renewAllNow(lane.claimsIn('held'))
+    for (const lane of this.everyLane()) {
+      if (lane.waiting > 0 || lane.shared) this.upkeep.renewAllNow(lane.claimsIn('held'))
+    }
   }
 
   private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
@@ -200,31 +234,33 @@ export class Session {
    * Who has waited long will not mind waiting a little longer. Anything from nothing to twice the mean: claims that were
    * refused in the same moment, because they split the votes of a quorum, must not come back together.
    */
-  pollDelay({ attempts }: Claim): number {
+  pollDelay({ attempts }: Pick<Claim, 'attempts'>): number {
     const { shortest, longest, growth } = POLL_MS
     return Math.ceil(Math.min(shortest * growth ** attempts, longest) * 2 * this.env.random()) + 1
   }
 
-  *everyLane(): Iterable<Lane> {
-    // A copy: whoever walks along may make lanes come and go.
-    for (const first of Array.from(this.lanes.values())) {
-      for (let lane: Lane | null = first; lane !== null;) {
-        const { sibling }: Lane = lane
-        yield lane
-        lane = sibling
-      }
-    }
+  /** A list of its own: whoever walks along it makes lanes come and go. */
+  everyLane(): readonly Lane[] {
+    return [...this.lanes.values()].flatMap(withSiblings)
   }
 
   private told(event: StoreEvent): void {
     if (event.kind === 'gap') {
+      this.era++
       for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      this.catchUp()
       return
     }
-    for (let lane = this.lanes.get(event.name) ?? null; lane !== null;) {
-      const { sibling }: Lane = lane
-      lane.told(event)
-      lane = sibling
-    }
+    const first = this.lanes.get(event.name)
+    if (first === undefined) return
+    for (const lane of withSiblings(first)) lane.told(event)
   }
+}
+
+/** All lanes of a name, as they are now. */
+function withSiblings(first: Lane): readonly Lane[] {
+  if (first.sibling === null) return [first]
+  const lanes: Lane[] = []
+  for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
+  return lanes
 }

@@ -99,7 +99,7 @@ export class Upkeep {
     if (this.batch.length === 0) return
     const batch = this.batch
     this.batch = []
-    const { clock, store } = this.session
+    const { clock, store, era } = this.session
     const sentAt = clock.now()
     let timeout = Infinity
     for (const claim of batch) {
@@ -108,7 +108,7 @@ export class Upkeep {
     }
     this.session.ask<readonly RenewAnswer[]>(
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
-      (answers) => this.settleAll(batch, sentAt, answers),
+      (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)
   }
@@ -120,7 +120,7 @@ export class Upkeep {
 
   private settleAll(
     batch: readonly Claim[],
-    sentAt: number,
+    { sentAt, era }: { readonly sentAt: number; readonly era: number },
     answers: readonly RenewAnswer[] | Unknown,
   ): void {
     const now = this.session.clock.now()
@@ -128,6 +128,7 @@ export class Upkeep {
     batch.forEach((claim, index) => {
       claim.inFlight = false
       const answer = forAll ?? (answers as readonly RenewAnswer[])[index] ?? NO_ANSWER
+      if (answer.kind !== 'unknown') claim.era = era
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
     })
@@ -143,6 +144,7 @@ export class Upkeep {
         claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
+        claim.heardAt = now
         if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
         claim.tokens = 0
         this.held(claim, sentAt)

@@ -10,15 +10,18 @@ import type { Connections } from './connections.ts'
 import { Failure } from './failure.ts'
 import type { Gate } from './gate.ts'
 import type { Limits } from './limits.ts'
+import type { Outbox } from './outbox.ts'
 import { RateLimit } from './rate.ts'
 import { NOBODY } from './rights.ts'
 import type { Call, Reply, Route } from './route.ts'
+import { Turns } from './turns.ts'
 
 export interface AppParts {
   readonly gate: Gate
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly connections: Connections
+  readonly outbox: Outbox
   readonly onRequest: (status: number) => void
 }
 
@@ -31,15 +34,18 @@ export class App {
   private readonly named: readonly Route[]
   private readonly limits: Limits
   private readonly connections: Connections
+  private readonly outbox: Outbox
+  private readonly turns = new Turns()
   private readonly rate: RateLimit
   private readonly onRequest: AppParts['onRequest']
   private readonly run = randomBytes(4).toString('hex')
   private count = 0
 
-  constructor({ gate, routes, limits, connections, onRequest }: AppParts) {
+  constructor({ gate, routes, limits, connections, outbox, onRequest }: AppParts) {
     this.gate = gate
     this.limits = limits
     this.connections = connections
+    this.outbox = outbox
     this.onRequest = onRequest
     this.rate = new RateLimit(limits.requestsPerSecond)
     this.named = routes.filter(({ path }) => path.endsWith(NAMED))
@@ -50,7 +56,12 @@ export class App {
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    this.turns.take(request.socket, () => this.serve(request, response))
+  }
+
+  private serve(request: IncomingMessage, response: ServerResponse): void {
     const id = this.nextId()
+    response.once('close', () => this.turns.done(request.socket))
     this.answer(request, response, id).then(
       (reply) => {
         if (reply !== null) this.send(response, reply)
@@ -63,6 +74,9 @@ export class App {
   admit(request: IncomingMessage, socket: Duplex): Caller | null {
     const id = this.nextId()
     try {
+      // Answers that are still under way would end up in the middle of what comes now.
+      if (this.turns.isBusy(request.socket))
+        throw new Failure('INVALID_ARGUMENT', 'Wait for the answers to earlier requests before an upgrade.')
       this.gate.assertFromHere(request)
       const caller = this.identify(request, id)
       this.gate.assertDeliberate(request)
@@ -106,7 +120,7 @@ export class App {
       body = await readJson(request, this.limits.body)
     }
     const { socket } = request
-    this.connections.busy(socket)
+    if (route.access === 'principals') this.connections.busy(socket)
     const leaving = new Set<() => void>()
     response.once('close', () => {
       this.connections.rest(socket)
@@ -187,7 +201,9 @@ export class App {
       'x-content-type-options': 'nosniff',
       ...headers,
     })
+    const { socket } = response
     response.end(text)
+    if (socket !== null) this.outbox.wrote(socket)
   }
 
   private fail(response: ServerResponse, error: unknown, id: string): void {

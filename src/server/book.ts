@@ -1,3 +1,4 @@
+import { sessionOf } from '../core/claim-queue.ts'
 import type {
   ClaimAnswer,
   ClaimRef,
@@ -46,6 +47,7 @@ export class Book {
   private readonly waitersByName = new Map<string, number>()
   private readonly waitersByPrincipal = new Map<Principal, number>()
   private readonly leasesByPrincipal = new Map<Principal, number>()
+  private readonly sessions = new Map<string, { readonly owner: string; claims: number }>()
   private readonly listeners = new Set<(activity: Activity) => void>()
   private readonly now: () => number
   private readonly sweeper: NodeJS.Timeout
@@ -97,6 +99,11 @@ export class Book {
 
   knows(id: string): boolean {
     return this.entries.has(id)
+  }
+
+  /** The name of the principal who has claims in this session. */
+  ownerOf(session: string): string | undefined {
+    return this.sessions.get(session)?.owner
   }
 
   madeBy(id: string, caller: Caller): boolean {
@@ -166,6 +173,10 @@ export class Book {
       token: 0n,
     }
     this.entries.set(id, entry)
+    const session = sessionOf(id)
+    const known = this.sessions.get(session)
+    if (known === undefined) this.sessions.set(session, { owner: caller.principal.name, claims: 1 })
+    else known.claims++
     this.countWaiter(entry, 1)
     return entry
   }
@@ -184,6 +195,9 @@ export class Book {
 
   private end(entry: Entry, how: 'released' | 'lost' | 'revoked'): void {
     this.entries.delete(entry.id)
+    const session = sessionOf(entry.id)
+    const known = this.sessions.get(session)
+    if (known !== undefined && --known.claims === 0) this.sessions.delete(session)
     if (entry.state === 'waiting') return this.countWaiter(entry, -1)
     change(this.leasesByPrincipal, entry.caller.principal, -1)
     this.ends.add('end', how)

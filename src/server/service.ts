@@ -1,3 +1,4 @@
+import { sessionOf } from '../core/claim-queue.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
@@ -69,14 +70,20 @@ export class LockService {
     this.auditRequired = auditRequired
   }
 
-  claim(caller: Caller, request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+  /** `firstTry`: if it is busy, the same claim comes again to stand in line, and only that is noted. */
+  claim(
+    caller: Caller,
+    request: ClaimRequest,
+    timeout: number,
+    { firstTry = false }: { readonly firstTry?: boolean } = {},
+  ): MaybePromise<ClaimAnswer> {
     this.assertMayClaim(caller, request)
     const full = this.lineIsFull(caller, request)
     // A claim that may not wait may still be granted.
     const asked: ClaimRequest =
       full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
     return when(this.store.claim(asked, timeout), (answer) => {
-      this.noteClaim(caller, request, answer)
+      if (!firstTry || answer.kind !== 'busy') this.noteClaim(caller, request, answer)
       if (asked !== request && answer.kind === 'busy') throw tooMany('waiters')
       return answer
     })
@@ -205,6 +212,7 @@ export class LockService {
 
   private assertMayClaim(caller: Caller, { name, id, ttl, capacity }: ClaimRequest): void {
     this.assertMay(caller, 'acquire', name)
+    this.sessions.assertOwn(caller.principal, sessionOf(id))
     this.assertOpen()
     this.assertRecordable()
     const { shared, permits } = this.store.capabilities

@@ -2,29 +2,33 @@ import type { Activity } from '../book.ts'
 import { Failure } from '../failure.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
+import type { Outbox } from '../outbox.ts'
 import type { StreamCounts } from '../stream-counts.ts'
 
 /** A comment line now and then: proxies close what is silent. */
 const SIGN_OF_LIFE_MS = 15_000
-/** Bytes that a slow reader may leave unread. */
-const UNREAD = 256 * 1024
 
 /** What happens to the locks, as server-sent events, while it happens. */
-export function eventRoutes(service: LockService, counts: StreamCounts): readonly Route[] {
+export function eventRoutes(service: LockService, counts: StreamCounts, outbox: Outbox): readonly Route[] {
   return [
     {
       method: 'GET',
       path: '/v1/events',
       access: 'principals',
       handle: (call) => {
-        stream(call, service, counts)
+        stream(call, service, counts, outbox)
         return null
       },
     },
   ]
 }
 
-function stream({ caller, query, response, onGone }: Call, service: LockService, counts: StreamCounts): void {
+function stream(
+  { caller, query, request, response, onGone }: Call,
+  service: LockService,
+  counts: StreamCounts,
+  outbox: Outbox,
+): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
   if (!counts.enter(principal))
@@ -36,8 +40,9 @@ function stream({ caller, query, response, onGone }: Call, service: LockService,
     'x-content-type-options': 'nosniff',
   })
   const send = (text: string): void => {
+    if (response.writableLength > service.limits.unread) return void response.destroy()
     response.write(text)
-    if (response.writableLength > UNREAD) response.destroy()
+    outbox.wrote(request.socket)
   }
   send(': watching\n\n')
   const stopListening = service.book.listen(({ kind, ...facts }: Activity) => {

@@ -131,7 +131,7 @@ export class Operations {
   private watch(session: string, timeout: number): MaybePromise<Spoken> {
     if (this.watches.size >= WATCHES)
       throw new Failure('TOO_MANY', 'One connection listens for too many sessions.')
-    return when(this.sessions.watch(session, this.tell(session), timeout), (answer) => {
+    return when(this.sessions.watch(session, this.caller, this.tell(session), timeout), (answer) => {
       if (answer.kind === 'unknown') return unknownToWire(hushed(answer))
       this.watches.get(session)?.stop()
       this.watches.set(session, answer)

@@ -32,6 +32,7 @@ import { renew } from './keeping.ts'
 import { keysFor } from './keys.ts'
 import { release, withdraw } from './leaving.ts'
 import { asItIs } from './pending.ts'
+import { Rivals } from './rivals.ts'
 import { ServerClock } from './server-clock.ts'
 import { readSettings } from './startup-checks.ts'
 import type { ServerReport } from './startup-checks.ts'
@@ -71,7 +72,14 @@ export class MemcachedStore implements Store {
       keys,
       clock,
     })
-    this.desk = { client, keys, clock, grants: new Grants(), descriptions: new Descriptions() }
+    this.desk = {
+      client,
+      keys,
+      clock,
+      grants: new Grants(),
+      descriptions: new Descriptions(),
+      rivals: new Rivals(),
+    }
   }
 
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {

@@ -53,9 +53,10 @@ export class Command<T> extends Deadline {
 
   answered(reply: unknown): void {
     if (this.settled) return
-    if (isFailure(reply)) return this.fail(failed(new Error(reply.slice(1))))
     let answer: T
     try {
+      const failure = failureIn(reply)
+      if (failure !== undefined) return this.fail(failed(new Error(failure)))
       answer = this.read(reply)
     } catch (error) {
       return this.fail(failed(error))
@@ -76,6 +77,8 @@ export class Command<T> extends Deadline {
 }
 
 /** Of many commands in one script, one may fail by itself. */
-function isFailure(reply: unknown): reply is string {
-  return typeof reply === 'string' && reply.startsWith('e')
+function failureIn(reply: unknown): string | undefined {
+  if (typeof reply !== 'string' && !Buffer.isBuffer(reply)) return undefined
+  const text = String(reply)
+  return text.startsWith('e') ? text.slice(1) : undefined
 }

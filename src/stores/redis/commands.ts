@@ -1,14 +1,15 @@
 import type { Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
-import { failed, isNoScript, unknown } from './failure.ts'
+import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import { headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
 import { scripts } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
-import { outlives, unexpected } from './wire.ts'
+import { outlives } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
@@ -118,7 +119,7 @@ export class Commands {
     reply.then(
       (deleted) => {
         // Nothing is sent when its time is up.
-        if (deleted === 1 || release.settled) this.answered(lot, 1)
+        if (release.settled || !isNone(deleted)) this.answered(lot, deleted)
         else this.transmitScript(lot)
       },
       (error: unknown) => this.broke(lot, error),
@@ -219,12 +220,14 @@ export class Commands {
     this.underWay--
     this.heardFrom(lot[0]?.name ?? '')
     if (lot.length === 1) return lot[0]?.answered(reply)
-    if (!Array.isArray(reply)) return lot.forEach((command) => command.fail(failed(unexpected())))
+    if (!Array.isArray(reply) || reply.length !== lot.length)
+      return lot.forEach((command) => command.fail(failed(unexpected())))
     lot.forEach((command, i) => command.answered(reply[i]))
   }
 
   private broke(lot: Lot, error: unknown): void {
     this.underWay--
+    if (isReadOnly(error)) this.silence.refused(headerKey(this.prefix, lot[0]?.name ?? ''))
     for (const command of lot) command.fail(failed(error))
   }
 }

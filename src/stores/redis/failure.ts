@@ -37,6 +37,11 @@ export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT')
 }
 
+/** The server has become a replica, or always was one. */
+export function isReadOnly(error: unknown): boolean {
+  return /\bREADONLY\b/.test(messageOf(error))
+}
+
 function isFinal(message: string): boolean {
   const word = message.slice(0, message.indexOf(' '))
   // A script that hits a full memory or a read-only server reports it with its own name; that passes.

@@ -4,7 +4,7 @@ import { headerKey } from './keys.ts'
 import type { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
-import { DAY_MS, RENEWED, unexpected } from './wire.ts'
+import { DAY_MS, readKept } from './wire.ts'
 
 /** Few enough for the server to be free for others after a millisecond. */
 const MOST_AT_ONCE = 250
@@ -47,7 +47,7 @@ export class Renewals {
     for (const { id } of lot) args.push(id)
     const late = (): void => this.commands.noAnswer(first.name, timeout)
     const reply = await this.requests.ask(
-      async () => read(await runScript(this.requests.link, scripts.keep, args), lot.length),
+      async () => readKept(await runScript(this.requests.link, scripts.keep, args), lot.length),
       timeout,
       late,
     )
@@ -67,10 +67,4 @@ function lotSize(requests: readonly RenewRequest[], from: number): number {
     size++
   }
   return size
-}
-
-function read(reply: unknown, count: number): (RenewAnswer | null)[] {
-  if (reply === 1) return Array.from({ length: count }, () => RENEWED)
-  if (!Array.isArray(reply) || reply.length !== count) throw unexpected()
-  return reply.map((one) => (one === 1 ? RENEWED : null))
 }
