@@ -1,3 +1,4 @@
+import { claimBehind, tellClaim } from '../core/leased-claim.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 
 /** The lease itself, or the one that it is nested in. */
@@ -45,3 +46,5 @@ export class NestedLease implements Lease {
     await this.release()
   }
 }
+
+tellClaim(NestedLease, ({ outer }) => claimBehind(outer))

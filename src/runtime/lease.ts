@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
 import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
@@ -160,6 +161,8 @@ export class ClaimLease implements Lease {
     )
   }
 }
+
+tellClaim(ClaimLease, ({ claim }) => claim)
 
 class HoldLimit extends Deadline {
   private readonly lease: ClaimLease

@@ -3,7 +3,7 @@ import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
 import type { UserTables } from '../sql/user-table.ts'
-import { isBusy } from './client.ts'
+import { isBusy } from './failure.ts'
 import type { SqliteDatabase, SqliteValue } from './client.ts'
 
 function userTables(database: SqliteDatabase): UserTables {

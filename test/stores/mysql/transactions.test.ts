@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
+import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
+import { neighbourCases } from '../sql/neighbour-cases.ts'
 import { userTableCases } from '../sql/user-table-cases.ts'
 
 describe.skipIf(!available('mariadb')).each([
@@ -36,6 +38,46 @@ describe.skipIf(!available('mariadb')).each([
       lines: async () => {
         const [rows] = await pool.query('SELECT line FROM entries')
         return (rows as { line: string }[]).map(({ line }) => line)
+      },
+    }))
+  })
+
+  describe('a transaction, whatever happens to the lease that guards it', () => {
+    guardMatrix(() => {
+      const store = mysqlStore(pool)
+      return {
+        store,
+        guarded: (lease, line, inside) =>
+          store.guarded(lease, async (tx) => {
+            await tx.query('INSERT INTO entries VALUES (?)', [line])
+            await inside()
+          }),
+        lines: async () => {
+          const [rows] = await pool.query('SELECT line FROM entries')
+          return (rows as { line: string }[]).map(({ line }) => line)
+        },
+      }
+    }, true)
+  })
+
+  describe('a guarded transaction and its neighbours', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    neighbourCases(() => ({
+      open: () => {
+        const own = createPool({ uri: server.url, connectionLimit: 4, flags })
+        pools.push(own)
+        return mysqlStore(own)
+      },
+      guard: async (lease) => {
+        const tx = await pool.getConnection()
+        await tx.beginTransaction()
+        await mysqlStore(pool).guard(lease, tx)
+        return async () => {
+          await tx.commit()
+          tx.release()
+        }
       },
     }))
   })

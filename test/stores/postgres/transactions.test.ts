@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
+import { neighbourCases } from '../sql/neighbour-cases.ts'
 import { userTableCases } from '../sql/user-table-cases.ts'
 
 describe.skipIf(!available('postgres'))('PostgreSQL', () => {
@@ -34,6 +36,45 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
       write: (tx, line) => tx.query('INSERT INTO entries VALUES ($1)', [line]),
       lines: async () =>
         (await pool.query<{ line: string }>('SELECT line FROM entries')).rows.map(({ line }) => line),
+    }))
+  })
+
+  describe('a transaction, whatever happens to the lease that guards it', () => {
+    guardMatrix(() => {
+      const store = postgresStore(pool)
+      return {
+        store,
+        guarded: (lease, line, inside) =>
+          store.guarded(lease, async (tx) => {
+            await tx.query('INSERT INTO entries VALUES ($1)', [line])
+            await inside()
+          }),
+        lines: async () =>
+          (await pool.query<{ line: string }>('SELECT line FROM entries')).rows.map(({ line }) => line),
+      }
+    }, true)
+  })
+
+  describe('a guarded transaction and its neighbours', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    neighbourCases(() => ({
+      open: () => {
+        const own = new Pool({ connectionString: server.url, max: 4 })
+        own.on('error', () => {})
+        pools.push(own)
+        return postgresStore(own)
+      },
+      guard: async (lease) => {
+        const tx = await pool.connect()
+        await tx.query('BEGIN')
+        await postgresStore(pool).guard(lease, tx)
+        return async () => {
+          await tx.query('COMMIT')
+          tx.release()
+        }
+      },
     }))
   })
 
