@@ -247,8 +247,13 @@ const AUTOCOMMIT = 2
 /** The answer to a statement that does nothing tells what the connection is in. */
 async function refuseTransaction(connection: Queries): Promise<void> {
   const [result] = await connection.query({ sql: 'DO 0', ...AS_IT_IS })
+  if (isInTransaction(result as object)) throw new InTransaction()
+}
+
+/** What the answer to a statement says; with autocommit off, the next statement begins one. */
+export function isInTransaction(result: object): boolean {
   const status = Number((result as Record<string, unknown>)['serverStatus'])
-  if ((status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0) throw new InTransaction()
+  return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0
 }
 
 class InTransaction extends DatabaseError {

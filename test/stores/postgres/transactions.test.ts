@@ -8,7 +8,8 @@ import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
-import { userTableCases } from '../sql/user-table-cases.ts'
+import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
+import type { UserDatabase } from '../sql/user-table-cases.ts'
 
 describe.skipIf(!available('postgres'))('PostgreSQL', () => {
   let server: Server
@@ -83,6 +84,29 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
       optimistic: (options) => optimistic(pool, options),
       fenced: (options) => fenced(pool, options),
       sql: async (text) => (await pool.query<Record<string, unknown>>(text)).rows,
+    }))
+  })
+
+  describe('a table of the user, in a transaction', () => {
+    const database = (client: Pool | PoolClient): UserDatabase => ({
+      optimistic: (options) => optimistic(client, options),
+      fenced: (options) => fenced(client, options),
+      sql: async (text) => (await client.query<Record<string, unknown>>(text)).rows,
+    })
+    userTransactionCases(() => ({
+      outside: () => database(pool),
+      deadlock: '40P01',
+      begin: async (isolation) => {
+        const client = await pool.connect()
+        await client.query(`BEGIN ISOLATION LEVEL ${isolation}`)
+        return {
+          ...database(client),
+          end: async (how) => {
+            await client.query(how)
+            client.release()
+          },
+        }
+      },
     }))
   })
 })
