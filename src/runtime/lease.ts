@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
 import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
@@ -150,6 +151,8 @@ export abstract class OwnLease implements Lease {
     )
   }
 }
+
+tellClaim(OwnLease, ({ claim }) => claim)
 
 /**
  * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
