@@ -47,7 +47,7 @@ it('gives a reader the same answers, cursors and all, whatever names of others t
             limit: String(limit),
             ...(cursor === '' ? {} : { cursor }),
           })
-          const { body } = await call(server, `GET /v1/locks?${query}`, {
+          const { body } = await call(server, `GET /v1/locks?${query.toString()}`, {
             headers: { authorization: `Bearer ${SPY}` },
           })
           const { names, cursor: next } = body as unknown as Page
