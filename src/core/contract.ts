@@ -88,6 +88,8 @@ export interface Queued {
 export interface Busy {
   readonly kind: 'busy'
   readonly retryAfter?: number
+  /** Another one after the lock has changed hands; says nothing else. Where it moves, whoever waits asks more often. */
+  readonly mark?: string
 }
 
 /** Another capacity is in use for this name. Nothing was changed. */

@@ -3,11 +3,15 @@ import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { printable, shown } from '../core/printing.ts'
+import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
+import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { downgradeLease } from './downgrade.ts'
+import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
-import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
+import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
 import { DEFAULTS, resolve } from './options.ts'
@@ -32,8 +36,13 @@ export interface StripedLock {
   for(key: string): Lock
 }
 
+/** Milliseconds. */
 export interface CloseOptions {
-  /** `false`: what is held is left to run out by itself. Default true. */
+  /** How long those that hold a lock may go on until they release it. Their signals abort at once. Default 10,000. */
+  readonly drain?: number
+  /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
+  readonly timeout?: number
+  /** `false`: no drain; what is held is neither renewed nor released, and runs out by itself. Default true. */
   readonly release?: boolean
 }
 
@@ -45,7 +54,14 @@ export class Holdfast implements AsyncDisposable {
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
-  private closing: Promise<void> | null = null
+
+  static {
+    printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
+      store: store.kind,
+      owner,
+      closed,
+    }))
+  }
 
   constructor(store: Store, options: HoldfastOptions = {}) {
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
@@ -62,8 +78,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** One at a time. */
-  mutex(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): Lock {
-    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  mutex(name: string, options: ReentrantOptions = {}): Lock {
+    return this.exclusive(name, options)
   }
 
   /** Many readers or one writer, first come, first served. */
@@ -85,12 +101,14 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Several locks, by name or as they are: taken in one order, all or none. */
-  all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
+  all(locks: readonly (string | Lock)[], options: ReentrantOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) =>
-      lock instanceof CapacityLock ? lock : this.mutex(lock as string, options),
-    )
+    const made = locks.map((lock: unknown, index) => {
+      if (lock instanceof CapacityLock) return lock
+      if (typeof lock === 'string') return this.exclusive(lock, options)
+      throw notALock(lock, `locks[${index}]`)
+    })
     return new SortedLockSet(this.session, made, wait)
   }
 
@@ -101,12 +119,20 @@ export class Holdfast implements AsyncDisposable {
     return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
   }
 
+  /**
+   * Runs code that is inside of no section, although it is called from one: for work that the section starts and does not
+   * wait for. It may wait for the locks that the section holds, and shares none of them.
+   */
+  outside<T>(body: () => T): T {
+    return outside(body)
+  }
+
   /** Who holds a name and who waits for it. */
   async inspect(name: string): Promise<LockInfo> {
     this.assertOpen()
     checkName(name)
     const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
-    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => claim
+    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
     return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
   }
 
@@ -117,22 +143,25 @@ export class Holdfast implements AsyncDisposable {
     return this.answered(await this.store.list(query, this.session.requestTimeout))
   }
 
-  /** No new locks; waiters are rejected with a ClosedError; what is held is released, and its signals abort. */
-  close({ release = true }: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.closeOnce(release)
-    return this.closing
+  /**
+   * No new locks, and waiters are rejected with a ClosedError. What is held stays held until its owner releases it or the `drain` is over:
+   * closing never makes two sections overlap. Signals abort at once, with a ClosedError as their reason. A further call can only
+   * bring the end forward.
+   */
+  async close({ drain = 10_000, timeout = 5000, release = true }: CloseOptions = {}): Promise<CloseResult> {
+    checkMs('drain', drain, { min: 0, max: MAX_MS })
+    checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+    return this.session.close({ drain, timeout, release }, () => {
+      if (this.closeStore) return this.store.close()
+    })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  private async closeOnce(release: boolean): Promise<void> {
-    try {
-      await this.session.close(release)
-    } finally {
-      if (this.closeStore) await this.store.close()
-    }
+  private exclusive(name: string, { reentrant = false, ...options }: ReentrantOptions): CapacityLock {
+    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
   }
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
@@ -164,4 +193,15 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function notALock(given: unknown, argument: string): InvalidArgumentError {
+  const thing = typeof given === 'object' && given !== null ? given : {}
+  const instead =
+    'write' in thing
+      ? 'pass one side of a read-write lock: its read or write'
+      : 'stripes' in thing
+        ? 'pass one of its locks: for(key)'
+        : 'pass names, or locks of a Holdfast'
+  return new InvalidArgumentError(`${argument} is not a lock: ${instead}.`, { argument })
 }

@@ -12,7 +12,7 @@ export interface LaneSpec {
 
 /** What a lane is made for: its spec, and what follows from it. One object for all lanes that are alike. */
 export interface LaneKind extends LaneSpec {
-  /** Readers: one claim serves all of them at once. */
+  /** Readers: one claim serves many of them at once. */
   readonly shared: boolean
   /** How many claims can be held at once. */
   readonly most: number
@@ -21,7 +21,7 @@ export interface LaneKind extends LaneSpec {
 export function laneKind({ weight, capacity, ttl, renew, fair }: LaneSpec): LaneKind {
   // A lease that is not renewed cannot be handed on, so its readers claim one by one.
   const shared = capacity === ALL && weight < ALL && renew
-  return { weight, capacity, ttl, renew, fair, shared, most: shared ? 1 : Math.floor(capacity / weight) }
+  return { weight, capacity, ttl, renew, fair, shared, most: Math.floor(capacity / weight) }
 }
 
 export function sameSpec(a: LaneSpec, b: LaneSpec): boolean {

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -237,3 +238,6 @@ function isUnknown(answer: unknown): answer is Unknown {
 export function holdfastStore(url: string, options: HoldfastStoreOptions = {}): Store {
   return new HoldfastStore(url, options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(HoldfastStore, 'Store', ({ kind }) => ({ kind }))

@@ -3,6 +3,7 @@ import { UnsupportedError } from '../../core/errors.ts'
 import { failed, unknownForGood } from './failure.ts'
 import { markKey } from './keys.ts'
 import type { Link, Node } from './link.ts'
+import { doneOf } from './replies.ts'
 
 /**
  * Durable fencing: tokens count up by one and owe nothing to a clock, so the counter must never be lost. It lives on a
@@ -32,7 +33,7 @@ export async function settingsOf(node: Node, names: readonly string[]): Promise<
       : reply instanceof Map
         ? reply.get(name)
         : (reply as Record<string, unknown>)[name]
-    if (typeof value === 'string') settings.set(name, value)
+    if (typeof value === 'string' || Buffer.isBuffer(value)) settings.set(name, String(value))
   }
   return settings
 }
@@ -49,7 +50,7 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
         new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' }),
       )
     const marked = await node.send(['exists', markKey(prefix)])
-    return marked === 1 ? undefined : unknownForGood(notMarked())
+    return doneOf(marked) ? undefined : unknownForGood(notMarked())
   } catch (error) {
     return failed(error)
   }

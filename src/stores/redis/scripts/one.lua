@@ -13,7 +13,7 @@
 --   for R         of the new claim: <q or t><its id> <its terms>
 -- ARGV[4]: of a claim and to keep: milliseconds for the header to live, the ttl and a day
 -- ARGV[5]: mode, if it is not the usual one
---   c  Cluster: PUBLISH counts only the listeners at this node, so nobody is passed over for not listening
+--   c  Cluster: a node knows only those who listen at it, so nobody is passed over for not listening
 --   d  durable fencing: tokens only count up, and the header is kept for ten years instead of a day. The mark was given
 --      to the server when it was set up; a server without it has lost its data, and with them the counters
 -- returns: the answer

@@ -1,10 +1,31 @@
 -- The line of waiters, and what sessions are told.
 
--- One channel a session, whatever the number of names. The name travels as the header's key, last in the message.
--- Returns how many heard it.
+-- One channel a session, whatever the number of names.
+local function channelOf(id)
+  return match(header, '^(.*){') .. 's:' .. match(id, '^[^.]*')
+end
+
+-- Whether the session of a waiter listens at this server. It is asked for, and not learned from how many heard the grant: a
+-- grant that is told before it is made reaches those who listen at a replica, whom the count leaves out, and the count
+-- takes those who listen to everything for a waiter. Where nobody may ask, everybody listens.
+local function listens(id)
+  if everyoneListens then return true end
+  local known = redis.pcall('PUBSUB', 'NUMSUB', channelOf(id))
+  return known.err ~= nil or known[2] > 0
+end
+
+-- What is to be said when everything is written: channel and message by turns. The name travels as the header's key, last in
+-- the message.
+local messages
+
 local function tell(id, message)
-  local channel = match(header, '^(.*){') .. 's:' .. match(id, '^[^.]*')
-  return call('PUBLISH', channel, message .. ' ' .. header)
+  messages[#messages + 1] = channelOf(id)
+  messages[#messages + 1] = message .. ' ' .. header
+end
+
+-- What was done is done, also if it may not be told: the one whom it concerns will ask.
+local function speak()
+  for i = 1, #messages, 2 do redis.pcall('PUBLISH', messages[i], messages[i + 1]) end
 end
 
 local function tellHolders()
@@ -55,14 +76,12 @@ local function promote(asker)
       dequeue(id)
       grant(id, weight, tokens, lease, who)
       answer = held(token, count)
+    elseif listens(id) then
+      dequeue(id)
+      grant(id, weight, tokens, math.min(lease, silence), who)
+      tell(id, format('g %s %.0f %d %d', id, token, count, waiting > 0 and 1 or 0))
     else
-      local heard = tell(id, format('g %s %.0f %s %d', id, nextToken(), tokens, waiting > 1 and 1 or 0))
-      if heard > 0 or everyoneListens then
-        dequeue(id)
-        grant(id, weight, tokens, math.min(lease, silence), who)
-      else
-        passed = head[2]
-      end
+      passed = head[2]
     end
   end
   return answer, false

@@ -99,15 +99,24 @@ local function channel(cell, session)
   return prefixOf(cell) .. ':s:' .. session
 end
 
+-- Whether a session listens at this server. Where nobody may ask, everybody does.
+local function listens(to)
+  local known = redis.pcall('PUBSUB', 'NUMSUB', to)
+  return known.err ~= nil or known[2] > 0
+end
+
 local function free(cell, tell)
+  local to
   if tell and waiting == '1' then
     -- Only the first one that can hear it: with all of them at once, the votes would split.
     local interested = cell .. ':w'
     repeat
-      local first = call('ZPOPMIN', interested)
-    until not first[1] or call('PUBLISH', channel(cell, first[1]), 'f ' .. cell) > 0
+      local first = call('ZPOPMIN', interested)[1]
+      to = first and channel(cell, first)
+    until not to or listens(to)
     if call('EXISTS', interested) == 0 then waiting = '0' end
   end
   write(cell)
   call('PEXPIRE', cell, KEPT)
+  if to then redis.pcall('PUBLISH', to, 'f ' .. cell) end
 end
