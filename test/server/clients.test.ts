@@ -45,12 +45,15 @@ describe('an offer of HTTP/2', () => {
   })
 })
 
-it.each(['/v1/health', '/v1/ready', '/v1/locks', '/v1/openapi.json'])('answers HEAD %s without a body', async (path) => {
-  const server = await serve()
-  const { status, text, headers } = await call(server, `HEAD ${path}`)
-  expect([status, text]).toEqual([200, ''])
-  expect(Number(headers['content-length'])).toBeGreaterThan(0)
-})
+it.each(['/v1/health', '/v1/ready', '/v1/locks', '/v1/openapi.json'])(
+  'answers HEAD %s without a body',
+  async (path) => {
+    const server = await serve()
+    const { status, text, headers } = await call(server, `HEAD ${path}`)
+    expect([status, text]).toEqual([200, ''])
+    expect(Number(headers['content-length'])).toBeGreaterThan(0)
+  },
+)
 
 it('does not keep a HEAD of what has no end', async () => {
   const server = await serve()
@@ -72,7 +75,10 @@ describe('a page of an allowed origin', () => {
     expect(status).toBe(204)
     expect(headers['access-control-allow-origin']).toBe(origin)
     expect(headers['access-control-allow-headers']).toContain('holdfast-request')
-    const { headers: read } = await call(server, 'POST /v1/acquire', { body: { name: 'a' }, headers: { origin } })
+    const { headers: read } = await call(server, 'POST /v1/acquire', {
+      body: { name: 'a' },
+      headers: { origin },
+    })
     expect([read['access-control-allow-origin'], read['vary']]).toEqual([origin, 'Origin'])
     const refused = await call(server, 'POST /v1/acquire', { body: { name: 'a' }, headers: { origin } })
     expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([409, origin])
@@ -93,14 +99,17 @@ const address = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address
 
-it.skipIf(address === undefined)('answers at the address by which it is reached, and to no other name', async () => {
-  const server = await serve({ listen: '0.0.0.0:0', insecure: true })
-  const at = `http://${address ?? ''}:${portOf(server)}`
-  expect((await fetch(`${at}/v1/ready`)).status).toBe(200)
-  const foreign = await call(server, 'GET /v1/ready', { headers: { host: `${address ?? ''}.nip.example` } })
-  expect(foreign.status).toBe(421)
-  expect((await call(server, 'GET /v1/ready', { headers: { host: '10.9.8.7:1' } })).status).toBe(421)
-})
+it.skipIf(address === undefined)(
+  'answers at the address by which it is reached, and to no other name',
+  async () => {
+    const server = await serve({ listen: '0.0.0.0:0', insecure: true })
+    const at = `http://${address ?? ''}:${portOf(server)}`
+    expect((await fetch(`${at}/v1/ready`)).status).toBe(200)
+    const foreign = await call(server, 'GET /v1/ready', { headers: { host: `${address ?? ''}.nip.example` } })
+    expect(foreign.status).toBe(421)
+    expect((await call(server, 'GET /v1/ready', { headers: { host: '10.9.8.7:1' } })).status).toBe(421)
+  },
+)
 
 it('gives a lock back to who is over the limit of requests', async () => {
   const server = await serve({ limits: { requestsPerSecond: 5 } })
