@@ -12,6 +12,7 @@ export type {
   PermitOptions,
   ReentrantOptions,
 } from './locks/options.ts'
+export type { CloseResult, LeftLock } from './runtime/closing.ts'
 export type { AssertHeldOptions, Lease, ReleaseOutcome } from './runtime/lease.ts'
 export type { LockEvents } from './runtime/events.ts'
 export type { ClockOptions } from './runtime/clock.ts'

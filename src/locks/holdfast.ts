@@ -4,6 +4,7 @@ import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
+import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
@@ -32,9 +33,14 @@ export interface StripedLock {
   for(key: string | number | bigint): Lock
 }
 
+/** Milliseconds. */
 export interface CloseOptions {
-  /** `false`: what is held is left to run out by itself. Default true. */
-  readonly release?: boolean
+  /** How long those that hold a lock may go on until they release it. Their signals abort at once. Default 10,000. */
+  readonly drain?: number | undefined
+  /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
+  readonly timeout?: number | undefined
+  /** `false`: no drain; what is held is neither renewed nor released, and runs out by itself. Default true. */
+  readonly release?: boolean | undefined
 }
 
 const MAX_STRIPES = 65_536
@@ -46,7 +52,6 @@ export class Holdfast implements AsyncDisposable {
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
   private readonly leaks: LeakWatch | null
-  private closing: Promise<void> | null = null
 
   static {
     printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
@@ -147,22 +152,21 @@ export class Holdfast implements AsyncDisposable {
     return this.answered(await this.store.list(query, this.session.requestTimeout))
   }
 
-  /** No new locks; waiters are rejected with a ClosedError; what is held is released, and its signals abort. */
-  close({ release = true }: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.closeOnce(release)
-    return this.closing
+  /**
+   * No new locks, and waiters are rejected with a ClosedError. What is held stays held until its owner releases it or the `drain` is over:
+   * closing never makes two sections overlap. Signals abort at once, with a ClosedError as their reason. A further call can only
+   * bring the end forward.
+   */
+  async close({ drain = 10_000, timeout = 5000, release = true }: CloseOptions = {}): Promise<CloseResult> {
+    checkMs('drain', drain, { min: 0, max: MAX_MS })
+    checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+    return this.session.close({ drain, timeout, release }, () => {
+      if (this.closeStore) return this.store.close()
+    })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-
-  private async closeOnce(release: boolean): Promise<void> {
-    try {
-      await this.session.close(release)
-    } finally {
-      if (this.closeStore) await this.store.close()
-    }
   }
 
   private exclusive(name: string, options: ReentrantOptions): CapacityLock {

@@ -64,11 +64,11 @@ export class SortedLockSet implements LockSet {
   }
 
   private takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
-    const { clock } = this.session
+    const { env } = this.session
     const { wait = this.wait } = options
-    const until = clock.now() + wait
+    const until = env.mono() + wait
     return this.collect((lock) => {
-      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - clock.now()))
+      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
       return lock.acquire({ ...options, wait: left })
     })
   }

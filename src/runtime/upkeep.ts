@@ -40,7 +40,7 @@ export class Upkeep {
   /** A claim was granted: `sentAt` is when the request left whose answer says so. */
   held(claim: Claim, sentAt: number): void {
     const { ttl, renew } = claim.lane
-    if (renew && !this.session.closed) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
+    if (renew && !this.session.lettingGo) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
     else this.session.expiries.set(claim, claim.validUntil, ttl)
   }
 
@@ -178,7 +178,7 @@ export class Upkeep {
       })
     }
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
-    if (pause < remaining) this.renewals.set(claim, now + pause, Math.ceil(pause))
+    if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
     claim.tokens = 0
     claim.lane.renewalFailed(claim)

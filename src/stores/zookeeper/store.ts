@@ -139,6 +139,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.expired(claim)
   }
 
+  ends(claim: Claim): void {
+    this.holders.expect(claim.until)
+  }
+
   settled(claim: Claim): void {
     this.holders.add(claim)
   }

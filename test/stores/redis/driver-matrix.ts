@@ -70,7 +70,7 @@ interface NodeRedisLike {
 }
 interface NodeRedisPackage {
   readonly RESP_TYPES?: Readonly<Record<'NUMBER' | 'BLOB_STRING' | 'SIMPLE_STRING', number>>
-  createClient(options: object): NodeRedisLike
+  readonly createClient: (options: object) => NodeRedisLike
 }
 
 function nodeRedisCombinations(name: string): Combination[] {
