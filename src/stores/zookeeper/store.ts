@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { ALL } from '../../core/contract.ts'
 import type {
   Capabilities,
@@ -290,3 +291,6 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return `${this.settings.root}/${encodeName(name)}`
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(ZooKeeperStore, 'Store', ({ kind }) => ({ kind }))
