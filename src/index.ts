@@ -5,6 +5,7 @@ export type { CloseOptions, LockInfo, PublicClaim, ReentrantOptions, StripedLock
 export type { Lock, ReadWriteLock, Semaphore } from './locks/lock.ts'
 export type { LeaseSet, LockSet } from './locks/lock-set.ts'
 export type { AcquireOptions, HoldfastOptions, LockOptions, PermitOptions } from './locks/options.ts'
+export type { CloseResult, LeftLock } from './runtime/closing.ts'
 export type { AssertHeldOptions, Lease, ReleaseOutcome } from './runtime/lease.ts'
 export type { LockEvents } from './runtime/events.ts'
 export type { ClockOptions } from './runtime/clock.ts'

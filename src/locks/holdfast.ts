@@ -3,6 +3,8 @@ import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { printable, shown } from '../core/printing.ts'
+import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
@@ -34,8 +36,13 @@ export interface StripedLock {
   for(key: string): Lock
 }
 
+/** Milliseconds. */
 export interface CloseOptions {
-  /** `false`: what is held is left to run out by itself. Default true. */
+  /** How long those that hold a lock may go on until they release it. Their signals abort at once. Default 10,000. */
+  readonly drain?: number
+  /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
+  readonly timeout?: number
+  /** `false`: no drain; what is held is neither renewed nor released, and runs out by itself. Default true. */
   readonly release?: boolean
 }
 
@@ -47,7 +54,14 @@ export class Holdfast implements AsyncDisposable {
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
-  private closing: Promise<void> | null = null
+
+  static {
+    printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
+      store: store.kind,
+      owner,
+      closed,
+    }))
+  }
 
   constructor(store: Store, options: HoldfastOptions = {}) {
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
@@ -118,7 +132,7 @@ export class Holdfast implements AsyncDisposable {
     this.assertOpen()
     checkName(name)
     const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
-    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => claim
+    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
     return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
   }
 
@@ -129,22 +143,21 @@ export class Holdfast implements AsyncDisposable {
     return this.answered(await this.store.list(query, this.session.requestTimeout))
   }
 
-  /** No new locks; waiters are rejected with a ClosedError; what is held is released, and its signals abort. */
-  close({ release = true }: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.closeOnce(release)
-    return this.closing
+  /**
+   * No new locks, and waiters are rejected with a ClosedError. What is held stays held until its owner releases it or the `drain` is over:
+   * closing never makes two sections overlap. Signals abort at once, with a ClosedError as their reason. A further call can only
+   * bring the end forward.
+   */
+  async close({ drain = 10_000, timeout = 5000, release = true }: CloseOptions = {}): Promise<CloseResult> {
+    checkMs('drain', drain, { min: 0, max: MAX_MS })
+    checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+    return this.session.close({ drain, timeout, release }, () => {
+      if (this.closeStore) return this.store.close()
+    })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-
-  private async closeOnce(release: boolean): Promise<void> {
-    try {
-      await this.session.close(release)
-    } finally {
-      if (this.closeStore) await this.store.close()
-    }
   }
 
   private exclusive(name: string, { reentrant = false, ...options }: ReentrantOptions): CapacityLock {

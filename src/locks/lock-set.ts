@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
 import type { CapacityLock } from './lock.ts'
@@ -61,11 +62,11 @@ export class SortedLockSet implements LockSet {
   }
 
   private takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
-    const { clock } = this.session
+    const { env } = this.session
     const { wait = this.wait } = options
-    const until = clock.now() + wait
+    const until = env.mono() + wait
     return this.collect((lock) => {
-      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - clock.now()))
+      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
       return lock.acquire({ ...options, wait: left })
     })
   }
@@ -154,3 +155,9 @@ class Together implements LeaseSet {
     await this.release()
   }
 }
+
+printable(SortedLockSet, 'LockSet', ({ names }) => ({ names }))
+printable(Together, 'LeaseSet', (set) => {
+  const { token, held, leases } = set
+  return { token, held, remaining: Math.floor(set.remaining()), leases }
+})

@@ -1,6 +1,7 @@
 import { ALL } from '../core/contract.ts'
 import { checkWait } from '../core/arguments.ts'
 import { LockReentryError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import { aborted, notFree } from '../runtime/lane-errors.ts'
 import type { LaneKind } from '../runtime/lane-kind.ts'
 import type { Lane } from '../runtime/lane.ts'
@@ -179,3 +180,10 @@ export class CapacityLock implements Semaphore {
 }
 
 const NO_OPTIONS: PermitOptions = {}
+
+printable(CapacityLock, 'Lock', ({ name, kind: { mode, capacity, reentrant } }) => ({
+  name,
+  mode,
+  ...(mode === 'permits' ? { capacity } : {}),
+  ...(reentrant ? { reentrant } : {}),
+}))

@@ -66,7 +66,11 @@ export function resolve(
   defaults: ResolvedLockOptions,
   capabilities: Capabilities,
 ): ResolvedLockOptions {
-  const { ttl = defaults.ttl, wait = defaults.wait, fair = defaults.fair } = given
+  const {
+    ttl = Math.min(defaults.ttl, capabilities.maxTtl),
+    wait = defaults.wait,
+    fair = defaults.fair,
+  } = given
   const { renew = defaults.renew, maxHold = defaults.maxHold } = given
   checkTtl(ttl, capabilities)
   checkWait('wait', wait)

@@ -1,5 +1,4 @@
 import { MAX_MS } from '../core/arguments.ts'
-import type { Clock } from './clock.ts'
 import type { Env, Timer } from './env.ts'
 
 /** Something that has to happen at a time. Part of at most one `Deadlines`. */
@@ -24,6 +23,13 @@ interface DeadlineList {
   last: Deadline | null
 }
 
+/** By which time they are. */
+export interface TimeSource {
+  now(): number
+  /** Calls back when the time has jumped ahead. */
+  onJump(callback: () => void): void
+}
+
 export interface DeadlinesOptions {
   /** `true`: waiting for these does not keep the process alive. */
   readonly background: boolean
@@ -43,7 +49,7 @@ const IDLE_LISTS = 64
  * so a list per span makes adding and removing free of any search: a timer for each would cost more than a local acquire.
  */
 export class Deadlines {
-  private readonly clock: Clock
+  private readonly clock: TimeSource
   private readonly env: Env
   private readonly options: DeadlinesOptions
   private readonly lists = new Map<number, DeadlineList>()
@@ -51,7 +57,7 @@ export class Deadlines {
   private armedFor = Infinity
   private size = 0
 
-  constructor(clock: Clock, env: Env, options: DeadlinesOptions) {
+  constructor(clock: TimeSource, env: Env, options: DeadlinesOptions) {
     this.clock = clock
     this.env = env
     this.options = options

@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
 import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
@@ -19,7 +20,10 @@ export interface Lease {
   readonly name: string
   /** Larger than the token of every earlier grant of this name that it excludes. Unique. */
   readonly token: bigint
-  /** Aborts the moment the lease is lost, with a LockLostError as its reason. Not on release. */
+  /**
+   * Aborts the moment the lease is lost, with a LockLostError as its reason; or when the Holdfast is closing, with a ClosedError: then
+   * the lease is still held, for the drain at most. Not on release.
+   */
   readonly signal: AbortSignal
   /** Whether the lock is held now, by this process's clocks. */
   readonly held: boolean
@@ -47,6 +51,7 @@ export abstract class OwnLease implements Lease {
   protected limit: HoldLimit | null = null
   private controller: AbortController | null = null
   private reason: LockLostError | null = null
+  protected warning: Error | null = null
   private releasing: Promise<ReleaseOutcome> | null = null
 
   // An AbortController costs more than the rest of a lease: most leases never need theirs.
@@ -54,7 +59,8 @@ export abstract class OwnLease implements Lease {
     if (this.controller === null) {
       this.controller = new AbortController()
       this.check()
-      if (this.reason !== null) this.controller.abort(this.reason)
+      const reason = this.reason ?? this.warning
+      if (reason !== null) this.controller.abort(reason)
     }
     return this.controller.signal
   }
@@ -84,6 +90,13 @@ export abstract class OwnLease implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  /** Its owner is asked to come to an end. It is still held. */
+  warn(reason: Error): void {
+    this.warning = reason
+    const { controller } = this
+    if (this.state === 'held' && controller !== null) outside(() => controller.abort(reason))
   }
 
   /** It is lost from here on. Whoever listens is told by `tell`, once everybody who lost the same claim knows. */
@@ -166,12 +179,18 @@ export class ClaimLease extends OwnLease {
   enter(lease: OwnLease): void {
     this.nested ??= new Set()
     this.nested.add(lease)
+    if (this.warning !== null) lease.warn(this.warning)
   }
 
   /** A nested one is done with. */
   exit(lease: OwnLease, now: number): Promise<ReleaseOutcome> {
     this.nested?.delete(lease)
     return this.shared || this.state === 'held' ? RELEASED : this.finish(now)
+  }
+
+  override warn(reason: Error): void {
+    super.warn(reason)
+    for (const lease of [...(this.nested ?? [])]) lease.warn(reason)
   }
 
   override lose(why: string): void {
@@ -183,7 +202,7 @@ export class ClaimLease extends OwnLease {
     const { session } = this.claim.lane
     const held = session.clock.now() - this.since
     const { name, token } = this
-    outside(() => events.lost.publish({ name, store: session.store.kind, token, held, reason: why }))
+    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
   }
 
   override tell(): void {
@@ -225,7 +244,8 @@ export class ClaimLease extends OwnLease {
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
       const held = now - this.since
-      events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
+      const { name, token } = this
+      events.released.publish(shown({ name, store: lane.session.store.kind, token, held }))
     }
     return lane.finish(this.claim, this, now)
   }
@@ -243,6 +263,11 @@ class HoldLimit extends Deadline {
     this.lease.limitReached()
   }
 }
+
+printable(OwnLease, 'Lease', (lease) => {
+  const { name, token, held } = lease
+  return { name, token, held, remaining: Math.floor(lease.remaining()) }
+})
 
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')

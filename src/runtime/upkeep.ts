@@ -1,4 +1,5 @@
 import type { RenewAnswer, Unknown } from '../core/contract.ts'
+import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -39,7 +40,7 @@ export class Upkeep {
   /** A claim was granted: `sentAt` is when the request left whose answer says so. */
   held(claim: Claim, sentAt: number): void {
     const { ttl, renew } = claim.lane
-    if (renew && !this.session.closed) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
+    if (renew && !this.session.lettingGo) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
     else this.session.expiries.set(claim, claim.validUntil, ttl)
   }
 
@@ -169,10 +170,15 @@ export class Upkeep {
     const { session } = this
     const remaining = claim.validUntil - now
     if (events['at-risk'].hasSubscribers) {
-      events['at-risk'].publish({ name: claim.name, store: session.store.kind, remaining, cause })
+      events['at-risk'].publish({
+        name: claim.name,
+        store: session.store.kind,
+        remaining,
+        cause: bare(cause),
+      })
     }
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
-    if (pause < remaining) this.renewals.set(claim, now + pause, Math.ceil(pause))
+    if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
     claim.tokens = 0
     claim.lane.renewalFailed(claim)

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
 import type {
@@ -188,3 +189,6 @@ class MemoryStore implements Store {
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(MemoryStore, 'Store', ({ kind }) => ({ kind }))

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -20,10 +21,11 @@ import type {
 } from '../../core/contract.ts'
 import { Command } from './command.ts'
 import { Commands } from './commands.ts'
-import { keysOf } from './keys.ts'
+import { channelOf, headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { listNames } from './listing.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { doneOf } from './replies.ts'
 import { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
 import { Renewals } from './renewals.ts'
@@ -143,14 +145,30 @@ export class RedisStore implements Store {
     )
   }
 
-  /** Whether the server answers and can be used: nothing, or why not. */
+  /** Whether the server answers: nothing, or why not. */
   async reach(timeout: number): Promise<Unknown | undefined> {
     const answer = await this.inspect('holdfast', timeout)
-    return 'kind' in answer ? answer : this.prepare?.()
+    return 'kind' in answer ? answer : undefined
+  }
+
+  /** Whether locks can be had there: nothing, or why not. A replica, a full server and missing rights are reasons. */
+  async probe(timeout: number): Promise<Unknown | undefined> {
+    const args = [
+      '1',
+      `${headerKey(this.prefix, 'holdfast')}:p`,
+      channelOf(this.link.keyPrefix + this.prefix, 'probe'),
+    ]
+    const answer = await this.requests.ask(
+      async () =>
+        ({ kind: doneOf(await runScript(this.link, scripts.probe, args)) ? 'done' : 'not' }) as const,
+      timeout,
+    )
+    return answer.kind === 'unknown' ? answer : this.prepare?.()
   }
 
   async close(): Promise<void> {
     this.watching.close()
+    this.commands.close()
     this.requests.close()
     if (this.votes instanceof RedisVoter) this.votes.close()
     await this.link.close()
@@ -196,3 +214,6 @@ export class RedisStore implements Store {
     return this.commands.send(command, Math.max(1, timeout - (performance.now() - began)))
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(RedisStore, 'Store', ({ kind }) => ({ kind }))

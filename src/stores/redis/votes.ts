@@ -16,6 +16,7 @@ import type {
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
+import { isCrossSlot } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
@@ -131,7 +132,10 @@ export class RedisVoter implements DirectVoter {
     const args = lot.flatMap(wire.extendArguments)
     const read = (reply: unknown): readonly ExtendAnswer[] => wire.readExtensions(reply, lot)
     const answers = await this.requests.ask(new Ask(scripts.voteExtend, keys, args, read), timeout)
-    return 'kind' in answers ? lot.map(() => answers) : answers
+    if (!('kind' in answers)) return answers
+    if (lot.length === 1 || !isCrossSlot(answers.cause)) return lot.map(() => answers)
+    // The server is one for a Cluster: a script takes the keys of one slot only.
+    return (await Promise.all(lot.map((one) => this.extendLot([one], timeout)))).flat()
   }
 
   /** Nobody heard of the grant in time. */

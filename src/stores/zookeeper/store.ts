@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { ALL } from '../../core/contract.ts'
 import type {
   Capabilities,
@@ -136,6 +137,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.forget(claim)
     // What is left of it (a second node, a place at a gate) goes too.
     this.expired(claim)
+  }
+
+  ends(claim: Claim): void {
+    this.holders.expect(claim.until)
   }
 
   settled(claim: Claim): void {
@@ -283,3 +288,6 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return `${this.settings.root}/${encodeName(name)}`
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(ZooKeeperStore, 'Store', ({ kind }) => ({ kind }))

@@ -9,6 +9,7 @@ import type {
   MaybePromise,
   NameInfo,
   ReleaseAnswer,
+  ReleaseRequest,
   ReleaseResult,
   RenewAnswer,
   RenewRequest,
@@ -85,7 +86,7 @@ export class Client {
     return this.store.release(claim, next, TIMEOUT_MS)
   }
 
-  async release(claim: ClaimRef): Promise<ReleaseAnswer['kind']> {
+  async release(claim: ReleaseRequest): Promise<ReleaseAnswer['kind']> {
     const { released } = await this.store.release(claim, undefined, TIMEOUT_MS)
     return released.kind
   }

@@ -1,6 +1,19 @@
 import { describe, expect, it } from 'vitest'
 
+import type { ClaimRequest } from '../../../src/core/contract.ts'
 import { world } from './far-store.ts'
+
+const STRANGER: ClaimRequest = {
+  name: 'x',
+  id: 'stranger.1',
+  weight: 1,
+  capacity: 1,
+  ttl: 3_600_000,
+  patience: 5000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'a stranger',
+}
 
 describe('after a clock was put forward, or the machine slept', () => {
   it('a lease taken then still ends in time, although a timer from before is set for later', async () => {
@@ -27,4 +40,22 @@ describe('after a clock was put forward, or the machine slept', () => {
     expect(lease.held).toBe(true)
     expect(lease.signal.aborted).toBe(false)
   })
+
+  it.each([{ wall: 3_600_000 }, { boot: 3_600_000, wall: 3_600_000 }])(
+    'a wait lasts as long as it was to last (%o)',
+    async (jump) => {
+      const { env, server, process } = world()
+      await server.claim(STRANGER, 1000)
+      const { holdfast } = process()
+      const failure = (wait: Promise<unknown>): Promise<unknown> => wait.catch((error: unknown) => error)
+      const one = failure(holdfast.mutex('x').acquire({ wait: 30_000 }))
+      const several = failure(holdfast.all(['a', 'x']).acquire({ wait: 31_000 }))
+      await env.advance(1000)
+      env.jump(jump)
+      expect(await env.until(one)).toMatchObject({ code: 'LOCK_TIMEOUT', waited: 30_000 })
+      expect(env.mono()).toBe(30_000)
+      expect(await env.until(several)).toMatchObject({ code: 'LOCK_TIMEOUT' })
+      expect(env.mono()).toBe(31_000)
+    },
+  )
 })
