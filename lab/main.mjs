@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { COLOURS, exitCode, report, runAll, summary, tally } from '../dist/lab/index.js'
+import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
 import { faultTasks } from './faults.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
@@ -54,9 +54,7 @@ const paint = (colour, text) => (live ? styleText(colour, text) : text)
 function show({ done, total, title, records }) {
   if (live) process.stdout.write('\r\u001b[K')
   for (const record of records) {
-    const piles = Object.entries(tally([record])).filter(([, pile]) => pile.length > 0)
-    const words = piles.map(([name, pile]) => paint(COLOURS[name], `${pile.length} ${name}`))
-    console.log(`${record.title} [${record.fault}]: ${words.join(', ')}`)
+    console.log(`${runLine(record, paint)} [${record.fault}]`)
   }
   if (!live || done === total) return
   const full = Math.round((done / total) * 30)
@@ -76,11 +74,15 @@ if (given.list || tasks.length === 0) {
   process.exit(tasks.length === 0 ? 64 : 0)
 }
 const stop = new AbortController()
-process.once('SIGINT', () => stop.abort())
+process.once('SIGINT', () => {
+  console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
+  stop.abort()
+})
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
 await faults.stop()
 await servers.stop()
 console.log(`\n${summary(records, paint)}`)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
-if (given.json !== undefined) writeFileSync(given.json, `${JSON.stringify(records, null, 1)}\n`)
-process.exit(exitCode(tally(records)))
+if (given.json !== undefined) writeFileSync(given.json, toJson(records))
+// Who stopped half-way has not seen that everything is as it should be.
+process.exit(exitCode(tally(records)) || (stop.signal.aborted ? 130 : 0))
