@@ -5,8 +5,10 @@ import { parseArgs, styleText } from 'node:util'
 
 import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
 import { faultTasks } from './faults.mjs'
+import { hasGo, porcupine, withSecondOpinion } from './porcupine.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
+import { specificationTasks } from './specification.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
@@ -61,12 +63,30 @@ function show({ done, total, title, records }) {
   process.stdout.write(`${'█'.repeat(full)}${'·'.repeat(30 - full)} ${done}/${total} ${title}`)
 }
 
+/** Where there is Go, somebody else's checker says what it thinks of every run on real servers. */
+function asksTwice(task) {
+  const run = async (say) => {
+    const made = await task.run(say)
+    const records = Array.isArray(made) ? made : [made]
+    const there = hasGo() && (await porcupine().then(Boolean, () => false))
+    const heard = there ? await Promise.all(records.map(withSecondOpinion)) : records
+    // Evidence is large, and nobody reads it unless it is written down.
+    return given.json === undefined ? heard.map(({ evidence: _, ...record }) => record) : heard
+  }
+  return { ...task, run }
+}
+
 const given = options()
 const servers = new LabServers()
 const [seed, seeds] = [whole('--seed', given.seed), whole('--seeds', given.seeds)]
 const faults = faultTasks({ seed })
 const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
-const tasks = [...specimenTasks(servers), ...simulationTasks({ seed, seeds }), ...faults.tasks].filter(wanted)
+const tasks = [
+  ...specimenTasks(servers),
+  ...specificationTasks(),
+  ...simulationTasks({ seed, seeds }),
+  ...faults.tasks.map(asksTwice),
+].filter(wanted)
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),

@@ -19,9 +19,9 @@ VARIABLES now,
           gone,              \* claims that are over for ever: a late copy of their request finds nothing to do
           ask, answer,       \* a request and an answer under way, one of each for every process
           releases, pushes,  \* sent, and never taken away again: each may arrive late, twice, or not at all
-          made,              \* every grant that was made at the leader: [p, att, token]
+          lied,              \* whether a message ever told of a grant that was not made
           pc, att, valid, lastQueued, token
-vars == <<now, store, copy, gone, ask, answer, releases, pushes, made, pc, att, valid, lastQueued, token>>
+vars == <<now, store, copy, gone, ask, answer, releases, pushes, lied, pc, att, valid, lastQueued, token>>
 
 Claim(p, a) == [p |-> p, att |-> a]
 Nobody == [p |-> None, att |-> 0]
@@ -32,7 +32,7 @@ Init ==
   /\ now = 0
   /\ store = [holder |-> Nobody, until |-> 0, queue |-> <<>>, token |-> 0]
   /\ copy = store
-  /\ gone = {} /\ releases = {} /\ pushes = {} /\ made = {}
+  /\ gone = {} /\ releases = {} /\ pushes = {} /\ lied = FALSE
   /\ ask = [p \in Procs |-> None] /\ answer = [p \in Procs |-> None]
   /\ pc = [p \in Procs |-> "idle"] /\ att = [p \in Procs |-> 1]
   /\ valid = [p \in Procs |-> 0] /\ lastQueued = [p \in Procs |-> 0] /\ token = [p \in Procs |-> 0]
@@ -68,17 +68,21 @@ MadeBy(old, new) ==
   IF new.token > old.token /\ new.holder # Nobody THEN {[p |-> new.holder.p, att |-> new.holder.att, token |-> new.token]} ELSE {}
 ToldTo(old, new, asker) == {m \in MadeBy(old, new) : m.p # asker}
 
+\* Where messages are only a reason to ask, which is allowed at any time, there is no need to remember them.
+Send(messages) == pushes' = IF Belief = "asked" THEN pushes ELSE pushes \union messages
+
 \* A step at the leader. Who tells first tells the same.
 Write(new, asker) ==
   /\ store' = new
-  /\ made' = made \union MadeBy(store, new)
-  /\ pushes' = pushes \union ToldTo(store, new, asker)
-  /\ UNCHANGED copy
+  /\ Send(ToldTo(store, new, asker))
+  /\ UNCHANGED <<copy, lied>>
 
 \* A step at the other server, on what it has: nothing is written. Who tells first has told all the same.
 Refused(new, asker) ==
-  /\ pushes' = IF Told = "before" THEN pushes \union ToldTo(copy, new, asker) ELSE pushes
-  /\ UNCHANGED <<store, copy, made>>
+  /\ LET messages == IF Told = "before" THEN ToldTo(copy, new, asker) ELSE {} IN
+     /\ Send(messages)
+     /\ lied' = (lied \/ messages # {})
+  /\ UNCHANGED <<store, copy>>
 
 (* ---- the servers ---- *)
 
@@ -110,7 +114,10 @@ Expire ==
   /\ Write(Expired(store), None)
   /\ UNCHANGED <<now, gone, ask, answer, releases, pc, att, valid, lastQueued, token>>
 
-Replicate == copy # store /\ copy' = store /\ UNCHANGED <<now, store, gone, ask, answer, releases, pushes, made, pc, att, valid, lastQueued, token>>
+\* Only who tells too early ever tells what the copy says.
+Replicate ==
+  /\ Told = "before" /\ copy # store /\ copy' = store
+  /\ UNCHANGED <<now, store, gone, ask, answer, releases, pushes, lied, pc, att, valid, lastQueued, token>>
 
 (* ---- the processes ---- *)
 
@@ -120,14 +127,14 @@ Ask(p) ==
   /\ (pc[p] \in {"idle", "queued"}) \/ (pc[p] = "holding" /\ now < valid[p])
   /\ pc' = [pc EXCEPT ![p] = IF pc[p] = "idle" THEN "asking" ELSE pc[p]]
   /\ ask' = [ask EXCEPT ![p] = [att |-> att[p], sent |-> now, renews |-> pc[p] = "holding"]]
-  /\ UNCHANGED <<now, store, copy, gone, answer, releases, pushes, made, att, valid, lastQueued, token>>
+  /\ UNCHANGED <<now, store, copy, gone, answer, releases, pushes, lied, att, valid, lastQueued, token>>
 
 \* Nothing comes of it. Asking again is harmless.
 Lose(p) ==
   /\ \/ ask[p] # None /\ ask' = [ask EXCEPT ![p] = None] /\ UNCHANGED answer
      \/ answer[p] # None /\ answer' = [answer EXCEPT ![p] = None] /\ UNCHANGED ask
   /\ pc' = [pc EXCEPT ![p] = IF pc[p] = "asking" THEN "idle" ELSE pc[p]]
-  /\ UNCHANGED <<now, store, copy, gone, releases, pushes, made, att, valid, lastQueued, token>>
+  /\ UNCHANGED <<now, store, copy, gone, releases, pushes, lied, att, valid, lastQueued, token>>
 
 Hear(p) ==
   /\ answer[p] # None
@@ -140,7 +147,7 @@ Hear(p) ==
                  /\ UNCHANGED lastQueued
             [] a.kind = "queued" /\ pc[p] # "holding" ->
                  /\ pc' = [pc EXCEPT ![p] = "queued"]
-                 /\ lastQueued' = [lastQueued EXCEPT ![p] = a.sent]
+                 /\ lastQueued' = IF Belief = "queued" THEN [lastQueued EXCEPT ![p] = a.sent] ELSE lastQueued
                  /\ UNCHANGED <<valid, token>>
             [] a.kind = "lost" /\ pc[p] = "holding" ->
                  /\ valid' = [valid EXCEPT ![p] = 0]
@@ -148,7 +155,7 @@ Hear(p) ==
             [] OTHER -> /\ pc' = [pc EXCEPT ![p] = IF pc[p] = "asking" THEN "idle" ELSE pc[p]]
                         /\ UNCHANGED <<valid, lastQueued, token>>
   /\ answer' = [answer EXCEPT ![p] = None]
-  /\ UNCHANGED <<now, store, copy, gone, ask, releases, pushes, made, att>>
+  /\ UNCHANGED <<now, store, copy, gone, ask, releases, pushes, lied, att>>
 
 \* A message about a grant. Where only answers are believed it is a reason to ask, which is allowed at any time.
 HearPush(m) ==
@@ -159,7 +166,7 @@ HearPush(m) ==
      /\ valid' = [valid EXCEPT ![m.p] = until]
   /\ pc' = [pc EXCEPT ![m.p] = "holding"]
   /\ token' = [token EXCEPT ![m.p] = m.token]
-  /\ UNCHANGED <<now, store, copy, gone, ask, answer, releases, pushes, made, att, lastQueued>>
+  /\ UNCHANGED <<now, store, copy, gone, ask, answer, releases, pushes, lied, att, lastQueued>>
 
 \* It is done, has lost it or gives up waiting: in each case the claim is withdrawn, and the next one is another.
 Leave(p) ==
@@ -170,9 +177,11 @@ Leave(p) ==
   /\ valid' = [valid EXCEPT ![p] = 0]
   /\ lastQueued' = [lastQueued EXCEPT ![p] = 0]
   /\ token' = [token EXCEPT ![p] = 0]
-  /\ UNCHANGED <<now, store, copy, gone, ask, answer, pushes, made>>
+  /\ UNCHANGED <<now, store, copy, gone, ask, answer, pushes, lied>>
 
-Tick == now < MaxTime /\ now' = now + 1 /\ UNCHANGED <<store, copy, gone, ask, answer, releases, pushes, made, pc, att, valid, lastQueued, token>>
+Tick ==
+  /\ now < MaxTime /\ now' = now + 1
+  /\ UNCHANGED <<store, copy, gone, ask, answer, releases, pushes, lied, pc, att, valid, lastQueued, token>>
 
 Next ==
   \/ Tick \/ Expire \/ Replicate
@@ -193,11 +202,10 @@ Exclusion == \A p, q \in Procs : p # q => ~(Believes(p) /\ Believes(q))
 NoFalseBelief == \A p \in Procs : Believes(p) => store.holder = Claim(p, att[p]) /\ valid[p] <= store.until
 
 \* A message tells of a grant that was made.
-Truthful == pushes \subseteq made
+Truthful == ~lied
 
-\* Tokens are unique, and whoever believes has the latest.
-Fenced == /\ \A g, h \in made : g.token = h.token => g = h
-          /\ \A p \in Procs : Believes(p) => token[p] = store.token
+\* Whoever believes has the latest token: all before it are smaller.
+Fenced == \A p \in Procs : Believes(p) => token[p] = store.token
 
 Alike == Permutations(Procs)
 =============================================================================

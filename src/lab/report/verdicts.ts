@@ -15,6 +15,7 @@ const WORDS: Readonly<Record<Pile, readonly [sign: string, word: string]>> = {
 const PARTS: readonly (readonly [title: string, prefix: string])[] = [
   ['Faults on real servers', 'live/'],
   ['Specimens, and holdfast in the same scenario', 'specimen/'],
+  ['Specification', 'spec/'],
 ]
 
 /** The parts of the lab have different checks: a table of its own for each is narrower, and says more. */
