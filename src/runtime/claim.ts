@@ -93,6 +93,11 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
     this.tokensLeft = count
   }
 
+  /** Those that use it are asked to come to an end. They still have it. */
+  warn(reason: Error): void {
+    for (const lease of this.leases === null ? [this.lease] : [...this.leases]) lease?.warn(reason)
+  }
+
   addLease(lease: ClaimLease): void {
     this.users++
     if (!this.lane.shared) this.lease = lease

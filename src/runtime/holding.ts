@@ -1,9 +1,11 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
+import type { Task } from './task.ts'
 import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
 
 /**
@@ -17,7 +19,8 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.attempts = 0
   claim.tokens = 0
   claim.validUntil = end
-  claim.contended = grant.contended
+  // The message that a queue has formed may overtake the answer that says "held".
+  claim.contended ||= grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
   claim.heardAt = now
@@ -29,7 +32,7 @@ export function serveFirst(claim: Claim, now: number): void {
   if (claim.reserved) return
   if (only === null) return serve(claim, now)
   claim.only = null
-  only.give(lend(claim, now, only.since, only.maxHold))
+  only.give(lend(claim, now, only.maxHold, only))
   resume(claim)
 }
 
@@ -61,8 +64,8 @@ export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<Re
   return giveUp(claim, now)
 }
 
-/** A task's part in the claim, with a token of its own. */
-export function lend(claim: Claim, now: number, since: number, maxHold: number): ClaimLease {
+/** A task's part in the claim, with a token of its own. Null: it did not have to wait. */
+export function lend(claim: Claim, now: number, maxHold: number, task: Task | null = null): ClaimLease {
   const token = claim.nextToken++
   claim.tokensLeft--
   claim.sections++
@@ -71,7 +74,8 @@ export function lend(claim: Claim, now: number, since: number, maxHold: number):
   claim.addLease(lease)
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
-    events.acquired.publish({ name, store: session.store.kind, token, waited: now - since })
+    const waited = task === null ? 0 : session.env.mono() - task.since
+    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
   }
   return lease
 }
@@ -90,7 +94,7 @@ function serve(claim: Claim, now: number): void {
   while (claim.tokensLeft > 0 && (lane.shared || claim.users === 0)) {
     const task = lane.line.shift()
     if (task === null) break
-    task.give(lend(claim, now, task.since, task.maxHold))
+    task.give(lend(claim, now, task.maxHold, task))
   }
   if (claim.users === 0) return lane.waiting === 0 ? giveUpInBackground(claim) : refill(claim)
   lane.trim()
@@ -123,12 +127,14 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
     next.whenBusy = 'queue'
     next.tokens = blockFor(next, lane.waiting)
   }
+  session.closing?.unsettle(claim)
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
     () => session.store.release(claim, next, session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
+      session.closing?.settle(claim)
       outcome = released(claim, result.released.kind)
       resolve?.(outcome)
       if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())

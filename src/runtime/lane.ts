@@ -76,14 +76,15 @@ export class Lane {
   acquire({ wait, maxHold, signal }: WaitOptions): Promise<Lease> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const { clock, waits, store } = this.session
+    const { clock, env, waits, store } = this.session
     const now = clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     return new Promise((resolve, reject) => {
-      const task = new Task(this, { since: now, maxHold }, resolve as Task['resolve'], reject)
+      const since = env.mono()
+      const task = new Task(this, { since, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
-      waits.set(task, now + wait, wait)
+      waits.set(task, since + wait, wait)
       if (this.line === NO_LINE) this.line = new TaskLine()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
@@ -95,13 +96,14 @@ export class Lane {
   tryAcquire({ maxHold, signal }: Omit<WaitOptions, 'wait'>): Promise<Lease | null> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const now = this.session.clock.now()
+    const { clock, env } = this.session
+    const now = clock.now()
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
-    if (!this.shared && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
+    if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
-      const task = new Task(this, { since: now, maxHold }, resolve, reject)
+      const task = new Task(this, { since: env.mono(), maxHold }, resolve, reject)
       const claim = this.newClaim()
       claim.only = task
       task.only = claim
@@ -150,7 +152,7 @@ export class Lane {
   }
 
   timedOut(task: Task): void {
-    const waited = Math.round(this.session.clock.now() - task.since)
+    const waited = Math.round(this.session.env.mono() - task.since)
     const failure = this.failure ?? (this.unanswered ? NO_ANSWER_YET : null)
     this.leave(task, failure === null ? errors.timedOut(this, waited) : errors.unavailable(this, failure))
   }
@@ -168,20 +170,13 @@ export class Lane {
     this.pump()
   }
 
-  /** No new claims; waiters are told; held claims are released, or left to run out. */
-  close(release: boolean): void {
+  /** Whoever waits is told, and nobody asks any more. What is held is another matter. */
+  close(): void {
     this.failAll(errors.closed(this))
     for (const claim of this.claims) {
-      if (claim.state !== 'held') {
-        abandon(claim)
-        claim.only?.fail(errors.closed(this))
-      } else if (release) {
-        this.session.upkeep.lose(claim, 'its Holdfast was closed')
-        this.session.cleanup.remove(claim, claim.doubtful, this.ttl)
-      } else {
-        // Without renewal it ends by itself, and its lease says so in time.
-        this.session.expiries.set(claim, claim.validUntil, this.ttl)
-      }
+      if (claim.state === 'held') continue
+      abandon(claim)
+      claim.only?.fail(errors.closed(this))
     }
   }
 
@@ -207,6 +202,7 @@ export class Lane {
     const { claims } = this
     this.claims =
       claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
+    this.session.closing?.look()
   }
 
   /** The store was asked, and has not said a word to any of the claims. */
@@ -246,7 +242,7 @@ export class Lane {
     this.session.listen()
     const claim = this.openClaim(now)
     if (claim === null || claim.tokensLeft === 0 || !isUpToDate(claim, now)) return null
-    return holding.lend(claim, now, now, maxHold)
+    return holding.lend(claim, now, maxHold)
   }
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
@@ -257,7 +253,7 @@ export class Lane {
     claim.reserved = true
     ask(claim, now)
     claim.reserved = false
-    return claim.state === 'held' ? holding.lend(claim, now, now, maxHold) : null
+    return claim.state === 'held' ? holding.lend(claim, now, maxHold) : null
   }
 
   newClaim(): Claim {

@@ -1,5 +1,7 @@
 import { LockLostError } from '../core/errors.ts'
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
@@ -11,7 +13,7 @@ export type ReleaseOutcome = 'released' | 'expired' | 'unknown'
 
 export interface AssertHeldOptions {
   /** Milliseconds that the lease must still be good for. */
-  readonly atLeast?: number
+  readonly atLeast?: number | undefined
 }
 
 /** A lock in hand: good until it is released or lost. */
@@ -19,7 +21,10 @@ export interface Lease {
   readonly name: string
   /** Larger than the token of every earlier grant of this name that it excludes. Unique. */
   readonly token: bigint
-  /** Aborts the moment the lease is lost, with a LockLostError as its reason. Not on release. */
+  /**
+   * Aborts the moment the lease is lost, with a LockLostError as its reason; or when the Holdfast is closing, with a ClosedError: then
+   * the lease is still held, for the drain at most. Not on release.
+   */
   readonly signal: AbortSignal
   /** Whether the lock is held now, by this process's clocks. */
   readonly held: boolean
@@ -47,6 +52,7 @@ export abstract class OwnLease implements Lease {
   protected limit: HoldLimit | null = null
   private controller: AbortController | null = null
   private reason: LockLostError | null = null
+  protected warning: Error | null = null
   private releasing: Promise<ReleaseOutcome> | null = null
 
   // An AbortController costs more than the rest of a lease: most leases never need theirs.
@@ -54,7 +60,8 @@ export abstract class OwnLease implements Lease {
     if (this.controller === null) {
       this.controller = new AbortController()
       this.check()
-      if (this.reason !== null) this.controller.abort(this.reason)
+      const reason = this.reason ?? this.warning
+      if (reason !== null) this.controller.abort(reason)
     }
     return this.controller.signal
   }
@@ -68,8 +75,8 @@ export abstract class OwnLease implements Lease {
     return Math.max(0, this.end - this.claim.lane.session.clock.now())
   }
 
-  assertHeld({ atLeast = 0 }: AssertHeldOptions = {}): void {
-    if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  assertHeld(options?: AssertHeldOptions): void {
+    const atLeast = options === undefined ? 0 : checkedAtLeast(options)
     const state = this.check()
     if (state === 'lost') throw this.reason ?? this.lostError('it has ended')
     if (state === 'released') throw this.lostError('it was released')
@@ -84,6 +91,13 @@ export abstract class OwnLease implements Lease {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release()
+  }
+
+  /** Its owner is asked to come to an end. It is still held. */
+  warn(reason: Error): void {
+    this.warning = reason
+    const { controller } = this
+    if (this.state === 'held' && controller !== null) outside(() => controller.abort(reason))
   }
 
   /** It is lost from here on. Whoever listens is told by `tell`, once everybody who lost the same claim knows. */
@@ -138,6 +152,8 @@ export abstract class OwnLease implements Lease {
   }
 }
 
+tellClaim(OwnLease, ({ claim }) => claim)
+
 /**
  * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
  * `maxHold` counts from the first and ends them all.
@@ -166,12 +182,18 @@ export class ClaimLease extends OwnLease {
   enter(lease: OwnLease): void {
     this.nested ??= new Set()
     this.nested.add(lease)
+    if (this.warning !== null) lease.warn(this.warning)
   }
 
   /** A nested one is done with. */
   exit(lease: OwnLease, now: number): Promise<ReleaseOutcome> {
     this.nested?.delete(lease)
     return this.shared || this.state === 'held' ? RELEASED : this.finish(now)
+  }
+
+  override warn(reason: Error): void {
+    super.warn(reason)
+    for (const lease of this.nested ?? []) lease.warn(reason)
   }
 
   override lose(why: string): void {
@@ -183,7 +205,7 @@ export class ClaimLease extends OwnLease {
     const { session } = this.claim.lane
     const held = session.clock.now() - this.since
     const { name, token } = this
-    outside(() => events.lost.publish({ name, store: session.store.kind, token, held, reason: why }))
+    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
   }
 
   override tell(): void {
@@ -225,10 +247,20 @@ export class ClaimLease extends OwnLease {
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
       const held = now - this.since
-      events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
+      const { name, token } = this
+      events.released.publish(shown({ name, store: lane.session.store.kind, token, held }))
     }
     return lane.finish(this.claim, this, now)
   }
+}
+
+const ASSERT_OPTIONS: readonly (keyof AssertHeldOptions)[] = ['atLeast']
+
+function checkedAtLeast(options: AssertHeldOptions): number {
+  checkOptions(options, ASSERT_OPTIONS, 'atLeast')
+  const { atLeast = 0 } = options
+  if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  return atLeast
 }
 
 class HoldLimit extends Deadline {
@@ -243,6 +275,11 @@ class HoldLimit extends Deadline {
     this.lease.limitReached()
   }
 }
+
+printable(OwnLease, 'Lease', (lease) => {
+  const { name, token, held } = lease
+  return { name, token, held, remaining: Math.floor(lease.remaining()) }
+})
 
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')

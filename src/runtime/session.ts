@@ -3,8 +3,12 @@ import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
 import type { ClockOptions } from './clock.ts'
-import { Deadlines } from './deadlines.ts'
+import { Closing } from './closing.ts'
+import type { ClosePlan, CloseResult } from './closing.ts'
+import { Deadline, Deadlines } from './deadlines.ts'
+import type { TimeSource } from './deadlines.ts'
 import type { Env } from './env.ts'
+import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { Lane } from './lane.ts'
@@ -37,6 +41,8 @@ export class Session {
   readonly store: Store
   readonly env: Env
   readonly clock: Clock
+  /** For waits and pauses, which belong to nobody but us: the monotonic clock as it is. */
+  readonly steady: TimeSource
   readonly id: string
   readonly owner: string
   readonly patience: number
@@ -48,16 +54,18 @@ export class Session {
   readonly expiries: Deadlines
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
-  closed = false
+  closing: Closing | null = null
+  /** Nothing is renewed any more. */
+  lettingGo = false
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
+  private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
   /** Requests that have not been answered. */
   private underWay = 0
-  private onQuiet: (() => void) | null = null
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -72,16 +80,28 @@ export class Session {
     this.store = store
     this.env = env
     this.clock = new Clock(env, clock)
+    this.steady = { now: () => env.mono(), onJump: () => {} }
     this.id = env.randomId()
+    this.jumps = JumpWatch.of(env)
     this.idPrefix = `${this.id}.`
     this.owner = owner
     this.patience = patience
     this.turn = turn
     this.requestTimeout = requestTimeout
-    this.waits = new Deadlines(this.clock, env, { background: false })
-    this.expiries = new Deadlines(this.clock, env, { background: true })
+    const onFirst = (): void => this.attend()
+    this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
+    this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
+  }
+
+  /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
+  attend(): void {
+    if (!this.jumps.has(this)) this.jumps.add(this)
+  }
+
+  get inUse(): boolean {
+    return this.waits.size > 0 || this.expiries.size > 0 || !this.upkeep.idle
   }
 
   nextClaimId(): string {
@@ -104,14 +124,39 @@ export class Session {
     )
   }
 
-  /** No new claims; resolves when nothing that was asked for can turn up at the store any more. */
-  async close(release: boolean): Promise<void> {
-    this.closed = true
-    for (const lane of this.everyLane()) lane.close(release)
-    if (!this.quiet) await new Promise<void>((resolve) => (this.onQuiet = resolve))
+  get closed(): boolean {
+    return this.closing !== null
+  }
+
+  /** Once it has begun, a further call can only bring its end forward. */
+  close(plan: ClosePlan, closeStore: () => MaybePromise<void>): Promise<CloseResult> {
+    if (this.closing === null) {
+      this.closing = new Closing(this, plan, closeStore)
+      this.closing.begin(plan)
+    } else {
+      this.closing.hasten(plan)
+    }
+    return this.closing.done
+  }
+
+  /** No timer, no listener and no request comes from here any more, but for the ends of leases that were left to run out. */
+  stop(): void {
     this.stopWatching()
+    this.cleanup.stop()
     this.upkeep.stop()
     for (const deadlines of [this.waits, this.expiries]) deadlines.stop()
+  }
+
+  /** Waits for the promise, and no longer than so many milliseconds. */
+  async within(ms: number, promise: Promise<unknown>): Promise<void> {
+    const enough = new Pause()
+    this.waits.set(enough, this.env.mono() + ms, ms)
+    try {
+      await Promise.race([promise, enough.over])
+    } finally {
+      enough.cancel()
+      this.waits.stop()
+    }
   }
 
   /** One object for all locks that are alike, as most of a process's locks are. */
@@ -212,10 +257,11 @@ export class Session {
   private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
     this.underWay--
     settle(answer, false)
-    if (this.onQuiet !== null && this.quiet) this.onQuiet()
+    this.closing?.look()
   }
 
-  private get quiet(): boolean {
+  /** Nothing that was asked for can turn up at the store any more. */
+  get quiet(): boolean {
     return this.underWay === 0 && this.cleanup.done
   }
 
@@ -255,6 +301,11 @@ export class Session {
     if (first === undefined) return
     for (const lane of withSiblings(first)) lane.told(event)
   }
+}
+
+class Pause extends Deadline {
+  due: () => void = () => {}
+  readonly over: Promise<void> = new Promise((resolve) => (this.due = resolve))
 }
 
 /** All lanes of a name, as they are now. */
