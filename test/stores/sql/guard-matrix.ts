@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { Store } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { NestedLease } from '../../../src/locks/nested-lease.ts'
-import type { Lease } from '../../../src/runtime/lease.ts'
+import type { ClaimLease, Lease } from '../../../src/runtime/lease.ts'
 
 /** One way to guard a transaction on one database. */
 export interface Guarding {
@@ -33,8 +33,10 @@ const KINDS = {
     holdfast.semaphore(name, 50).acquire(limit(maxHold)),
   permits: ({ holdfast, name }: Where, maxHold?: number) =>
     holdfast.semaphore(name, 50).acquire({ permits: 3, ...limit(maxHold) }),
-  nested: async ({ holdfast, name }: Where, maxHold?: number) =>
-    new NestedLease(await holdfast.mutex(name).acquire(limit(maxHold))),
+  nested: async ({ holdfast, name }: Where, maxHold?: number) => {
+    const outer = await holdfast.mutex(name).acquire(limit(maxHold))
+    return new NestedLease(outer as ClaimLease, 'exclusive', Infinity)
+  },
   set: ({ holdfast, name }: Where, maxHold?: number) =>
     holdfast.all([name, `${name} 2`]).acquire(limit(maxHold)),
 }
