@@ -1,5 +1,6 @@
 import { checkMs, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockOptions } from '../locks/options.ts'
@@ -146,6 +147,6 @@ class Job<T> implements Once<T> {
       throw error
     }
     await mark.keep(record({ kind: 'result', value }))
-    return { kind: 'ran', result: value, token }
+    return shown({ kind: 'ran', result: value, token })
   }
 }

@@ -67,6 +67,9 @@ export class Claim extends Deadline {
   get name(): string {
     return this.lane.name
   }
+  get weight(): number {
+    return this.lane.kind.weight
+  }
   get ttl(): number {
     return this.lane.kind.ttl
   }

@@ -1,5 +1,6 @@
 import type { DowngradeAnswer } from '../core/contract.ts'
 import { ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
 import type { ClaimLease } from './lease.ts'
@@ -118,7 +119,7 @@ export class Downgrade extends Deadline {
     if (events.downgraded.hasSubscribers) {
       const { name, token } = lease
       const took = session.clock.now() - this.since
-      events.downgraded.publish({ name, store: session.store.kind, token, took })
+      events.downgraded.publish(shown({ name, store: session.store.kind, token, took }))
     }
     this.resolve()
     // Readers in line here come in, unless others go first.

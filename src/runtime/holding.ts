@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { events } from './events.ts'
@@ -18,7 +19,8 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.attempts = 0
   claim.tokens = 0
   claim.validUntil = end
-  claim.contended = grant.contended
+  // The message that a queue has formed may overtake the answer that says "held".
+  claim.contended ||= grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
   claim.heardAt = now
@@ -73,7 +75,7 @@ export function lend(claim: Claim, now: number, maxHold: number, task: Task | nu
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
     const waited = task === null ? 0 : session.env.mono() - task.since
-    events.acquired.publish({ name, store: session.store.kind, token, waited })
+    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
   }
   return lease
 }

@@ -1,5 +1,7 @@
 import { LockLostError } from '../core/errors.ts'
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
@@ -11,7 +13,7 @@ export type ReleaseOutcome = 'released' | 'expired' | 'unknown'
 
 export interface AssertHeldOptions {
   /** Milliseconds that the lease must still be good for. */
-  readonly atLeast?: number
+  readonly atLeast?: number | undefined
 }
 
 /** A lock in hand: good until it is released or lost. */
@@ -73,8 +75,8 @@ export abstract class OwnLease implements Lease {
     return Math.max(0, this.end - this.claim.lane.session.clock.now())
   }
 
-  assertHeld({ atLeast = 0 }: AssertHeldOptions = {}): void {
-    if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  assertHeld(options?: AssertHeldOptions): void {
+    const atLeast = options === undefined ? 0 : checkedAtLeast(options)
     const state = this.check()
     if (state === 'lost') throw this.reason ?? this.lostError('it has ended')
     if (state === 'released') throw this.lostError('it was released')
@@ -150,6 +152,8 @@ export abstract class OwnLease implements Lease {
   }
 }
 
+tellClaim(OwnLease, ({ claim }) => claim)
+
 /**
  * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
  * `maxHold` counts from the first and ends them all.
@@ -201,7 +205,7 @@ export class ClaimLease extends OwnLease {
     const { session } = this.claim.lane
     const held = session.clock.now() - this.since
     const { name, token } = this
-    outside(() => events.lost.publish({ name, store: session.store.kind, token, held, reason: why }))
+    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
   }
 
   override tell(): void {
@@ -243,10 +247,20 @@ export class ClaimLease extends OwnLease {
     const { lane } = this.claim
     if (events.released.hasSubscribers) {
       const held = now - this.since
-      events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
+      const { name, token } = this
+      events.released.publish(shown({ name, store: lane.session.store.kind, token, held }))
     }
     return lane.finish(this.claim, this, now)
   }
+}
+
+const ASSERT_OPTIONS: readonly (keyof AssertHeldOptions)[] = ['atLeast']
+
+function checkedAtLeast(options: AssertHeldOptions): number {
+  checkOptions(options, ASSERT_OPTIONS, 'atLeast')
+  const { atLeast = 0 } = options
+  if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  return atLeast
 }
 
 class HoldLimit extends Deadline {
@@ -261,6 +275,11 @@ class HoldLimit extends Deadline {
     this.lease.limitReached()
   }
 }
+
+printable(OwnLease, 'Lease', (lease) => {
+  const { name, token, held } = lease
+  return { name, token, held, remaining: Math.floor(lease.remaining()) }
+})
 
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')

@@ -1,4 +1,5 @@
 import type { RenewAnswer, RenewRequest, Unknown } from '../core/contract.ts'
+import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -175,7 +176,12 @@ export class Upkeep {
     const { session } = this
     const remaining = claim.validUntil - now
     if (events['at-risk'].hasSubscribers) {
-      events['at-risk'].publish({ name: claim.name, store: session.store.kind, remaining, cause })
+      events['at-risk'].publish({
+        name: claim.name,
+        store: session.store.kind,
+        remaining,
+        cause: bare(cause),
+      })
     }
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
     if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))

@@ -27,6 +27,9 @@ interface Entry {
   token: bigint
 }
 
+/** A lease that is gone. */
+export type Lost = Pick<Entry, 'caller' | 'name' | 'id' | 'token'>
+
 /** What happens to the locks, for whoever watches. */
 export interface Activity {
   readonly kind: 'queued' | 'held' | 'released' | 'lost' | 'revoked'
@@ -43,6 +46,8 @@ const SWEEP_MS = 1000
  */
 export class Book {
   readonly metrics: Metrics
+  /** Told of leases that ended by themselves, or were gone when somebody asked. */
+  onLost: (lost: Lost) => void = () => undefined
   private readonly entries = new Map<string, Entry>()
   private readonly waitersByName = new Map<string, number>()
   private readonly waitersByPrincipal = new Map<Principal, number>()
@@ -97,6 +102,11 @@ export class Book {
     return this.leasesByPrincipal.get(principal) ?? 0
   }
 
+  /** The name that a claim is for. */
+  nameOf(id: string): string | undefined {
+    return this.entries.get(id)?.name
+  }
+
   knows(id: string): boolean {
     return this.entries.has(id)
   }
@@ -104,6 +114,12 @@ export class Book {
   /** The name of the principal who has claims in this session. */
   ownerOf(session: string): string | undefined {
     return this.sessions.get(session)?.owner
+  }
+
+  /** Who made a claim that still waits. */
+  waiterOf(id: string): Caller | null {
+    const entry = this.entries.get(id)
+    return entry?.state === 'waiting' ? entry.caller : null
   }
 
   madeBy(id: string, caller: Caller): boolean {
@@ -202,6 +218,7 @@ export class Book {
     change(this.leasesByPrincipal, entry.caller.principal, -1)
     this.ends.add('end', how)
     this.holds.observe(this.now() - entry.since)
+    if (how === 'lost') this.onLost(entry)
     this.tell(how, entry)
   }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 
 import { sessionOf } from '../core/claim-queue.ts'
-import type { ClaimAnswer, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
+import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
 import { Removals } from './removals.ts'
@@ -16,6 +16,8 @@ export interface Wish {
   readonly ttl: number
   readonly wait: number
   readonly owner: string
+  /** The secret, if the client made it: it can then give back what it may have been granted. */
+  readonly lease?: string | undefined
 }
 
 export interface Grant {
@@ -65,15 +67,17 @@ export class LongPolls {
 
   /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
   async acquire(caller: Caller, wish: Wish, onGone: (leave: () => void) => void): Promise<Grant> {
-    const { wait, ...rest } = wish
+    const { wait, lease, ...rest } = wish
     // A session of its own: what a client learns from its lease says nothing about anybody else's.
     const request: ClaimRequest = {
       ...rest,
-      id: `${secret()}.${secret()}`,
+      id: lease ?? `${secret()}.${secret()}`,
       patience: PATIENCE_MS,
       tokens: 1,
       whenBusy: 'try',
     }
+    if (this.inLine.has(request.id))
+      throw new Failure('INVALID_ARGUMENT', 'A request with this lease waits already.')
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
         request,
@@ -99,15 +103,16 @@ export class LongPolls {
     for (const poll of this.inLine.values()) this.leave(poll, failure)
   }
 
-  async close(): Promise<void> {
+  /** What is not taken away by then runs out by itself. */
+  async close(within: number): Promise<void> {
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
-    await this.removals.close()
+    await this.removals.close(within)
   }
 
   /** Takes a lease back that could not be delivered. */
-  undo(name: string, secret: string, ttl: number): void {
-    this.service.book.released({ name, id: secret }, { kind: 'released' })
-    this.removals.remove({ name, id: secret }, { ttl, doubtful: false })
+  undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
+    this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
+    this.removals.remove({ name, id }, { ttl, doubtful: false })
   }
 
   private ask(poll: Poll, patient: boolean): void {
@@ -184,6 +189,12 @@ export class LongPolls {
         const answer = answers[index]
         const request = requests[index]
         if (answer === undefined || request === undefined) return
+        if (
+          answer.kind === 'held' &&
+          !poll.over &&
+          !this.service.noteGrant(poll.caller, request, answer.token)
+        )
+          return this.finish(poll, unavailable())
         book.renewed(request, answer)
         if (poll.over) return
         if (answer.kind === 'held') this.granted(poll, answer.token)
@@ -216,8 +227,8 @@ export class LongPolls {
     poll.settle(outcome)
   }
 
-  private remove({ request, doubtful }: Poll): void {
-    this.service.book.released(request, { kind: 'released' })
+  private remove({ caller, request, doubtful }: Poll): void {
+    this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
     this.removals.remove(request, { ttl: request.ttl, doubtful })
   }
 
@@ -232,7 +243,12 @@ export class LongPolls {
   private standInLine(poll: Poll): void {
     const session = sessionOf(poll.request.id)
     const asked = when(
-      this.sessions.watch(session, poll.caller, (event) => this.told(event), STORE_TIMEOUT_MS),
+      this.sessions.watch(
+        session,
+        { principal: poll.caller.principal, confirms: true },
+        (event) => this.told(event),
+        STORE_TIMEOUT_MS,
+      ),
       (watch) => {
         poll.watch = watch.kind === 'watching' ? watch : 'refused'
         if (poll.over) return watch.kind === 'watching' ? watch.stop() : undefined

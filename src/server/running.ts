@@ -93,11 +93,11 @@ export class Running implements RunningServer {
     const timer = setTimeout(() => connections.destroyAll(), grace)
     await ended
     clearTimeout(timer)
-    await polls.close()
+    await polls.close(grace)
     sessions.close()
     book.close()
     await own?.close()
     stateLock?.release()
-    await audit.close()
+    audit.close()
   }
 }

@@ -5,9 +5,13 @@ import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
 import type { Principal } from './rights.ts'
 
+type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
+
 interface Session {
   /** The name of the principal whose it is. */
   readonly owner: string
+  /** It asks about its grants before anybody hears of them, and notes them then. */
+  readonly confirms: boolean
   listener: StoreListener
   watch: Watch | null
 }
@@ -21,6 +25,8 @@ export class Sessions {
   private readonly store: Store
   private readonly book: Book
   private readonly sessions = new Map<string, Session>()
+  /** Asked about every other grant before anybody is told of it. */
+  onGrant: (grant: Granted) => boolean = () => true
 
   constructor(store: Store, book: Book) {
     this.store = store
@@ -29,7 +35,7 @@ export class Sessions {
 
   watch(
     id: string,
-    { principal }: Pick<Caller, 'principal'>,
+    { principal, confirms = false }: Pick<Caller, 'principal'> & { readonly confirms?: boolean },
     listener: StoreListener,
     timeout: number,
   ): MaybePromise<Watch | Unknown> {
@@ -39,7 +45,7 @@ export class Sessions {
       known.listener = listener
       return { kind: 'watching', stop: () => this.stop(id, listener) }
     }
-    const session: Session = { owner: principal.name, listener, watch: null }
+    const session: Session = { owner: principal.name, confirms, listener, watch: null }
     this.sessions.set(id, session)
     const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
     return answer instanceof Promise
@@ -84,7 +90,10 @@ export class Sessions {
   }
 
   private deliver(id: string, event: StoreEvent): void {
+    const session = this.sessions.get(id)
+    const noted = event.kind !== 'granted' || session?.confirms === true || this.onGrant(event)
+    if (!noted) return
     this.book.told(event)
-    this.sessions.get(id)?.listener(event)
+    session?.listener(event)
   }
 }

@@ -24,6 +24,9 @@ import type { RunningServer, ServerOptions } from './options.ts'
 import { Outbox } from './outbox.ts'
 import { lockPath } from './path-lock.ts'
 import type { PathLock } from './path-lock.ts'
+import { Problems } from './problems.ts'
+import { Readiness } from './readiness.ts'
+import { withoutOffer } from './reoffer.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
@@ -47,18 +50,21 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   const server = makeHttpServer(options, limits)
   const connections = new Connections(server, limits)
   const outbox = new Outbox(server, limits)
+  const problems = new Problems(options.log)
   const path = statePathOf(options, at)
   // First of all: a second server at this address, or with this file, must not touch the state of the first.
   const stateLock = path === null ? null : await lockState(path)
   try {
     await listen(server, at)
     // No request is heard before the rest is done, for none of it waits.
-    const { store, own, startsIn } = openStore(options, path)
+    const { store, own, startsIn } = openStore(options, path, problems)
     const book = new Book(store.kind)
-    const audit = new Audit(options.audit)
+    const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options
     const service = new LockService({ store, book, sessions, audit, limits, auditRequired })
+    const retryAudit = (): void => void audit.flush()
+    const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const polls = new LongPolls(service, sessions)
     const counts = new StreamCounts(limits.streamsPerPrincipal)
     const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
@@ -68,12 +74,14 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
         ...leaseRoutes(service, polls),
         ...lockRoutes(service),
         ...eventRoutes(service, counts, outbox),
-        ...statusRoutes(service),
+        ...statusRoutes(service, readiness),
       ],
       limits,
       connections,
       outbox,
       onRequest: (status) => requests.add('status', String(status)),
+      onRefusal: (caller, what, failure) => service.noteRefusal(caller, what, failure),
+      onFault: (error, request) => problems.say('error', wordsOf(error), request),
     })
     const hello = {
       kind: 'hello',
@@ -81,12 +89,20 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       capabilities: capabilitiesOf(store, limits, at),
       downgrade: store.downgrade !== undefined,
     } as const
-    const streams = new Streams(app, { service, sessions, limits, outbox, hello }, { connections, counts })
+    const streams = new Streams(
+      app,
+      { service, sessions, limits, outbox, hello },
+      {
+        connections,
+        counts,
+        ignore: (request, socket, head) => withoutOffer(server, request, socket, head),
+      },
+    )
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
     book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
-      service.state.kind === 'ready' ? 1 : 0,
+      service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
     server.on('request', app.handle)
     server.on('upgrade', streams.upgrade)
@@ -121,13 +137,20 @@ async function lockState(path: string): Promise<PathLock> {
   )
 }
 
-function openStore({ store }: ServerOptions, path: string | null): OpenStore {
+function openStore({ store }: ServerOptions, path: string | null, problems: Problems): OpenStore {
   if (store !== undefined) return { store, own: null, startsIn: 0 }
   const clocks = systemClocks()
   const file = path === null ? null : new HorizonFile(path, randomBytes(8).toString('hex'))
-  const horizon = file === null ? null : new Horizon({ file, clocks })
+  const horizon =
+    file === null
+      ? null
+      : new Horizon({ file, clocks, onWrite: (failure) => problems.note('state', failure) })
   const own = new EmbeddedStore(horizon, clocks)
   return { store: own, own, startsIn: horizon?.pastEndsIn ?? 0 }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

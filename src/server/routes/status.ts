@@ -2,6 +2,7 @@ import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
 import { openapi } from '../openapi/index.ts'
 import { ok } from '../route.ts'
+import type { Readiness } from '../readiness.ts'
 import type { Reply, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 
@@ -9,7 +10,7 @@ import type { LockService } from '../service.ts'
 const DESCRIPTION: Reply = { status: 200, body: `${JSON.stringify(openapi)}\n`, type: 'application/json' }
 
 /** How the server is, for machines that look after it. */
-export function statusRoutes(service: LockService): readonly Route[] {
+export function statusRoutes(service: LockService, readiness: Readiness): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -22,8 +23,10 @@ export function statusRoutes(service: LockService): readonly Route[] {
       method: 'GET',
       path: '/v1/ready',
       access: 'anybody',
-      handle: () => {
+      handle: async () => {
         service.assertOpen()
+        const problem = await readiness.problem()
+        if (problem !== null) throw problem
         return ok({ status: 'ready', store: service.store.kind })
       },
     },

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type { ConnectionOptions } from 'node:tls'
 
 import type {
@@ -165,3 +166,6 @@ function unsupported(what: string): Unknown {
 export function memcachedStore(url: string, options: MemcachedStoreOptions = {}): Store {
   return new MemcachedStore(url, options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(MemcachedStore, 'Store', ({ kind }) => ({ kind }))

@@ -1,5 +1,6 @@
 import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
 import type { Commands } from './commands.ts'
+import { isCrossSlot } from './failure.ts'
 import { headerKey } from './keys.ts'
 import type { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
@@ -40,7 +41,7 @@ export class Renewals {
     timeout: number,
   ): Promise<readonly (RenewAnswer | null)[]> {
     const [first] = lot
-    if (first === undefined || first.tokens > 0) return lot.map(() => null)
+    if (first === undefined || first.tokens > 0 || this.commands.oneSlot) return lot.map(() => null)
     const args = [String(lot.length)]
     for (const { name } of lot) args.push(headerKey(this.prefix, name))
     args.push(String(first.ttl + DAY_MS))
@@ -51,7 +52,11 @@ export class Renewals {
       timeout,
       late,
     )
-    if ('kind' in reply) return lot.map(() => reply)
+    if ('kind' in reply) {
+      if (!isCrossSlot(reply.cause)) return lot.map(() => reply)
+      this.commands.oneSlot = true
+      return lot.map(() => null)
+    }
     this.commands.heardFrom(first.name)
     return reply
   }

@@ -17,7 +17,7 @@ const claimOf = (name: string): ClaimRequest => ({
   whenBusy: 'try',
   owner: 'test',
 })
-const NAMES = Array.from({ length: 20 }, (_, number) => `name ${number}`)
+const NAMES = Array.from({ length: 20 }, (_, number) => `name-${number}`)
 
 /** Sent in one moment, so that they travel together. */
 describe.skipIf(!available('redis'))('a key of another type among many', () => {
@@ -34,20 +34,20 @@ describe.skipIf(!available('redis'))('a key of another type among many', () => {
   const together = async (ask: (name: string) => unknown): Promise<unknown[]> =>
     Promise.all(NAMES.map(async (name) => ask(name)))
   const others = (kind: string): unknown[] =>
-    NAMES.map((name) => ({ kind: name === 'name 7' ? 'unknown' : kind }))
+    NAMES.map((name) => ({ kind: name === 'name-7' ? 'unknown' : kind }))
 
   it('refuses its own claim, and no other', async () => {
-    await redisCommand(server, 'SET', 'hf:{name 7}', 'not ours')
+    await redisCommand(server, 'SET', 'hf:{name-7}', 'not ours')
     expect(await together((name) => store.claim(claimOf(name), 2_000))).toMatchObject(others('held'))
     const renewals = NAMES.map((name) => ({ ...claimOf(name), tokens: 0 }))
     expect(await store.renew(renewals, 2_000)).toMatchObject(others('renewed'))
     const releases = await together((name) => store.release(claimOf(name), undefined, 2_000))
     expect(releases).toMatchObject(others('released').map((released) => ({ released })))
-    expect(await redisCommand(server, 'GET', 'hf:{name 7}')).toBe('not ours')
+    expect(await redisCommand(server, 'GET', 'hf:{name-7}')).toBe('not ours')
   })
 
   it('refuses its own vote, and extends the others', async () => {
-    await redisCommand(server, 'SET', 'hf:v:{name 7}', 'not ours')
+    await redisCommand(server, 'SET', 'hf:v:{name-7}', 'not ours')
     await store.votes?.identify?.(0, 2_000)
     const ask = { attempt: 1, ttl: 5_000, probation: 0, owner: 'test', interest: false, tokens: 1 }
     const voted = await together((name) => store.votes?.vote({ ...claimOf(name), ...ask }, 2_000))
