@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -130,6 +131,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
+    RELEASE,
     () => session.store.release(claim, next, session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer

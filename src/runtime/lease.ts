@@ -190,7 +190,7 @@ export class ClaimLease extends OwnLease {
 
   override warn(reason: Error): void {
     super.warn(reason)
-    for (const lease of [...(this.nested ?? [])]) lease.warn(reason)
+    for (const lease of Array.from(this.nested ?? [])) lease.warn(reason)
   }
 
   override lose(why: string): void {

@@ -1,4 +1,5 @@
 import type { RenewAnswer, Unknown } from '../core/contract.ts'
+import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
@@ -108,6 +109,7 @@ export class Upkeep {
       timeout = Math.min(timeout, claim.ttl / 6, claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
+      RENEW,
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
