@@ -20,7 +20,8 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.attempts = 0
   claim.tokens = 0
   claim.validUntil = end
-  claim.contended = grant.contended
+  // The message that a queue has formed may overtake the answer that says "held".
+  claim.contended ||= grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
   claim.heardAt = now

@@ -101,7 +101,7 @@ export class Lane {
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
-    if (!this.shared && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
+    if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since: env.mono(), maxHold }, resolve, reject)
       const claim = this.newClaim()

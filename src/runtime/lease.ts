@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
@@ -151,6 +152,8 @@ export abstract class OwnLease implements Lease {
   }
 }
 
+tellClaim(OwnLease, ({ claim }) => claim)
+
 /**
  * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
  * `maxHold` counts from the first and ends them all.
@@ -190,7 +193,7 @@ export class ClaimLease extends OwnLease {
 
   override warn(reason: Error): void {
     super.warn(reason)
-    for (const lease of Array.from(this.nested ?? [])) lease.warn(reason)
+    for (const lease of this.nested ?? []) lease.warn(reason)
   }
 
   override lose(why: string): void {

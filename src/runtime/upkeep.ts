@@ -35,6 +35,7 @@ export class Upkeep {
       slack: TOGETHER,
       atOnce: BATCHES_AT_ONCE * BATCH,
       afterwards: () => this.flush(),
+      onFirst: () => session.attend(),
     })
   }
 
@@ -97,6 +98,10 @@ export class Upkeep {
     this.renewals.stop()
   }
 
+  get idle(): boolean {
+    return this.renewals.size === 0
+  }
+
   private flush(): void {
     if (this.batch.length === 0) return
     const batch = this.batch
@@ -106,7 +111,8 @@ export class Upkeep {
     let timeout = Infinity
     for (const claim of batch) {
       claim.inFlight = true
-      timeout = Math.min(timeout, claim.ttl / 6, claim.patience / 6)
+      // For a holder another try has to fit in; a waiter has as much of the ttl as its first request had.
+      timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
       RENEW,

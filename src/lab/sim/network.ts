@@ -39,8 +39,8 @@ const NO_DELAY = { request: 0, reply: 0, event: 0 }
 export class Network {
   readonly name: string
   readonly env: ProcessEnv
-  /** When a request was given up, in true time. */
-  readonly silences: number[] = []
+  /** Every request, in true time; `lost`: it was given up. */
+  readonly requests: { readonly from: number; to: number; lost: boolean }[] = []
   /** Requests that are neither answered nor given up. */
   underWay = 0
   private readonly world: VirtualEnv
@@ -73,6 +73,8 @@ export class Network {
     return new Promise((resolve) => {
       const giveUp = (): void => settle(unknown('no answer in time'))
       const timer = this.env.setTimer(giveUp, timeout, true)
+      const request = { from: this.world.mono(), to: Infinity, lost: false }
+      this.requests.push(request)
       let open = true
       this.underWay++
       const settle = (answer: T | Unknown): void => {
@@ -80,7 +82,8 @@ export class Network {
         open = false
         this.underWay--
         timer.cancel()
-        if (isUnknown(answer)) this.silences.push(this.world.mono())
+        request.to = this.world.mono()
+        request.lost = isUnknown(answer)
         resolve(answer)
       }
       const deliver = (after: number): void => {

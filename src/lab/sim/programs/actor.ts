@@ -91,7 +91,8 @@ export class Actor {
       if (call.end === undefined) this.settled(call, 'failed', error)
       // A section that ran: its lease may have ended before it did, and then says so.
       else if (codeOf(error) !== 'LOCK_LOST') trace.found('errors', `a section ended with ${String(error)}`)
-      else if (!trace.grants.some((grant) => grant.call === call && grant.lost))
+      // Where a release may arrive twice, the answer to the second may come first.
+      else if (this.place.calm && !trace.grants.some((grant) => grant.call === call && grant.lost))
         trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
     } finally {
       timer?.cancel()
@@ -142,8 +143,8 @@ export class Actor {
 
   private begin(step: Section, locks: Locks, around: Inside | undefined): Call {
     const { index, trace } = this.place
-    const { how, wait, permits = 1 } = step
-    const wants = new Map(locks.map((made) => [made.lock.name, wanted(made, permits, around)]))
+    const { how, wait } = step
+    const wants = new Map(locks.map((made) => [made.lock.name, wanted(made, step, around)]))
     const call: Call = {
       process: index,
       task: this.task,
@@ -184,10 +185,19 @@ export class Actor {
     if (holding === undefined || both === undefined || holding.grant.inside !== undefined) return
     if (holding.grant.mode !== 'write' || !holding.lease.held) return
     if (this.place.process.holdfast.store.downgrade === undefined) return
-    holding.grant.readsFrom ??= this.now()
+    const { grant } = holding
+    const before = grant.readsFrom
+    grant.readsFrom ??= this.now()
     const going = both.downgrade(holding.lease).catch((error: unknown) => {
       const code = codeOf(error)
-      const excused = code === 'LOCK_LOST' || !this.place.calm || this.closed() !== undefined
+      // Somebody inside counts on writing alone: nothing was done.
+      if (code === 'LOCK_REENTRY') grant.readsFrom = before
+      const inside = this.place.trace.grants.some((other) => other.inside === grant && other.mode === 'write')
+      const excused =
+        code === 'LOCK_LOST' ||
+        !this.place.calm ||
+        this.closed() !== undefined ||
+        (code === 'LOCK_REENTRY' && inside)
       if (!excused || code === undefined)
         this.place.trace.found('errors', `downgrade() said ${String(error)}`)
     })

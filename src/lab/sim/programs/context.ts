@@ -3,8 +3,8 @@ import type { Holdfast } from '../../../locks/holdfast.ts'
 import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import { STRIPES } from './generate.ts'
-import type { LockRef } from './program.ts'
-import type { Grant, Wanted } from './trace.ts'
+import type { LockRef, Section } from './program.ts'
+import type { Call, Grant, Wanted } from './trace.ts'
 
 /** A lease in a section of the program, and the sections around it. */
 export interface Inside {
@@ -34,11 +34,18 @@ export function make(holdfast: Holdfast, ref: LockRef): Made {
 }
 
 /** What asking for a lock means in a place. */
-export function wanted({ ref, lock }: Made, permits: number, place: Inside | undefined): Wanted {
+export function wanted(
+  { ref, lock }: Made,
+  { permits = 1, wait, how }: Section,
+  place: Inside | undefined,
+): Wanted {
   const { mode, capacity: permitsInAll = 1 } = ref
   const capacity = mode === 'permits' ? permitsInAll : mode === 'mutex' ? 1 : ALL
   const weight = mode === 'permits' ? permits : mode === 'write' ? ALL : 1
-  return { name: lock.name, mode, weight, capacity, ...nestingOf(ref, lock.name, place) }
+  const { name } = lock
+  if (mode !== 'permits') return { name, mode, weight, capacity, ...nestingOf(ref, name, place) }
+  const waits = how !== 'try' && wait !== 0
+  return { name, mode, weight, capacity, ...permitsInside(name, waits ? capacity - weight : Infinity, place) }
 }
 
 /** The documented rule: who holds a name already shares it, or is told that it would wait for itself. */
@@ -47,7 +54,6 @@ function nestingOf(
   name: string,
   place: Inside | undefined,
 ): Pick<Wanted, 'nesting' | 'inside'> {
-  if (ref.mode === 'permits') return { nesting: 'none', inside: undefined }
   for (let around = place; around !== undefined; around = around.outer) {
     const { grant, lease } = around
     if (grant.name !== name || !lease.held) continue
@@ -57,6 +63,41 @@ function nestingOf(
     return { nesting: shares ? 'shares' : 'refused', inside: grant }
   }
   return { nesting: 'none', inside: undefined }
+}
+
+/** Permits add up. Who has so many that the rest can never be enough would wait for itself. */
+function permitsInside(
+  name: string,
+  most: number,
+  place: Inside | undefined,
+): Pick<Wanted, 'nesting' | 'inside'> {
+  let mine = 0
+  let inside: Grant | undefined
+  for (let around = place; around !== undefined; around = around.outer) {
+    if (around.grant.name !== name || !around.lease.held) continue
+    mine += around.grant.weight
+    inside ??= around.grant
+  }
+  return mine > most && mine > 0 ? { nesting: 'refused', inside } : { nesting: 'none', inside: undefined }
+}
+
+/**
+ * Whether a call is nested for good: work that a section started in its last moment, and that goes on when the section has
+ * ended, is asked again then.
+ */
+export function isNested({ from }: Call, { nesting, inside }: Wanted): boolean {
+  if (nesting === 'none') return false
+  return nesting === 'shares' || inside?.to === undefined || inside.to > from
+}
+
+/** Leases with those that are nested in them. */
+export function familiesOf(grants: readonly Grant[]): ReadonlyMap<Grant, readonly Grant[]> {
+  const families = new Map<Grant, Grant[]>()
+  for (const grant of grants) {
+    const root = rootOf(grant)
+    families.set(root, [...(families.get(root) ?? []), grant])
+  }
+  return families
 }
 
 export function rootOf(grant: Grant): Grant {

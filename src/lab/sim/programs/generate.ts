@@ -46,8 +46,8 @@ class Generator {
     this.ttl = this.pick([300, 600, 1500])
     this.taste = {
       readers: this.pick([0.4, 0.8]),
-      longest: this.pick([10, 40, 150]),
-      oddity: this.pick([0.02, 0.1, 0.3]),
+      longest: this.pick([10, 50, 50, 150]),
+      oddity: this.pick([0.02, 0.1, 0.3, 0.6]),
       aborts: this.pick([0.02, 0.1, 0.4]),
     }
     const count = this.chance(0.7) ? 1 : 2
@@ -59,7 +59,8 @@ class Generator {
     const world = this.pick(this.options.worlds)
     const processes = 1 + random.below(3)
     const tasks = Array.from({ length: 2 + random.below(6) }, () => this.task(processes))
-    const closes = this.chance(0.3) ? [this.close(processes)] : []
+    if (this.options.shared && this.chance(0.1)) tasks.push(...this.relay(processes))
+    const closes = this.chance(0.4) ? [this.close(processes)] : []
     const target = {
       processes,
       nodes: 1,
@@ -85,6 +86,34 @@ class Generator {
     const steps = Array.from({ length: 1 + this.random.below(3) }, () => this.step())
     const at = this.chance(0.5) ? 0 : this.random.below(this.pick([3, 30, 120]))
     return { process: this.random.below(processes), at, steps }
+  }
+
+  /** Readers of one process that overlap without a pause, and a writer that comes into it. */
+  private relay(processes: number): TaskPlan[] {
+    const { random } = this
+    const name = 'relay'
+    const process = random.below(processes)
+    const common = { do: 'lock', how: 'run', end: 'release' } as const
+    const read = (): Section => ({
+      ...common,
+      locks: [{ name, mode: 'read' }],
+      times: 3 + random.below(4),
+      wait: this.wait(),
+      inside: [{ do: 'sleep', ms: 10 + random.below(30) }],
+    })
+    const write: Section = {
+      ...common,
+      locks: [{ name, mode: 'write' }],
+      times: 1,
+      wait: this.wait(),
+      inside: [],
+    }
+    const readers = Array.from({ length: 2 + random.below(2) }, () => ({
+      process,
+      at: random.below(20),
+      steps: [read()],
+    }))
+    return [...readers, { process: random.below(processes), at: random.below(60), steps: [write] }]
   }
 
   private close(processes: number): ClosePlan {
@@ -121,7 +150,7 @@ class Generator {
       ...(all ? { all } : {}),
       locks,
       how,
-      times: this.chance(0.3) ? 1 + random.below(5) : 1,
+      times: this.chance(first?.mode === 'read' ? 0.5 : 0.2) ? 1 + random.below(6) : 1,
       ...(how === 'try' ? {} : { wait: this.wait() }),
       ...this.maybe('ttl', () => this.pick([200, 450, 900])),
       ...(permits > 1 && !all ? { permits } : {}),
@@ -166,7 +195,7 @@ class Generator {
 
   /** A try is over after one answer; to hit it one must be quick. */
   private abort(how: Section['how']): number {
-    return how === 'try' || this.chance(0.3) ? this.random.next() * 2 : this.random.below(60)
+    return how === 'try' || this.chance(0.5) ? this.random.next() * 2 : this.random.below(60)
   }
 
   private locks(all: boolean): readonly LockRef[] {

@@ -105,7 +105,7 @@ class Stage {
     this.leftovers('in the end')
     trace.endedAt = world.now()
     for (const { index, process } of places)
-      trace.silences.push(...process.network.silences.map((moment) => ({ process: index, at: moment })))
+      trace.requests.push(...process.network.requests.map((request) => ({ ...request, process: index })))
   }
 
   private get runsOut(): boolean {

@@ -85,8 +85,8 @@ export class Trace {
   readonly closes: Closed[] = []
   /** What was seen to be wrong while it ran. */
   readonly findings: Finding[] = []
-  /** When each process heard "unknown" from the store. */
-  readonly silences: { readonly process: number; readonly at: number }[] = []
+  /** What each process asked the store, and whether it had an answer. */
+  readonly requests: { readonly process: number; from: number; to: number; lost: boolean }[] = []
   /** Leases that nobody gives back. */
   leaks = 0
   remains: readonly NameInfo[] = []

@@ -1,7 +1,8 @@
 import type { Program } from '../program.ts'
 import type { Finding, Trace } from '../trace.ts'
 import { exclusivity, tokens } from './safety.ts'
-import { bypass, progress, refusals } from './progress.ts'
+import { bypass } from './bypass.ts'
+import { progress, refusals } from './progress.ts'
 import { promises } from './promises.ts'
 
 /** Everything that must be true of a program that ran, whatever it was. */

@@ -1,32 +1,19 @@
-import type { Call, Finding, Grant, Trace, Wanted } from '../trace.ts'
+import { isNested } from '../context.ts'
+import type { Call, Finding, Trace, Wanted } from '../trace.ts'
+import { coursesOf } from './courses.ts'
+import type { Course } from './courses.ts'
 
 /** A free lock is in the hands of the next waiter after a few messages. */
 const HAND_OVER_MS = 60
 /** By then everybody knows what was released, withdrawn or queued. */
-const KNOWN_MS = 25
-/** What a process may do in one turn while others wait. */
-const TURN_MS = 4
-
-interface Interval {
-  readonly from: number
-  readonly to: number
-  readonly weight: number
-}
-
-/** One name: who used it when, and who wanted it. */
-interface Course {
-  readonly name: string
-  readonly capacity: number
-  readonly used: readonly Interval[]
-  readonly waits: readonly { readonly call: Call; readonly want: Wanted; readonly to: number }[]
-}
+export const KNOWN_MS = 25
 
 /**
  * Nobody waits for a free lock: while what is used leaves room for each of those who wait, whoever may be first in line
  * has it after a few messages.
  */
 export function progress(trace: Trace): readonly Finding[] {
-  return [...courses(trace).values()].flatMap((course) => {
+  return [...coursesOf(trace).values()].flatMap((course) => {
     const waiting = course.waits.filter(({ call, want }) => call.wait !== undefined && isSingle(call, want))
     return waiting.flatMap(({ call, want, to }) => {
       const free = longestFree(course, call, to)
@@ -66,10 +53,10 @@ function isBlocked({ used, waits, capacity }: Course, at: number): boolean {
 
 /** Who asks for a lock that is free, and that nobody else wants, gets it; and readers never refuse readers. */
 export function refusals(trace: Trace): readonly Finding[] {
-  const all = courses(trace)
+  const all = coursesOf(trace)
   return trace.calls.flatMap((call): Finding[] => {
     const [want] = call.wants
-    if (call.end !== 'refused' || call.wants.length > 1 || want === undefined || want.nesting !== 'none')
+    if (call.end !== 'refused' || call.wants.length > 1 || want === undefined || isNested(call, want))
       return []
     const course = all.get(want.name)
     if (course === undefined || call.to === undefined) return []
@@ -91,79 +78,6 @@ export function refusals(trace: Trace): readonly Finding[] {
   })
 }
 
-/** No reader who comes more than a turn after a writer queued is let in before it. */
-export function bypass(trace: Trace): readonly Finding[] {
-  const writers = trace.calls.filter(
-    ({ wait, wants }) =>
-      wants.length === 1 && wait !== undefined && wants[0]?.mode === 'write' && wants[0].nesting === 'none',
-  )
-  return writers.flatMap((writer): Finding[] => {
-    const name = writer.wants[0]?.name
-    const until = writer.to ?? trace.endedAt
-    const own = trace.grants.some(
-      (grant) =>
-        grant.name === name &&
-        grant.mode === 'write' &&
-        grant.process === writer.process &&
-        grant.from >= writer.from &&
-        grant.from < until,
-    )
-    if (own) return []
-    const after = writer.from + TURN_MS + KNOWN_MS
-    const passed = trace.grants.find(
-      (grant) =>
-        grant.name === name &&
-        grant.mode === 'read' &&
-        grant.inside === undefined &&
-        grant.call.from > after &&
-        grant.from < until,
-    )
-    if (passed === undefined) return []
-    const message = `p${passed.process} reads "${name}" from ${passed.from}, asked at ${passed.call.from}; p${writer.process} waited to write from ${writer.from} to ${until}`
-    return [{ check: 'bypass', message }]
-  })
-}
-
 function isSingle(call: Call, want: Wanted): boolean {
-  return call.wants.length === 1 && want.nesting === 'none'
-}
-
-function courses({ calls, grants, endedAt, closes }: Trace): ReadonlyMap<string, Course> {
-  const made = new Map<
-    string,
-    { name: string; capacity: number; used: Interval[]; waits: { call: Call; want: Wanted; to: number }[] }
-  >()
-  const of = (
-    name: string,
-    capacity: number,
-  ): { used: Interval[]; waits: { call: Call; want: Wanted; to: number }[] } => {
-    const known = made.get(name) ?? { name, capacity, used: [], waits: [] }
-    made.set(name, known)
-    return known
-  }
-  for (const call of calls) {
-    const to = call.to ?? endedAt
-    for (const want of call.wants)
-      if (want.nesting === 'none') of(want.name, want.capacity).waits.push({ call, want, to })
-  }
-  const runsOut = (grant: Grant): boolean =>
-    closes.some(({ process, options }) => process === grant.process && options.release === false)
-  for (const grant of grants) {
-    const { name, capacity, weight, from } = grant
-    // Left to run out: nobody knows from here when the store forgets it. A drain keeps it, whatever its signal says.
-    const to = runsOut(grant) || isDrained(grant, closes) ? endedAt : (grant.to ?? endedAt)
-    of(name, capacity).used.push({ from, to, weight: grant.inside === undefined ? weight : 0 })
-  }
-  return made
-}
-
-/** Its signal aborted because its Holdfast is being closed, and its owner may go on until the drain is over. */
-function isDrained(grant: Grant, closes: Trace['closes']): boolean {
-  return (
-    grant.lost &&
-    closes.some(
-      ({ process, from, options }) =>
-        process === grant.process && grant.to !== undefined && grant.to >= from && options.drain !== 0,
-    )
-  )
+  return call.wants.length === 1 && !isNested(call, want)
 }

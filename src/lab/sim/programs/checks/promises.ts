@@ -1,4 +1,5 @@
 import { REQUEST_TIMEOUT_MS } from '../bounds.ts'
+import { isNested } from '../context.ts'
 import type { Call, Finding, ProgramCheck, Trace } from '../trace.ts'
 
 /** How late a timer may be, and how long one request and its answer take. */
@@ -43,6 +44,7 @@ class Judge {
     const [want] = call.wants
     if (call.wants.length > 1 || want === undefined || want.nesting === 'none') return []
     const { process, to, from, end, error } = call
+    if (!isNested(call, want)) return []
     if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
     const where = `inside a section of its own, p${process} asked for "${want.name}" (${want.mode}) at ${from}`
     if (to === undefined || to > from) return finding('nesting', `${where} and waited until ${to}`)
@@ -85,24 +87,27 @@ class Judge {
       case 'CLOSED':
         return closed !== undefined && closed.from <= to
       case 'LOCK_REENTRY':
-        return wants.some(({ nesting }) => nesting === 'refused')
+        // Of several, one may be downgraded or given back before its turn has come.
+        return wants.some(
+          ({ nesting }) => nesting === 'refused' || (nesting === 'shares' && wants.length > 1),
+        )
       case 'LOCK_LOST':
         // The first of several may run out while the last one is waited for.
         return wants.length > 1
       case 'STORE_UNAVAILABLE':
-        // A store was asked and did not answer: not at all, or not in the little time that was left.
-        if (to - from < REQUEST_MS || (this.calm && wants.length > 1)) return true
-        return !this.calm && this.wasSilent(process, from, to)
+        return this.wasSilent(process, from, to)
       default:
         return false
     }
   }
 
+  /** A store was asked and did not answer: not at all, or not in the time that was left. */
   private wasSilent(process: number, from: number, to: number): boolean {
-    const { silences } = this.trace
-    return silences.some(
-      (each) => each.process === process && each.at >= from && each.at <= to + REQUEST_TIMEOUT_MS,
-    )
+    return this.trace.requests.some((request) => {
+      if (request.process !== process) return false
+      const open = request.from <= to && request.to >= to
+      return open || (request.lost && request.to >= from - REQUEST_TIMEOUT_MS && request.to <= to)
+    })
   }
 }
 

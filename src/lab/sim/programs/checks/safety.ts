@@ -3,7 +3,7 @@ import { checkTokenOrder } from '../../../../testkit/checkers/token-order.ts'
 import type { Violation } from '../../../../testkit/checkers/violation.ts'
 import { nanoseconds } from '../../../../testkit/history.ts'
 import type { Hold } from '../../../../testkit/holds.ts'
-import { rootOf } from '../context.ts'
+import { familiesOf } from '../context.ts'
 import type { Finding, Grant, ProgramCheck, Trace } from '../trace.ts'
 
 /** At no time do owners work with more of a name than there is. */
@@ -18,13 +18,8 @@ export function tokens(trace: Trace): readonly Finding[] {
 
 /** A lease and those nested in it are one hold, until the last of them is given back. */
 function holdsOf({ grants, endedAt }: Trace): readonly Hold[] {
-  const families = new Map<Grant, Grant[]>()
-  for (const grant of grants) {
-    const root = rootOf(grant)
-    families.set(root, [...(families.get(root) ?? []), grant])
-  }
   const end = (grant: Grant): number => grant.to ?? endedAt
-  return [...families].map(([root, family], op) => {
+  return [...familiesOf(grants)].map(([root, family], op) => {
     const to = Math.max(...family.map(end))
     const writing = Math.max(
       ...family.filter(({ mode }) => mode === root.mode).map((grant) => grant.readsFrom ?? end(grant)),
