@@ -1,3 +1,4 @@
+import { CLAIM } from '../core/answers.ts'
 import type { Busy, ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
@@ -23,6 +24,7 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
+    CLAIM,
     () => session.store.claim(claim.request(), timeout),
     (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
   )

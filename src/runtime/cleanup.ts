@@ -1,3 +1,4 @@
+import { RELEASE, WITHDRAW } from '../core/answers.ts'
 import type { ClaimRef, ReleaseAnswer, ReleaseResult } from '../core/contract.ts'
 import type { LeftLock } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
@@ -49,6 +50,7 @@ export class Cleanup {
     const { store, requestTimeout } = this.session
     const { claim, doubtful } = removal
     this.session.ask<ReleaseAnswer | ReleaseResult>(
+      doubtful ? WITHDRAW : RELEASE,
       () =>
         doubtful ? store.withdraw(claim, requestTimeout) : store.release(claim, undefined, requestTimeout),
       (answer) => this.settle(removal, 'kind' in answer ? answer : answer.released),

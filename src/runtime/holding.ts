@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -131,6 +132,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
+    RELEASE,
     () => session.store.release(leaving, next?.request(), session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer

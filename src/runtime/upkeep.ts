@@ -1,4 +1,5 @@
 import type { RenewAnswer, RenewRequest, Unknown } from '../core/contract.ts'
+import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
@@ -114,6 +115,7 @@ export class Upkeep {
       timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
+      RENEW,
       () => store.renew(batch.map(renewalOf), Math.max(timeout, MIN_TIMEOUT_MS)),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
