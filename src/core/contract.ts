@@ -182,11 +182,11 @@ export interface NameInfo {
 }
 
 export interface ListQuery {
-  readonly prefix?: string
+  readonly prefix?: string | undefined
   /** At most this many names. Default 100. */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** From a former page. */
-  readonly cursor?: string
+  readonly cursor?: string | undefined
 }
 
 export interface ListPage {

@@ -4,11 +4,12 @@ import { downgrade } from '../runtime/downgrading.ts'
 import { ClaimLease } from '../runtime/lease.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
+import { unwatched } from './leak-watch.ts'
 import { NestedLease } from './nested-lease.ts'
 
 /** See ReadWriteLock. */
 export async function downgradeLease(session: Session, name: string, lease: Lease): Promise<void> {
-  await downgrade(writersLease(session, name, lease))
+  await downgrade(writersLease(session, name, unwatched(lease)))
 }
 
 function writersLease(session: Session, name: string, lease: Lease): ClaimLease {

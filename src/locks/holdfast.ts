@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkName, checkOptions, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
@@ -8,20 +8,17 @@ import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
+import { checkStore } from './check-store.ts'
 import { downgradeLease } from './downgrade.ts'
 import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
 import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
-import { DEFAULTS, resolve } from './options.ts'
-import type { HoldfastOptions, LockOptions, ResolvedLockOptions } from './options.ts'
-import { stripeOf } from './stripes.ts'
-
-export interface ReentrantOptions extends LockOptions {
-  /** Inside its own `run`, the lock may be taken again: counted, same token. Default false: a typed error. */
-  readonly reentrant?: boolean
-}
+import { LeakWatch } from './leak-watch.ts'
+import { checkBody, checkLockOptions, DEFAULTS, OPTIONS, resolve } from './options.ts'
+import type { HoldfastOptions, LockOptions, ReentrantOptions, ResolvedLockOptions } from './options.ts'
+import { keyText, stripeOf } from './stripes.ts'
 
 /** A claim as people may see it: everything but its secret id. */
 export type PublicClaim = Omit<ClaimInfo, 'id'>
@@ -33,17 +30,17 @@ export interface LockInfo extends Omit<NameInfo, 'holders' | 'waiters'> {
 export interface StripedLock {
   readonly stripes: number
   /** The lock for a key: always the same one for the same key. */
-  for(key: string): Lock
+  for(key: string | number | bigint): Lock
 }
 
 /** Milliseconds. */
 export interface CloseOptions {
   /** How long those that hold a lock may go on until they release it. Their signals abort at once. Default 10,000. */
-  readonly drain?: number
+  readonly drain?: number | undefined
   /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
-  readonly timeout?: number
+  readonly timeout?: number | undefined
   /** `false`: no drain; what is held is neither renewed nor released, and runs out by itself. Default true. */
-  readonly release?: boolean
+  readonly release?: boolean | undefined
 }
 
 const MAX_STRIPES = 65_536
@@ -54,6 +51,7 @@ export class Holdfast implements AsyncDisposable {
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
+  private readonly leaks: LeakWatch | null
 
   static {
     printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
@@ -64,8 +62,11 @@ export class Holdfast implements AsyncDisposable {
   }
 
   constructor(store: Store, options: HoldfastOptions = {}) {
+    checkStore(store)
+    checkOptions(options, OPTIONS.holdfast, 'ttl')
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
     const { owner = `${hostname()}:${process.pid}` } = options
+    checkOptions(turn, OPTIONS.turn, 'ms')
     const { count = 256, ms = 4 } = turn
     checkWhole('turn.count', count, { min: 1, max: ALL })
     checkMs('turn.ms', ms, { min: 0, max: MAX_MS })
@@ -73,6 +74,7 @@ export class Holdfast implements AsyncDisposable {
     checkMs('requestTimeout', requestTimeout, { min: 1, max: MAX_MS })
     this.store = store
     this.closeStore = options.closeStore ?? false
+    this.leaks = options.leakWarnings === false ? null : new LeakWatch()
     this.defaults = resolve(options, DEFAULTS, store.capabilities)
     this.session = new Session(store, { env, clock, owner, patience, requestTimeout, turn: { count, ms } })
   }
@@ -83,7 +85,9 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** Many readers or one writer, first come, first served. */
-  readWriteLock(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): ReadWriteLock {
+  readWriteLock(name: string, options: ReentrantOptions = {}): ReadWriteLock {
+    checkLockOptions(options, OPTIONS.reentrant)
+    const { reentrant = false } = options
     if (!this.store.capabilities.shared) throw this.unsupported('read-write locks')
     return {
       name,
@@ -96,6 +100,7 @@ export class Holdfast implements AsyncDisposable {
   /** Up to `capacity` at a time. Every user of the name must give the same capacity. */
   semaphore(name: string, capacity: number, options: LockOptions = {}): Semaphore {
     if (!this.store.capabilities.permits) throw this.unsupported('semaphores')
+    checkLockOptions(options, OPTIONS.lock)
     checkWhole('capacity', capacity, { min: 1, max: ALL - 1 })
     return this.lock(name, { mode: 'permits', capacity, weight: 1, reentrant: false }, options)
   }
@@ -103,6 +108,7 @@ export class Holdfast implements AsyncDisposable {
   /** Several locks, by name or as they are: taken in one order, all or none. */
   all(locks: readonly (string | Lock)[], options: ReentrantOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
+    checkLockOptions(options, OPTIONS.reentrant)
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
     const made = locks.map((lock: unknown, index) => {
       if (lock instanceof CapacityLock) return lock
@@ -116,7 +122,8 @@ export class Holdfast implements AsyncDisposable {
   striped(name: string, stripes: number, options: LockOptions = {}): StripedLock {
     checkName(name)
     checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
-    return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
+    checkLockOptions(options, OPTIONS.lock)
+    return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(keyText(key), stripes)}`, options) }
   }
 
   /**
@@ -124,6 +131,7 @@ export class Holdfast implements AsyncDisposable {
    * wait for. It may wait for the locks that the section holds, and shares none of them.
    */
   outside<T>(body: () => T): T {
+    checkBody(body)
     return outside(body)
   }
 
@@ -139,6 +147,7 @@ export class Holdfast implements AsyncDisposable {
   /** The names that are held or waited for. */
   async list(query: ListQuery = {}): Promise<ListPage> {
     this.assertOpen()
+    checkOptions(query, OPTIONS.list, 'prefix')
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
     return this.answered(await this.store.list(query, this.session.requestTimeout))
   }
@@ -160,18 +169,17 @@ export class Holdfast implements AsyncDisposable {
     await this.close()
   }
 
-  private exclusive(name: string, { reentrant = false, ...options }: ReentrantOptions): CapacityLock {
+  private exclusive(name: string, options: ReentrantOptions): CapacityLock {
+    checkLockOptions(options, OPTIONS.reentrant)
+    const { reentrant = false } = options
     return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
   }
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
-    return new CapacityLock(
-      this.session,
-      name,
-      kind,
-      resolve(options, this.defaults, this.store.capabilities),
-    )
+    const { session, leaks } = this
+    const resolved = resolve(options, this.defaults, this.store.capabilities)
+    return new CapacityLock({ session, leaks }, name, kind, resolved)
   }
 
   private assertOpen(): void {

@@ -4,8 +4,10 @@ import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.
 import type { Session } from '../runtime/session.ts'
 import type { CapacityLock } from './lock.ts'
 import { runInside } from './context.ts'
+import { checkBody, checkCallOptions } from './options.ts'
 import type { AcquireOptions } from './options.ts'
 import { runAndRelease } from './run.ts'
+import type { Returned } from './run.ts'
 
 /** Leases on several names, as one. */
 export interface LeaseSet extends Lease {
@@ -18,7 +20,7 @@ export interface LockSet {
   readonly names: readonly string[]
   acquire(options?: AcquireOptions): Promise<LeaseSet>
   tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<LeaseSet | null>
-  run<T>(body: (leases: LeaseSet) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+  run<T>(body: (leases: LeaseSet) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>>
 }
 
 /** Everybody takes them in the order of their names, so that no two can wait for each other. */
@@ -44,18 +46,18 @@ export class SortedLockSet implements LockSet {
   }
 
   async acquire(options: AcquireOptions = {}): Promise<LeaseSet> {
+    checkCallOptions(options, 'wait', false)
     return new Together((await this.takeAll(options)) as readonly Lease[])
   }
 
   async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
+    checkCallOptions(options, 'try', false)
     const leases = await this.collect((lock) => lock.tryAcquire(options))
     return leases === null ? null : new Together(leases)
   }
 
-  async run<T>(
-    body: (leases: LeaseSet) => T | PromiseLike<T>,
-    options?: AcquireOptions,
-  ): Promise<Awaited<T>> {
+  async run<T>(body: (leases: LeaseSet) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>> {
+    checkBody(body)
     const set = await this.acquire(options)
     const inside = this.locks.map((lock, index) => lock.section(set.leases[index] as Lease))
     return runAndRelease(set, this.session.store.kind, () => runInside(inside, () => body(set)))

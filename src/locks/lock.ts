@@ -10,9 +10,12 @@ import type { Session } from '../runtime/session.ts'
 import { checkPermitsInside, nestedIn, runInside } from './context.ts'
 import type { Kind, Section } from './context.ts'
 import { NestedLease } from './nested-lease.ts'
-import { checkMaxHold, checkPermits, checkSignal, checkTtl } from './options.ts'
+import { unwatched } from './leak-watch.ts'
+import type { LeakWatch } from './leak-watch.ts'
+import { checkBody, checkCallOptions, checkMaxHold, checkPermits, checkSignal, checkTtl } from './options.ts'
 import type { AcquireOptions, PermitOptions, ResolvedLockOptions } from './options.ts'
 import { runAndRelease } from './run.ts'
+import type { Returned } from './run.ts'
 
 /** A name to be locked, in one way. Cheap to make, holds nothing itself, may be kept and shared. */
 export interface Lock {
@@ -22,7 +25,7 @@ export interface Lock {
   /** Takes the lock if it is free now: one attempt, null when somebody has it or stands in line. */
   tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<Lease | null>
   /** Waits for the lock, runs the function, releases. */
-  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+  run<T>(body: (lease: Lease) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>>
 }
 
 /** A lock of which several permits can be taken at once. */
@@ -30,7 +33,7 @@ export interface Semaphore extends Lock {
   readonly capacity: number
   acquire(options?: PermitOptions): Promise<Lease>
   tryAcquire(options?: Omit<PermitOptions, 'wait'>): Promise<Lease | null>
-  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>>
+  run<T>(body: (lease: Lease) => Returned<T>, options?: PermitOptions): Promise<Awaited<T>>
 }
 
 export interface ReadWriteLock {
@@ -52,6 +55,12 @@ export const EXCLUSIVE: Kind = { mode: 'exclusive', capacity: 1, weight: 1, reen
 export const READ: Kind = { mode: 'read', capacity: ALL, weight: 1, reentrant: false }
 export const WRITE: Kind = { mode: 'write', capacity: ALL, weight: ALL, reentrant: false }
 
+/** Where a lock belongs. */
+export interface LockHome {
+  readonly session: Session
+  readonly leaks: LeakWatch | null
+}
+
 /** All locks are this: a claim of some weight on a capacity. */
 export class CapacityLock implements Semaphore {
   readonly name: string
@@ -59,37 +68,39 @@ export class CapacityLock implements Semaphore {
   readonly kind: Kind
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
+  private readonly leaks: LeakWatch | null
   private readonly laneKind: LaneKind
   private lane: Lane | null = null
 
-  constructor(session: Session, name: string, kind: Kind, options: ResolvedLockOptions) {
+  constructor({ session, leaks }: LockHome, name: string, kind: Kind, options: ResolvedLockOptions) {
     this.session = session
     this.name = name
     this.capacity = kind.capacity
     this.kind = kind
     this.defaults = options
+    this.leaks = leaks
     const { ttl, renew, fair } = options
     this.laneKind = session.kindOf({ weight: kind.weight, capacity: kind.capacity, ttl, renew, fair })
   }
 
   acquire(options: PermitOptions = NO_OPTIONS): Promise<Lease> {
-    try {
-      return this.take(options)
-    } catch (error) {
-      return this.unlessOver(error, () => this.take(options))
-    }
+    const handle = this.leaks?.sample() ?? null
+    const lease = this.getting(options)
+    return handle === null ? lease : lease.then(handle)
   }
 
   tryAcquire(options: Omit<PermitOptions, 'wait'> = NO_OPTIONS): Promise<Lease | null> {
-    try {
-      return this.tryTake(options)
-    } catch (error) {
-      return this.unlessOver(error, () => this.tryTake(options))
-    }
+    const handle = this.leaks?.sample() ?? null
+    const lease = this.trying(options)
+    return handle === null ? lease : lease.then(handle)
   }
 
-  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>> {
-    const lease = await this.acquire(options)
+  async run<T>(
+    body: (lease: Lease) => Returned<T>,
+    options: PermitOptions = NO_OPTIONS,
+  ): Promise<Awaited<T>> {
+    checkBody(body)
+    const lease = await this.getting(options)
     return runAndRelease(lease, this.session.store.kind, () =>
       runInside([this.section(lease)], () => body(lease)),
     )
@@ -98,7 +109,7 @@ export class CapacityLock implements Semaphore {
   /** What code is inside of that runs with this lease. */
   section(lease: Lease): Section {
     const { session, kind } = this
-    return { session, kind, lease }
+    return { session, kind, lease: unwatched(lease) }
   }
 
   sameHoldfast({ session }: CapacityLock): boolean {
@@ -115,8 +126,28 @@ export class CapacityLock implements Semaphore {
     }
   }
 
+  private getting(options: PermitOptions): Promise<Lease> {
+    try {
+      return this.take(options)
+    } catch (error) {
+      return this.unlessOver(error, () => this.take(options))
+    }
+  }
+
+  private trying(options: PermitOptions): Promise<Lease | null> {
+    try {
+      return this.tryTake(options)
+    } catch (error) {
+      return this.unlessOver(error, () => this.tryTake(options))
+    }
+  }
+
   private take(options: PermitOptions): Promise<Lease> {
-    const { wait = this.defaults.wait, maxHold = this.defaults.maxHold, signal } = this.checked(options)
+    const {
+      wait = this.defaults.wait,
+      maxHold = this.defaults.maxHold,
+      signal,
+    } = this.checked(options, 'wait')
     const nested = this.nested(maxHold, signal)
     if (nested !== null) return Promise.resolve(nested)
     const lane = this.laneFor(options)
@@ -128,7 +159,7 @@ export class CapacityLock implements Semaphore {
   }
 
   private tryTake(options: PermitOptions): Promise<Lease | null> {
-    const { maxHold = this.defaults.maxHold, signal } = this.checked(options)
+    const { maxHold = this.defaults.maxHold, signal } = this.checked(options, 'try')
     const nested = this.nested(maxHold, signal)
     return nested === null ? this.laneFor(options).tryAcquire({ maxHold, signal }) : Promise.resolve(nested)
   }
@@ -151,13 +182,14 @@ export class CapacityLock implements Semaphore {
     return again()
   }
 
-  private checked(options: PermitOptions): PermitOptions {
+  private checked(options: PermitOptions, how: 'wait' | 'try'): PermitOptions {
     if (options === NO_OPTIONS) return options
+    checkCallOptions(options, how, this.kind.mode === 'permits')
     const { wait, ttl, maxHold, permits, signal } = options
     if (wait !== undefined) checkWait('wait', wait)
     if (ttl !== undefined) checkTtl(ttl, this.session.store.capabilities)
     if (maxHold !== undefined) checkMaxHold(maxHold)
-    if (permits !== undefined) checkPermits(permits, this.kind.mode === 'permits' ? this.capacity : 1)
+    if (permits !== undefined) checkPermits(permits, this.capacity)
     checkSignal(signal)
     return options
   }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { LockAbortedError, LockLostError } from '../core/errors.ts'
+import { ClosedError, LockAbortedError, LockLostError } from '../core/errors.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
 import type { AssertHeldOptions, Lease } from '../runtime/lease.ts'
 
@@ -8,7 +8,10 @@ export interface Term {
   readonly name: string
   /** Larger than those of all terms before: a resource that compares it refuses a leader of the past. */
   readonly token: bigint
-  /** Aborts when the term ends: with a LockLostError as its reason when it was lost, else with an AbortError. */
+  /**
+   * Aborts when the term ends: with a LockLostError as its reason when it was lost, a ClosedError when the Holdfast is being
+   * closed, else with an AbortError.
+   */
   readonly signal: AbortSignal
   /** Throws a LockLostError when another one may lead; right also just after the event loop was blocked. */
   assertHeld(options?: AssertHeldOptions): void
@@ -83,5 +86,7 @@ export function obeyed(error: unknown, { name, signal }: LeaseTerm): boolean {
   const reason: unknown = signal.reason
   if (error === reason || error instanceof LockAbortedError) return true
   if (error instanceof LockLostError) return error.lock === name
+  // Its last lines may have asked for another lock of the Holdfast that is being closed.
+  if (error instanceof ClosedError) return reason instanceof ClosedError
   return error instanceof Error && (error.name === 'AbortError' || error.cause === reason)
 }

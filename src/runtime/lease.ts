@@ -1,5 +1,6 @@
 import { LockLostError } from '../core/errors.ts'
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
@@ -12,7 +13,7 @@ export type ReleaseOutcome = 'released' | 'expired' | 'unknown'
 
 export interface AssertHeldOptions {
   /** Milliseconds that the lease must still be good for. */
-  readonly atLeast?: number
+  readonly atLeast?: number | undefined
 }
 
 /** A lock in hand: good until it is released or lost. */
@@ -74,8 +75,8 @@ export abstract class OwnLease implements Lease {
     return Math.max(0, this.end - this.claim.lane.session.clock.now())
   }
 
-  assertHeld({ atLeast = 0 }: AssertHeldOptions = {}): void {
-    if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  assertHeld(options?: AssertHeldOptions): void {
+    const atLeast = options === undefined ? 0 : checkedAtLeast(options)
     const state = this.check()
     if (state === 'lost') throw this.reason ?? this.lostError('it has ended')
     if (state === 'released') throw this.lostError('it was released')
@@ -151,6 +152,8 @@ export abstract class OwnLease implements Lease {
   }
 }
 
+tellClaim(OwnLease, ({ claim }) => claim)
+
 /**
  * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
  * `maxHold` counts from the first and ends them all.
@@ -190,7 +193,7 @@ export class ClaimLease extends OwnLease {
 
   override warn(reason: Error): void {
     super.warn(reason)
-    for (const lease of [...(this.nested ?? [])]) lease.warn(reason)
+    for (const lease of this.nested ?? []) lease.warn(reason)
   }
 
   override lose(why: string): void {
@@ -249,6 +252,15 @@ export class ClaimLease extends OwnLease {
     }
     return lane.finish(this.claim, this, now)
   }
+}
+
+const ASSERT_OPTIONS: readonly (keyof AssertHeldOptions)[] = ['atLeast']
+
+function checkedAtLeast(options: AssertHeldOptions): number {
+  checkOptions(options, ASSERT_OPTIONS, 'atLeast')
+  const { atLeast = 0 } = options
+  if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  return atLeast
 }
 
 class HoldLimit extends Deadline {

@@ -8,6 +8,7 @@ import type { ClosePlan, CloseResult } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { TimeSource } from './deadlines.ts'
 import type { Env } from './env.ts'
+import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { Lane } from './lane.ts'
@@ -60,6 +61,7 @@ export class Session {
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
+  private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
   /** Requests that have not been answered. */
@@ -80,15 +82,26 @@ export class Session {
     this.clock = new Clock(env, clock)
     this.steady = { now: () => env.mono(), onJump: () => {} }
     this.id = env.randomId()
+    this.jumps = JumpWatch.of(env)
     this.idPrefix = `${this.id}.`
     this.owner = owner
     this.patience = patience
     this.turn = turn
     this.requestTimeout = requestTimeout
-    this.waits = new Deadlines(this.steady, env, { background: false })
-    this.expiries = new Deadlines(this.clock, env, { background: true })
+    const onFirst = (): void => this.attend()
+    this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
+    this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
+  }
+
+  /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
+  attend(): void {
+    if (!this.jumps.has(this)) this.jumps.add(this)
+  }
+
+  get inUse(): boolean {
+    return this.waits.size > 0 || this.expiries.size > 0 || !this.upkeep.idle
   }
 
   nextClaimId(): string {

@@ -34,6 +34,7 @@ export class Upkeep {
       slack: TOGETHER,
       atOnce: BATCHES_AT_ONCE * BATCH,
       afterwards: () => this.flush(),
+      onFirst: () => session.attend(),
     })
   }
 
@@ -96,6 +97,10 @@ export class Upkeep {
     this.renewals.stop()
   }
 
+  get idle(): boolean {
+    return this.renewals.size === 0
+  }
+
   private flush(): void {
     if (this.batch.length === 0) return
     const batch = this.batch
@@ -105,7 +110,8 @@ export class Upkeep {
     let timeout = Infinity
     for (const claim of batch) {
       claim.inFlight = true
-      timeout = Math.min(timeout, claim.ttl / 6, claim.patience / 6)
+      // For a holder another try has to fit in; a waiter has as much of the ttl as its first request had.
+      timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),

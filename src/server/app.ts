@@ -117,7 +117,9 @@ export class App {
     response: ServerResponse,
     id: string,
   ): Promise<Reply | null> {
-    this.gate.assertFromHere(request)
+    const allowed = this.gate.assertFromHere(request)
+    if (allowed !== null) for (const [name, value] of Object.entries(allowed)) response.setHeader(name, value)
+    if (allowed !== null && request.method === 'OPTIONS') return { status: 204, body: '', type: 'text/plain' }
     // By hand: a URL parser would take the dots out of a lock's name.
     const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s)
     const { route, rest } = this.find(request.method ?? '', path)
@@ -155,7 +157,9 @@ export class App {
         ? this.named.filter(({ path: p }) => path.startsWith(p.slice(0, -NAMED.length + 1)))
         : []
     const candidates = exact ?? named
-    const route = candidates.find((one) => one.method === method)
+    // Node leaves the body out by itself.
+    const wanted = method === 'HEAD' && path !== '/v1/events' ? 'GET' : method
+    const route = candidates.find((one) => one.method === wanted)
     if (route !== undefined) {
       return {
         route,
@@ -178,7 +182,9 @@ export class App {
     const remote = remoteOf(request.socket)
     try {
       const principal = this.gate.principalOf(request)
-      this.limitRate(`${principal.name}|${remote}`)
+      // Keeping and giving back have as much room again: who may take two thousand may give back two thousand.
+      const kind = request.url === '/v1/release' || request.url === '/v1/renew' ? 'back' : ''
+      this.limitRate(`${principal.name}|${remote}|${kind}`)
       return { principal, remote, request: id }
     } catch (failure) {
       // Guessing costs, too.

@@ -102,6 +102,11 @@ export class Book {
     return this.leasesByPrincipal.get(principal) ?? 0
   }
 
+  /** The name that a claim is for. */
+  nameOf(id: string): string | undefined {
+    return this.entries.get(id)?.name
+  }
+
   knows(id: string): boolean {
     return this.entries.has(id)
   }

@@ -19,13 +19,13 @@ import type {
 import type { Audit } from './audit.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
-import { Cursors } from './cursors.ts'
 import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
 import type { Counter } from './metrics.ts'
 import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
+import { VisibleNames } from './visible-names.ts'
 
 export interface ServiceParts {
   readonly store: Store
@@ -65,7 +65,7 @@ export class LockService {
   private readonly sessions: Sessions
   private readonly audit: Audit
   private readonly auditRequired: boolean
-  private readonly cursors = new Cursors()
+  private readonly visible: VisibleNames
   private readonly refusals: Counter
   private readonly refusalLines = new RateLimit(REFUSAL_LINES)
 
@@ -76,6 +76,7 @@ export class LockService {
     this.audit = audit
     this.limits = limits
     this.auditRequired = auditRequired
+    this.visible = new VisibleNames(store)
     this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
     book.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
@@ -176,18 +177,9 @@ export class LockService {
     return this.store.inspect(name, timeout)
   }
 
-  /** Names that the caller may not read are left out; a page may have fewer than its limit for that. */
-  list(caller: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
-    const { principal } = caller
+  list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
     if (principal.mayEverywhere('read')) return this.store.list(query, timeout)
-    const { cursor: sealed, ...rest } = query
-    const cursor = sealed === undefined ? undefined : this.cursors.open(sealed)
-    if (cursor === null) throw new Failure('INVALID_ARGUMENT', 'cursor must be one that this server gave.')
-    return when(this.store.list(cursor === undefined ? rest : { ...rest, cursor }, timeout), (page) => {
-      if ('kind' in page) return page
-      const names = page.names.filter((name) => principal.may('read', name))
-      return page.cursor === undefined ? { names } : { names, cursor: this.cursors.seal(page.cursor) }
-    })
+    return this.visible.list(principal, query, timeout)
   }
 
   /** Takes a name from whoever holds it. The next grant's token is larger, so a resource that checks it is safe. */
@@ -244,12 +236,23 @@ export class LockService {
         `The ${this.store.kind} store has no ${capacity === ALL ? 'shared locks' : 'permits'}.`,
       )
     }
+    this.assertOneName({ name, id })
     const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
     if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id))
       throw tooMany('leases')
+  }
+
+  /** One id for many names would count as one lease. */
+  private assertOneName({ name, id }: ClaimRef): void {
+    const other = this.book.nameOf(id)
+    if (other !== undefined && other !== name)
+      throw new Failure(
+        'INVALID_ARGUMENT',
+        'This id is that of a claim for another name. Each claim needs its own.',
+      )
   }
 
   private refusal(caller: Caller, request: ClaimRequest): Failure | null {
@@ -275,6 +278,15 @@ export class LockService {
   }
 
   private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer, what: string): void {
+    // Two with one id may have been under way to a slow store at once.
+    if (answer.kind === 'held' || answer.kind === 'queued') {
+      try {
+        this.assertOneName(request)
+      } catch (failure) {
+        this.takeBack(request)
+        throw failure
+      }
+    }
     if (answer.kind === 'held') {
       if (!this.noteGrant(caller, request, answer.token, what)) throw unrecordable()
     } else if (this.audit.on) {
@@ -294,10 +306,14 @@ export class LockService {
     }
     if (this.audit.recordNow(caller, what, facts)) return true
     this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
-    const taken = this.store.withdraw({ name, id }, TAKE_BACK_MS)
-    // What the store does not hear of ends with its ttl; nobody knows that it is held.
-    if (taken instanceof Promise) taken.catch(() => undefined)
+    this.takeBack({ name, id })
     return false
+  }
+
+  /** What the store does not hear of ends with its ttl; nobody knows that it is held. */
+  private takeBack({ name, id }: ClaimRef): void {
+    const taken = this.store.withdraw({ name, id }, TAKE_BACK_MS)
+    if (taken instanceof Promise) taken.catch(() => undefined)
   }
 
   /** What was refused, and to whom. Lines for a few of them a second: a stranger must not be able to fill the disk. */

@@ -26,6 +26,7 @@ import { lockPath } from './path-lock.ts'
 import type { PathLock } from './path-lock.ts'
 import { Problems } from './problems.ts'
 import { Readiness } from './readiness.ts'
+import { withoutOffer } from './reoffer.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
@@ -88,7 +89,15 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       capabilities: capabilitiesOf(store, limits, at),
       downgrade: store.downgrade !== undefined,
     } as const
-    const streams = new Streams(app, { service, sessions, limits, outbox, hello }, { connections, counts })
+    const streams = new Streams(
+      app,
+      { service, sessions, limits, outbox, hello },
+      {
+        connections,
+        counts,
+        ignore: (request, socket, head) => withoutOffer(server, request, socket, head),
+      },
+    )
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
     book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)

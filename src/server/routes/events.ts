@@ -1,4 +1,4 @@
-import type { Activity } from '../book.ts'
+import { EventHub } from '../event-hub.ts'
 import { Failure } from '../failure.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
@@ -10,13 +10,14 @@ const SIGN_OF_LIFE_MS = 15_000
 
 /** What happens to the locks, as server-sent events, while it happens. */
 export function eventRoutes(service: LockService, counts: StreamCounts, outbox: Outbox): readonly Route[] {
+  const hub = new EventHub(service.book)
   return [
     {
       method: 'GET',
       path: '/v1/events',
       access: 'principals',
       handle: (call) => {
-        stream(call, service, counts, outbox)
+        stream(call, service, { counts, outbox, hub })
         return null
       },
     },
@@ -26,8 +27,7 @@ export function eventRoutes(service: LockService, counts: StreamCounts, outbox: 
 function stream(
   { caller, query, request, response, onGone }: Call,
   service: LockService,
-  counts: StreamCounts,
-  outbox: Outbox,
+  { counts, outbox, hub }: { counts: StreamCounts; outbox: Outbox; hub: EventHub },
 ): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
@@ -39,19 +39,19 @@ function stream(
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
   })
-  const send = (text: string): void => {
+  const send = (text: string | Buffer): void => {
     if (response.writableLength > service.limits.unread) return void response.destroy()
     response.write(text)
     outbox.wrote(request.socket)
   }
   send(': watching\n\n')
-  const stopListening = service.book.listen(({ kind, ...facts }: Activity) => {
-    if (!facts.name.startsWith(prefix) || !principal.may('read', facts.name)) return
-    send(`event: ${kind}\ndata: ${JSON.stringify(facts)}\n\n`)
-  })
+  const stopListening = hub.add(principal, prefix, send)
   const alive = setInterval(() => send(': \n\n'), SIGN_OF_LIFE_MS)
   alive.unref()
-  const end = (): void => void response.end()
+  const end = (): void => {
+    hub.flush()
+    response.end()
+  }
   service.onStop.add(end)
   onGone(() => {
     service.onStop.delete(end)

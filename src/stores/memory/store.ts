@@ -131,15 +131,20 @@ class MemoryStore implements Store {
 
   list({ prefix = '', limit = 100, cursor = '' }: ListQuery): ListPage {
     const now = this.now()
-    const names: string[] = []
-    for (const name of [...this.queues.keys()].sort()) {
-      if (!name.startsWith(prefix) || name <= cursor) continue
-      const { holders, waiters } = view(this.queues.get(name) ?? emptyQueue(), name, now)
+    // The first of them in order, and one more. To sort two hundred thousand for a page takes a tenth of a second.
+    const first: string[] = []
+    for (const [name, queue] of this.queues) {
+      if (name <= cursor || !name.startsWith(prefix)) continue
+      const last = first.at(-1)
+      if (last !== undefined && first.length > limit && name > last) continue
+      const { holders, waiters } = view(queue, name, now)
       if (holders.length + waiters.length === 0) continue
-      if (names.length === limit) return { names, cursor: names.at(-1) ?? '' }
-      names.push(name)
+      first.splice(placeOf(name, first), 0, name)
+      if (first.length > limit + 1) first.pop()
     }
-    return { names }
+    if (first.length <= limit) return { names: first }
+    first.pop()
+    return { names: first, cursor: first.at(-1) ?? '' }
   }
 
   close(): void {
@@ -183,6 +188,17 @@ class MemoryStore implements Store {
     this.idle = queue
     if (idle !== undefined && isIdle(idle)) this.forget(idle)
   }
+}
+
+/** Where a name belongs in a list that is in order. */
+function placeOf(name: string, ordered: readonly string[]): number {
+  let [low, high] = [0, ordered.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((ordered[middle] ?? '') < name) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** Locks between the tasks of one process. For tests, and for programs that never run twice. */

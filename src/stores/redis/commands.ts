@@ -11,7 +11,7 @@ import { Resent } from './resent.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
-import { outlives } from './wire.ts'
+import { DAY_MS } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
@@ -37,7 +37,6 @@ export class Commands {
   private readonly prefix: string
   private readonly mode: string
   private readonly mark: string | undefined
-  private readonly outlives: number
   private readonly confirmed: ConfirmedScripts | null
   private readonly silence: Silence
   private readonly resent: Resent
@@ -53,7 +52,6 @@ export class Commands {
     this.link = requests.link
     this.prefix = prefix
     this.mark = durableMark
-    this.outlives = outlives(durableMark !== undefined)
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
     this.silence = new Silence(this.link)
     this.resent = new Resent((late) => this.withdrawLate(late))
@@ -220,7 +218,7 @@ export class Commands {
 
   /** How long the header of a name is to live that is held for so long; see scripts/lib/header.lua. */
   private life(ttl: number): string {
-    return ttl === 0 ? '' : String(ttl + this.outlives)
+    return ttl === 0 ? '' : String(ttl + DAY_MS)
   }
 
   /** A command about this name was not answered in its time. */

@@ -6,9 +6,10 @@ import type { Link, Node } from './link.ts'
 import { doneOf } from './replies.ts'
 
 /**
- * Durable fencing: tokens count up by one and owe nothing to a clock, so the counter must never be lost. It lives on a
- * server that writes every change to disk before it answers, evicts nothing, and carries a mark from when it was set up:
- * one that comes back empty has lost the mark too, and is refused instead of giving old tokens out again.
+ * Durable fencing: tokens count up and owe nothing to a clock, so the counter must never be lost. It lives on a server that
+ * writes every change to disk before it answers and evicts nothing. It is one for all names, and has no end. It was put there
+ * when the server was set up, which makes it the mark as well: a server that comes back empty has lost it, and is refused
+ * instead of giving old tokens out again.
  */
 
 /** What a server lacks for durable fencing; `undefined` if nothing. */
@@ -63,7 +64,7 @@ export async function markDurable(link: Link, prefix: string): Promise<void> {
   const problem = node && (await durableProblem(node))
   if (problem !== undefined)
     throw new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' })
-  await node?.send(['set', markKey(prefix), new Date().toISOString(), 'NX'])
+  await node?.send(['set', markKey(prefix), '0', 'NX'])
 }
 
 export function notInCluster(): UnsupportedError {

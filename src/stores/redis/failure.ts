@@ -14,12 +14,11 @@ const FINAL = new Set([
   'WRONGTYPE',
   'CROSSSLOT',
   'MOVED',
-  'HFLAYOUT',
   'HFNOMARK',
   'DENIED',
 ])
 const FINAL_TEXT =
-  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
+  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|HFLAYOUT|user_script|AUTH.* called without any password/i
 
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }

@@ -34,7 +34,6 @@ import { RedisVoter } from './votes.ts'
 import { Watching } from './watching.ts'
 import {
   nextTerms,
-  outlives,
   readClaim,
   readDowngraded,
   readName,
@@ -69,7 +68,6 @@ export class RedisStore implements Store {
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
-  private readonly outlives: number
 
   constructor(link: Link, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
     this.link = link
@@ -84,7 +82,6 @@ export class RedisStore implements Store {
     if (!link.cluster) this.votes = new RedisVoter(link, prefix)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
-    this.outlives = outlives(durableMark !== undefined)
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
@@ -131,7 +128,7 @@ export class RedisStore implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    const args = ['3', ...keysOf(this.prefix, name), String(this.outlives)]
+    const args = ['3', ...keysOf(this.prefix, name)]
     return this.requests.ask(
       async () => readName(name, await runScript(this.link, scripts.inspect, args)),
       timeout,
@@ -139,10 +136,7 @@ export class RedisStore implements Store {
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.requests.ask(
-      () => listNames(this.link, { prefix: this.prefix, outlives: this.outlives }, query),
-      timeout,
-    )
+    return this.requests.ask(() => listNames(this.link, { prefix: this.prefix, timeout }, query), timeout)
   }
 
   /** Whether the server answers: nothing, or why not. */

@@ -16,13 +16,8 @@ import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.
 
 /** What the scripts are given and what they answer. Their headers are the other half of this file. */
 
+/** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same number. */
 export const DAY_MS = 86_400_000
-const TEN_YEARS_MS = 3_650 * DAY_MS
-
-/** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same numbers. */
-export function outlives(durable: boolean): number {
-  return durable ? TEN_YEARS_MS : DAY_MS
-}
 
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
 export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
@@ -169,4 +164,11 @@ export function readMessage(message: string): StoreEvent | undefined {
   const [, id, header] = CONTENDED.exec(message) ?? []
   const name = header === undefined ? undefined : nameOfHeader(header)
   return id === undefined || name === undefined ? undefined : { kind: 'contended', name, id }
+}
+
+/** A step of a SCAN. */
+export function readScan(reply: unknown): { readonly next: string; readonly keys: readonly string[] } {
+  const [next, ...keys] = listOf(reply).map(textOf)
+  if (next === undefined || !/^\d{1,20}$/.test(next)) throw unexpected()
+  return { next, keys }
 }

@@ -217,11 +217,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const claim = this.claims.get(ref.id)
     if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
+    const { seat } = claim
+    // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.
+    const again = claim.state === 'leaving'
     claim.state = 'leaving'
     claim.removing = true
-    const leaving = claim.seat.connected
-      ? this.leave(claim)
-      : claim.seat.ready(deadline).then(() => this.leave(claim))
+    const removing = (): Promise<boolean> =>
+      seat.connected ? this.leave(claim) : seat.ready(deadline).then(() => this.leave(claim))
+    const leaving = again ? seat.asking(removing) : removing()
     return leaving.then(
       (there) => {
         claim.removing = false

@@ -16,6 +16,17 @@ const held = (store: Store, change: (grant: Held) => unknown): Partial<Store> =>
 /** What an author leaves out or gets wrong, the case where it shows, and what has to be told. */
 const mistakes: readonly [string, (store: Store) => unknown, string, string][] = [
   [
+    'a note in the request',
+    (store) => ({
+      claim: (request: { name: string }, timeout: number) => {
+        request.name = `locks:${request.name}`
+        return store.claim(request as never, timeout)
+      },
+    }),
+    'claim/free',
+    'claim() threw: TypeError: Cannot assign to read only property',
+  ],
+  [
     'no answer',
     () => ({ claim: () => undefined }),
     'claim/free',

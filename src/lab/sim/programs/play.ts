@@ -99,6 +99,9 @@ class Stage {
     this.settled()
     // What was left to run out has done so by then.
     await env.advance(2 * LONGEST_TTL + PATIENCE_MS)
+    for (const { index, process } of places)
+      if (process.env.timers.background > 0)
+        trace.found('noise', `p${index} was closed and still has timers in the end`)
     const { sent } = world
     await env.advance(LONGEST_TTL)
     if (world.sent > sent) trace.found('noise', `${world.sent - sent} requests were sent for nobody`)
@@ -122,11 +125,8 @@ class Stage {
     if (this.working > 0) trace.found('settles', `${this.working} tasks never came to their end`)
     for (const { index, process, open } of places) {
       if (trace.closeOf(index)?.to === undefined) trace.found('settles', `close() of p${index} did not end`)
-      const { foreground, background } = process.env.timers
-      // A close that is bounded may end while the store still owes an answer.
-      const { underWay } = process.network
-      if (foreground + background > underWay && this.working === 0 && !this.runsOut)
-        trace.found('noise', `p${index} was closed and has ${foreground} and ${background} timers`)
+      if (process.env.timers.foreground > 0 && this.working === 0)
+        trace.found('noise', `p${index} was closed and has timers that keep it alive`)
       if (!this.runsOut)
         for (const { who, lease } of open)
           if (lease.held) trace.found('close', `${who} is still there when all is over`)

@@ -31,7 +31,7 @@ end
 local function tellHolders()
   if holder then tell(holder, 'c ' .. holder) end
   if shared == 0 then return end
-  for _, id in ipairs(call('ZRANGEBYSCORE', index, FIRST_MS, '+inf')) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', index, FIRST_SHARED, '+inf')) do
     tell(id, 'c ' .. id)
   end
 end
@@ -58,7 +58,7 @@ local function promote(asker)
   local answer
   local passed = 0
   while waiting > 0 do
-    local head = call('ZRANGEBYSCORE', index, '(' .. passed, BEFORE_MS, 'WITHSCORES', 'LIMIT', 0, 1)
+    local head = call('ZRANGEBYSCORE', index, '(' .. passed, BEFORE_SHARED, 'WITHSCORES', 'LIMIT', 0, 1)
     local id = head[1]
     if not id then
       -- Either only the passed-over are left, or the index was evicted or ran out.
@@ -95,7 +95,7 @@ end
 
 -- The record of a waiter, or nil. One that was silent for too long is none.
 local function liveWaiter(id, score)
-  if not score or score < 1 or score >= 1e12 then return nil end
+  if not score or score < 1 or score >= SHARED then return nil end
   local record = call('HGET', records, id)
   if record and tonumber(match(record, '^%d+')) > now then return record end
   dequeue(id)

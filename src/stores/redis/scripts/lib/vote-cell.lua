@@ -10,6 +10,8 @@
 --   h                <id> <attempt> and the rest as above: the holder while there is an m. HDEL does not find it then, and a
 --                    script has to be asked, which tells who is interested
 --
+--   v                the layout, if it is not this one, which is 1
+--
 -- The lease is measured by Redis itself: the hash lives a day longer, and after that the clock is far beyond every token
 -- in it.
 local KEPT = 86400000
@@ -22,14 +24,16 @@ local function read(cell)
   local fields, terms = call('HGETALL', cell), nil
   for i = 1, #fields, 2 do
     local field, text = fields[i], fields[i + 1]
-    found[field] = text
+    if field == 'v' then checkLayout(text) end
+    -- Other names of one letter are a later layout's, which has added what this one need not know.
+    if #field > 1 or match(field, '[fmh]') then found[field] = text end
     if field == 'f' then
       fence = tonumber(text)
     elseif field == 'm' then
       local till, some = match(text, '^(%d+) ([01])$')
       waiting = some
       if tonumber(till) > now then withdrawn = till end
-    else
+    elseif found[field] then
       if field ~= 'h' then text = field .. ' ' .. text end
       id, attempt, terms = match(text, '^(%S+) (%d+) (.*)$')
     end
