@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { NEMESES, runCell, settingsOf } from '../dist/lab/live/index.js'
+import { NEMESES, revive, runCell, settingsOf } from '../dist/lab/live/index.js'
 import { openStore } from '../dist/open.js'
 import { nodeOf } from '../scripts/node-matrix.mjs'
 import { hasStage, STAGES, startStage } from './stages.mjs'
@@ -77,7 +77,8 @@ async function cell(stages, store, nemesis, seed) {
   const { settings, stop: _, ...open } = await stages.get(store)
   const { kind, ttl = settings.ttl } = nemesis
   const stage = { store, clients: CLIENTS, names: [`lab-${seed}:${kind}`], ...open, ...settings, ttl }
-  return runCell(stage, [nemesis], { seed, rounds: ROUNDS })
+  const command = `npm run lab -- --exactly 'live/${store}/${kind}' --seed ${seed}`
+  return runCell(stage, [nemesis], { seed, rounds: ROUNDS, command })
 }
 
 /** This Node has no SQLite; a newer one runs the same lab. */
@@ -92,7 +93,10 @@ function onNewerNode(id, seed) {
       // 1 says that something was not as expected: the record says what.
       if (error.status !== 1) throw error
     }
-    return JSON.parse(readFileSync(file, 'utf8'))
+    return JSON.parse(readFileSync(file, 'utf8')).map((record) => ({
+      ...record,
+      ...(record.evidence && { evidence: revive(record.evidence) }),
+    }))
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }

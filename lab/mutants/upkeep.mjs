@@ -19,7 +19,7 @@ export const upkeepMutants = [
   {
     id: 'early-message-dropped',
     bugClass: '2: a grant that overtakes the answer “queued” is dropped',
-    edits: [{ file: 'runtime/asking.js', find: 'claim.early = event;', replace: ';' }],
+    edits: [{ file: 'runtime/asking.js', find: 'claim.told = true;', replace: ';' }],
     scenario: 'claim-queue/calm',
     check: 'liveness',
     seeds: 150,

@@ -25,12 +25,8 @@ export async function connect({ url, shown, token }: StoreAddress): Promise<Hold
 const LEAVE_MS = 2000
 
 export async function leave(holdfast: Holdfast): Promise<void> {
-  const closing = holdfast.close()
-  closing.catch(() => {})
-  let timer: NodeJS.Timeout | undefined
-  const enough = new Promise<void>((resolve) => (timer = setTimeout(resolve, LEAVE_MS)))
-  await Promise.race([closing, enough]).catch(() => {})
-  clearTimeout(timer)
+  // Whatever the command held, it is done with.
+  await holdfast.close({ drain: 0, timeout: LEAVE_MS }).catch(() => {})
 }
 
 /** Runs the body with the store open, and closes it whatever happens. */

@@ -1,11 +1,12 @@
 /** Text for people. Programs ask for `--json`. */
 
-export type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
+export type Colour = 'red' | 'green' | 'yellow' | 'cyan' | 'dim' | 'bold'
 
 const CODES: Readonly<Record<Colour, readonly [number, number]>> = {
   red: [31, 39],
   green: [32, 39],
   yellow: [33, 39],
+  cyan: [36, 39],
   dim: [2, 22],
   bold: [1, 22],
 }

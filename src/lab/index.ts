@@ -2,6 +2,7 @@
 export { judge } from './record.ts'
 export type {
   At,
+  Counts,
   FaultRecord,
   Outcome,
   RunRecord,
@@ -14,5 +15,6 @@ export { runAll } from './run.ts'
 export type { Progress, RunOptions, Task } from './run.ts'
 export { report } from './report/html.ts'
 export type { ReportOptions } from './report/html.ts'
-export { COLOURS, summary } from './report/summary.ts'
+export { COLOURS, runLine, summary } from './report/summary.ts'
+export { judgeAgain, toJson } from './live/index.ts'
 export { exitCode, tally } from './report/tally.ts'

@@ -1,3 +1,5 @@
+import type { Evidence } from './live/evidence.ts'
+
 /**
  * What a run of the lab leaves behind, whether it was simulated or on real servers: one shape for the checkers'
  * verdicts, the summary on the terminal, the JSON and the pictures.
@@ -16,6 +18,8 @@ export interface FaultRecord {
   /** What it was done to: a client, a server, a connection. */
   readonly target: string
   readonly detail?: string
+  /** How long it had to last to be what it says. */
+  readonly least?: number
 }
 
 /** One thing that happened to a client, for the timeline. */
@@ -62,6 +66,16 @@ export interface Verdict {
   readonly why?: string
 }
 
+/** How much there was to look at. */
+export interface Counts {
+  readonly grants: number
+  /** Clients that were started in the place of one that was killed. */
+  readonly respawns: number
+  readonly ttl: number
+  /** How to make the same run again. */
+  readonly command?: string
+}
+
 export interface RunRecord {
   /** Unique in a report; stable from run to run. */
   readonly id: string
@@ -76,6 +90,9 @@ export interface RunRecord {
   readonly timeline: readonly TimelineEvent[]
   readonly violations: readonly ViolationRecord[]
   readonly verdicts: readonly Verdict[]
+  readonly counts?: Counts
+  /** Everything that the verdicts follow from; of runs on real servers. */
+  readonly evidence?: Evidence
 }
 
 export type Surprise = 'as expected' | 'unexpected' | 'undecided'

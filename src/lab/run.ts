@@ -1,4 +1,4 @@
-import type { RunRecord } from './record.ts'
+import type { RunRecord, Verdict } from './record.ts'
 
 /** One run to be made. */
 export interface Task {
@@ -19,7 +19,7 @@ export interface Progress {
 
 export interface RunOptions {
   readonly onProgress?: (progress: Progress) => void
-  /** No further task begins. */
+  /** No further task begins; those that have not are said not to have been run. */
   readonly signal?: AbortSignal
 }
 
@@ -30,7 +30,10 @@ export async function runAll(
 ): Promise<RunRecord[]> {
   const all: RunRecord[] = []
   for (const [done, task] of tasks.entries()) {
-    if (signal?.aborted === true) break
+    if (signal?.aborted === true) {
+      all.push(...tasks.slice(done).map((each) => notRun(each, 'the lab was interrupted before')))
+      break
+    }
     const { title } = task
     onProgress({ done, total: tasks.length, title, records: [] })
     const say = (detail: string): void =>
@@ -53,7 +56,15 @@ async function attempt(task: Task, say: (detail: string) => void): Promise<reado
   }
 }
 
-function failedRun({ id, title }: Task, why: string): RunRecord {
+function failedRun(task: Task, why: string): RunRecord {
+  return unseen(task, { check: 'the run itself', expected: 'holds', seen: 'unknown', why })
+}
+
+function notRun(task: Task, why: string): RunRecord {
+  return unseen(task, { check: 'the run itself', expected: 'holds', seen: 'not run', why })
+}
+
+function unseen({ id, title }: Task, verdict: Verdict): RunRecord {
   return {
     id,
     title,
@@ -64,6 +75,6 @@ function failedRun({ id, title }: Task, why: string): RunRecord {
     faults: [],
     timeline: [],
     violations: [],
-    verdicts: [{ check: 'the run itself', expected: 'holds', seen: 'unknown', why }],
+    verdicts: [verdict],
   }
 }

@@ -1,4 +1,4 @@
-import type { ClaimAnswer, Held, RenewAnswer, StoreEvent } from '../core/contract.ts'
+import type { Busy, ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import * as errors from './lane-errors.ts'
@@ -8,8 +8,6 @@ import { blockFor } from './turn.ts'
  * From "I want it" to "I have it": how a claim is asked for, what each answer means, and what becomes of a claim that
  * nobody wants any more. What a lane does with a claim that it has is in holding.ts.
  */
-
-type Granted = Extract<StoreEvent, { kind: 'granted' }>
 
 const RETRY_MS = { first: 25, longest: 1000 }
 /** An answer that comes when half the ttl is over is of little use. */
@@ -22,11 +20,19 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.inFlight = true
   claim.tokens = blockFor(claim, lane.waiting)
   claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
+  claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
     () => session.store.claim(claim, timeout),
     (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
   )
+}
+
+/** A new claim: asked for now, or, after this process had its turn while others wait, after a pause like theirs. */
+export function askInTurn(claim: Claim, now: number): void {
+  const { lane } = claim
+  if (now >= lane.politeUntil) return ask(claim, now)
+  lane.session.expiries.set(claim, lane.politeUntil, Math.ceil(lane.politeUntil - now))
 }
 
 /** A claim request that left at `sentAt` was answered, or not. */
@@ -42,12 +48,9 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
     case 'queued':
       claim.state = 'queued'
       claim.attempts = 0
-      claim.since = sentAt
-      lane.session.upkeep.queued(claim, sentAt)
-      if (claim.early !== null) pushed(claim, claim.early)
-      return
+      return wait(claim, sentAt)
     case 'busy':
-      return busy(claim, answer.retryAfter)
+      return busy(claim, answer)
     case 'mismatch':
       return lane.refuse(claim, errors.mismatch(lane, answer.capacity))
     case 'unknown':
@@ -64,8 +67,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   switch (answer.kind) {
     case 'queued':
       claim.attempts++
-      claim.since = sentAt
-      return upkeep.queued(claim, sentAt)
+      return wait(claim, sentAt)
     case 'held':
       return granted(claim, sentAt, lane.session.clock.now(), answer)
     case 'unknown':
@@ -83,11 +85,15 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   }
 }
 
-/** The store told of a grant. */
-export function told(claim: Claim, event: Granted): void {
-  // The message may overtake the answer that says "queued": then it has to wait for it.
-  if (claim.state === 'asking') claim.early = event
-  else if (claim.state === 'queued') pushed(claim, event)
+/**
+ * A message says that the claim was granted. It may come from a replica, from before a failover, or twice: it is a reason
+ * to ask, and only the answer is believed.
+ */
+export function told(claim: Claim): void {
+  if (claim.state !== 'asking' && claim.state !== 'queued') return
+  // What is under way may have been answered before the grant: then its answer says "queued", and is asked about again.
+  claim.told = true
+  if (claim.state === 'queued' && !claim.inFlight) confirm(claim)
 }
 
 /** Asks again now what would have been asked after a pause. */
@@ -102,7 +108,8 @@ export function abandon(claim: Claim): void {
   const { lane, state, inFlight, doubtful } = claim
   lane.drop(claim)
   // With a claim request under way its answer will tell what there is to remove; with none ever answered, nothing is.
-  if (state === 'asking' && (inFlight || !doubtful)) return
+  if (state === 'asking' && inFlight) return lane.session.closing?.unsettle(claim)
+  if (state === 'asking' && !doubtful) return
   lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience))
 }
 
@@ -124,24 +131,25 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   lane.pump()
 }
 
-/** Granted without being asked just now: it counts from when the store last said "queued", and not for the full ttl. */
-function pushed(claim: Claim, event: Granted): void {
-  const { lane } = claim
-  const { clock, store, upkeep, patience } = lane.session
-  const now = clock.now()
-  const end = validUntil(claim.since, Math.min(lane.ttl, patience), store.capabilities.earlyExpiry)
-  // A claim that was asked for twice may have been granted, forgotten and queued again in between, and this message be
-  // about the first grant: then it is only a reason to ask.
-  if (now >= end || claim.doubtful) return upkeep.renewNow(claim)
-  lane.hold(claim, now, end, event)
-  upkeep.pickedUp(claim, now)
-  lane.serveFirst(claim, now)
+/** In line at the store, by an answer to a request that left at `sentAt`. */
+function wait(claim: Claim, sentAt: number): void {
+  claim.lane.session.upkeep.queued(claim, sentAt)
+  if (claim.told) confirm(claim)
 }
 
-function busy(claim: Claim, retryAfter = Infinity): void {
+function confirm(claim: Claim): void {
+  claim.told = false
+  claim.tokens = blockFor(claim, claim.lane.waiting)
+  claim.lane.session.upkeep.renewNow(claim)
+}
+
+function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   const { lane } = claim
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
+  // Sections are short here. Who asks seldom because he has waited long would never get his turn among them.
+  if (claim.mark !== undefined && claim.mark !== mark) claim.attempts = 0
+  claim.mark = mark
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
   if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
@@ -166,6 +174,7 @@ function retryDelay({ attempts, lane }: Claim): number {
 /** The answer came for a claim that nobody wants any more. */
 function sweep(claim: Claim, { kind }: ClaimAnswer): void {
   const { lane, doubtful } = claim
+  lane.session.closing?.settle(claim)
   const nothingThere = kind === 'busy' || kind === 'mismatch'
   if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, lane.ttl)
 }

@@ -1,4 +1,4 @@
-import type { ClaimRequest, ReleaseRequest, RenewRequest, StoreEvent } from '../core/contract.ts'
+import type { ClaimRequest, ReleaseRequest, RenewRequest } from '../core/contract.ts'
 import { Deadline } from './deadlines.ts'
 import type { Lane } from './lane.ts'
 import type { ClaimLease } from './lease.ts'
@@ -28,12 +28,17 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   doubtful = false
   /** How often it was asked for in vain, or heard that it still waits. */
   attempts = 0
-  /** Queued: when the last request left that the store answered with "still queued". Held: when the turn began. */
+  /** When the turn began. */
   since = 0
 
   validUntil = 0
+  /** How the lock looked when it was last refused; see `Busy`. */
+  mark: string | undefined = undefined
   /** Others wait for it at the store. */
   contended = false
+  /** When the store's last answer about it came, and of which era that is; see `Session.era`. */
+  heardAt = 0
+  era = 0
   /** It is given up while it was good and nobody waited; see ReleaseRequest. */
   calm = false
   nextToken = 0n
@@ -51,8 +56,8 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   only: Task | null = null
   /** Whoever made it takes the lease himself if the store answers at once. */
   reserved = false
-  /** A grant whose message overtook the answer to the request. */
-  early: Extract<StoreEvent, { kind: 'granted' }> | null = null
+  /** A message said that it was granted, and no request has left since. */
+  told = false
 
   constructor(lane: Lane, id: string) {
     super()
@@ -86,6 +91,11 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   takeTokens(token: bigint, count: number): void {
     this.nextToken = token
     this.tokensLeft = count
+  }
+
+  /** Those that use it are asked to come to an end. They still have it. */
+  warn(reason: Error): void {
+    for (const lease of this.leases === null ? [this.lease] : [...this.leases]) lease?.warn(reason)
   }
 
   addLease(lease: ClaimLease): void {

@@ -13,6 +13,8 @@ export interface Hold {
   /** When it was asked for, and when it stood in line, if it did. */
   readonly invoked: bigint
   readonly queued: bigint | undefined
+  /** Its process had nothing of this name that it could have handed on: a claim of its own was made for it. */
+  readonly fresh?: boolean
   readonly from: bigint
   /** Of a writer: from when on it only read. */
   readonly readsFrom?: bigint
@@ -29,9 +31,42 @@ export function holdsOf(events: readonly HistoryEvent[]): Hold[] {
     if (story === undefined) stories.set(key, [event])
     else story.push(event)
   }
+  const fresh = freshOf(stories.values())
   return [...stories.values()]
-    .flatMap((story) => holdOf(story) ?? [])
+    .flatMap((story) => {
+      const hold = holdOf(story)
+      return hold === undefined ? [] : { ...hold, ...(fresh.has(story) && { fresh: true }) }
+    })
     .sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0))
+}
+
+/**
+ * Stories that began when the one before them, of their process and name, had ended with a release that the store confirmed.
+ * After one that ended otherwise a claim may be on its way that nobody wants any more, and that the next task is given.
+ */
+function freshOf(stories: Iterable<readonly HistoryEvent[]>): Set<readonly HistoryEvent[]> {
+  const groups = new Map<string, (readonly HistoryEvent[])[]>()
+  for (const story of stories) {
+    const [asked] = story
+    if (asked === undefined) continue
+    const key = `${asked.process}\n${asked.name}`
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [story])
+    else group.push(story)
+  }
+  const fresh = new Set<readonly HistoryEvent[]>()
+  for (const group of groups.values()) {
+    /** When all so far had been given back, if the last one was. */
+    let free: bigint | undefined = 0n
+    let latest = 0n
+    for (const story of group.sort((a, b) => ((a[0]?.at ?? 0n) < (b[0]?.at ?? 0n) ? -1 : 1))) {
+      if (free !== undefined && free <= (story[0]?.at ?? 0n)) fresh.add(story)
+      const given = story.find(({ kind, phase }) => kind === 'release' && phase === 'ok')?.at
+      if (given !== undefined && given > latest) latest = given
+      free = given === undefined ? undefined : latest
+    }
+  }
+  return fresh
 }
 
 function holdOf(story: readonly HistoryEvent[]): Hold | undefined {

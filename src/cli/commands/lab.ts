@@ -1,10 +1,11 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Nemesis, Stage } from '../../lab/live/index.ts'
-import { runCell, settingsOf } from '../../lab/live/index.ts'
+import { judgeAgain, runCell, settingsOf, toJson } from '../../lab/live/index.ts'
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
+import type { Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
 import { storeAt } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
@@ -31,6 +32,7 @@ const options = {
   seed: { value: 'N', help: 'which order of faults; default: a new one, which is printed' },
   html: { value: 'FILE', help: 'write a report to look at' },
   json: { value: 'FILE', help: 'write everything that was seen, for programs' },
+  judge: { value: 'FILE', help: 'no run: judge again what --json of an earlier one wrote' },
   yes: { short: 'y', help: 'do not ask, also where the store is not on this machine' },
   ...STORE_OPTIONS,
 } as const
@@ -50,11 +52,13 @@ const lab: Command = command({
     examples: [
       'holdfast lab redis://localhost --for 30s --html lab.html',
       'holdfast lab holdfast://127.0.0.1:7420 --clients 4 --faults pause,partition --seed 7',
+      'holdfast lab --judge lab.json --html lab.html',
       "holdfast lab redis://localhost --hurt-server 'docker pause redis' --heal-server 'docker unpause redis'",
     ],
   },
 
   async run({ options: given, words: [url] }) {
+    if (given.judge !== undefined) return judged(given.judge, given.html, url)
     const clients = whole('--clients', given.clients ?? '8', 2, 100)
     const forMs = parseDuration('--for', given.for ?? '60s')
     const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed, 0, 2 ** 31)
@@ -68,12 +72,22 @@ const lab: Command = command({
     // Before anything is said: whoever reads it may interrupt at once.
     const interrupt = new Interrupt()
     print(`${clients} clients on ${address.shown} for ${showDuration(forMs)}, seed ${seed}`)
-    const records = await play(stage, nemeses, { seed, forMs, signal: interrupt.signal })
+    const command = [
+      `holdfast lab ${address.shown} --clients ${clients} --for ${showDuration(forMs)}`,
+      `--faults ${given.faults ?? 'pause,kill,cut'} --seed ${seed}`,
+    ].join(' ')
+    const records = await play(stage, nemeses, { seed, forMs, command, signal: interrupt.signal })
     interrupt.stop()
-    print(verdicts(records))
+    print(
+      records
+        .map(verdicts)
+        .filter((text) => text !== '')
+        .join('\n\n'),
+    )
+    print(`\n${inTheEnd(records)}`)
     if (given.html !== undefined)
       writeFileSync(given.html, report(records, { about: `${address.shown}, seed ${seed};` }))
-    if (given.json !== undefined) writeFileSync(given.json, `${JSON.stringify(records)}\n`)
+    if (given.json !== undefined) writeFileSync(given.json, toJson(records))
     return interrupt.exitCode ?? (exitCode(tally(records)) === 0 ? EXIT.ok : EXIT.failed)
   },
 })
@@ -118,6 +132,7 @@ async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
 interface Run {
   readonly seed: number
   readonly forMs: number
+  readonly command: string
   readonly signal: AbortSignal
 }
 
@@ -146,20 +161,64 @@ async function play(stage: Stage, nemeses: readonly Nemesis[], run: Run): Promis
   return records
 }
 
-function verdicts(records: readonly RunRecord[]): string {
-  const [run] = records
-  if (run === undefined) return ''
-  const rows = run.verdicts.map((verdict) => [
-    verdict.check,
-    verdict.expected,
-    { text: verdict.seen, colour: COLOURS[pileOf(verdict)] },
-    verdict.why ?? '',
-  ])
-  const grants = run.timeline.filter(({ kind }) => kind === 'acquired').length
-  const bad = tally(records).unexpected.length + tally(records).unknown.length
-  const end =
-    bad === 0 ? 'Everything is as the store promises.' : `${bad} of it is not as the store promises.`
-  return `${grants} grants, ${run.faults.length} faults\n\n${table(['check', 'promised', 'seen', ''], rows)}\n\n${end}`
+/** How a verdict is said, at a glance. */
+const SEEN: Readonly<Record<Pile, string>> = {
+  held: 'held',
+  broke: 'broke, as expected',
+  lucky: 'held, though not promised',
+  unexpected: 'BROKE',
+  unknown: 'undecided',
+  notRun: 'not run',
+}
+
+function verdicts(run: RunRecord): string {
+  if (run.counts === undefined) return ''
+  const rows = run.verdicts.map((verdict) => {
+    const pile = pileOf(verdict)
+    const missed = pile === 'unexpected' && verdict.seen === 'held'
+    const text = missed ? 'held, and had to break' : SEEN[pile]
+    return [verdict.check, verdict.expected, { text, colour: COLOURS[pile] }, verdict.why ?? '']
+  })
+  const { grants, respawns } = run.counts
+  const head = `${grants} grants, ${run.faults.length} faults, ${run.clients.length} clients (${respawns} in the place of one that was killed)`
+  return `${head}\n\n${table(['check', 'promised', 'seen', ''], rows)}`
+}
+
+function inTheEnd(records: readonly RunRecord[]): string {
+  const { unexpected, unknown, notRun } = tally(records)
+  const bad = unexpected.length + unknown.length
+  if (bad > 0) return `${bad} of it is not as the store promises.`
+  const rest =
+    notRun.length === 0 ? '' : ` Not run: ${notRun.map(({ verdict }) => verdict.check).join(', ')}.`
+  return `Everything that was run is as the store promises.${rest}`
+}
+
+/** The rules of today on the evidence of an earlier run. */
+function judged(file: string, html: string | undefined, url: string | undefined): number {
+  if (url !== undefined) throw new UsageError('--judge makes no run, and needs no store.')
+  const records = recordsIn(file).map(judgeAgain)
+  print(
+    records
+      .map(verdicts)
+      .filter((text) => text !== '')
+      .join('\n\n'),
+  )
+  print(`\n${inTheEnd(records)}`)
+  if (html !== undefined) writeFileSync(html, report(records, { about: `${file}, judged again;` }))
+  return exitCode(tally(records)) === 0 ? EXIT.ok : EXIT.failed
+}
+
+function recordsIn(file: string): readonly RunRecord[] {
+  try {
+    const records: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    if (Array.isArray(records) && records.some((one) => Object.hasOwn(one as object, 'evidence')))
+      return records as readonly RunRecord[]
+  } catch (error) {
+    throw new UsageError(
+      `--judge cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  }
+  throw new UsageError(`--judge takes a file that "holdfast lab --json" wrote; ${file} has no evidence in it`)
 }
 
 function whole(option: string, text: string, least: number, most: number): number {

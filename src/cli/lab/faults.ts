@@ -1,5 +1,5 @@
-import { nemesis, NEMESES } from '../../lab/live/nemeses.ts'
-import type { Nemesis } from '../../lab/live/nemeses.ts'
+import { nemesis, NEMESES } from '../../lab/live/nemeses/index.ts'
+import type { Nemesis } from '../../lab/live/nemesis.ts'
 import { UsageError } from '../exit.ts'
 
 /** What the lab does to its own clients and their connections. The server is somebody else's. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Nemesis } from '../../lab/live/nemeses.ts'
+import type { Nemesis } from '../../lab/live/nemesis.ts'
 import { CommandError, EXIT } from '../exit.ts'
 
 /**
@@ -15,7 +15,7 @@ export function serverFault(hurt: string, heal: string | undefined): Nemesis {
     row: 'storeRestart',
     missing: () => undefined,
     async strike({ diary, stage }) {
-      const end = diary.faultBegins('server', 'the server', hurt)
+      const end = diary.faultBegins('server', 'the server', { detail: hurt })
       try {
         await shell(hurt)
         await sleep(stage.ttl / 2)

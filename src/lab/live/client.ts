@@ -3,51 +3,75 @@ import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 import { compiled } from './compiled.ts'
+import type { ClientRecord } from './evidence.ts'
 import type { Way } from './way.ts'
 import type { FromWorker, ToWorker, WorkOrder } from './worker-protocol.ts'
 
 export interface ClientEvents {
   heard(client: LiveClient, message: FromWorker): void
+  /** Milliseconds since the run began. */
+  now(): number
 }
+
+/** A client that is stopped does not see that the lab is gone: all that are there are killed with it. */
+const THERE = new Set<() => void>()
+process.on('exit', () => {
+  for (const kill of THERE) kill()
+})
 
 /** One client process, seen from the lab. */
 export class LiveClient {
   readonly label: string
   /** Its own way to the store; undefined where it cannot be led through a proxy. */
   readonly way: Way | undefined
-  /** Grants that it was given. */
-  grants = 0
-  /** The name it holds now. */
-  holds: string | undefined
+  /** Grants that it was given, by name. */
+  readonly granted: Map<string, number> = new Map()
+  /** The name that it asks for in the call that is under way. */
+  waitsFor: string | undefined
   /** The call that is under way. */
   op = 0
-  lingering = false
+  /** The name that it holds where it stands still. */
+  lingering: string | undefined
+  /** Sections beyond the ttl that it was asked for, and has done. */
+  longSections = 0
   state: 'starting' | 'working' | 'done' | 'dead' = 'starting'
   private readonly child: ChildProcess
   private readonly gone: Promise<void>
+  private readonly events: ClientEvents
+  private readonly startedAt: number
+  private exit: ClientRecord['exit']
+  private closing: ClientRecord['closing']
+  private planned = false
 
   constructor(order: WorkOrder, way: Way | undefined, events: ClientEvents, execPath: string) {
     this.label = order.label
     this.way = way
+    this.events = events
+    this.startedAt = events.now()
     const program = fileURLToPath(compiled('./worker.js', import.meta.url))
     // Nothing of the caller's environment that opens a store: the address comes over the channel.
     const { HOLDFAST_URL: _url, HOLDFAST_TOKEN_FILE: _token, ...env } = process.env
-    this.child = fork(program, { serialization: 'advanced', execArgv: [], execPath, env })
+    // What a client says as it dies is told in the report, and not in between the lab's own lines.
+    const stdio = ['ignore', 'ignore', 'ignore', 'ipc'] as const
+    this.child = fork(program, { serialization: 'advanced', execArgv: [], execPath, env, stdio: [...stdio] })
     this.child.on('message', (message: FromWorker) => {
       this.note(message)
       events.heard(this, message)
     })
     this.child.on('error', () => undefined)
     this.gone = new Promise((resolve) => {
-      this.child.on('exit', () => {
-        process.off('exit', this.killNow)
+      this.child.on('exit', (code, signal) => {
+        THERE.delete(this.killNow)
+        const how = signal === null ? `exit code ${code}` : signal
+        this.exit = { at: events.now(), how, planned: this.planned }
         if (this.state !== 'done') this.state = 'dead'
-        this.holds = undefined
+        this.waitsFor = undefined
         resolve()
+        // Whoever waits for this client has to look again.
+        events.heard(this, { kind: 'gone' })
       })
     })
-    // One that is stopped does not see that the lab is gone.
-    process.on('exit', this.killNow)
+    THERE.add(this.killNow)
     this.send(order)
   }
 
@@ -55,7 +79,17 @@ export class LiveClient {
     return this.state === 'starting' || this.state === 'working'
   }
 
+  get grants(): number {
+    return [...this.granted.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  get record(): ClientRecord {
+    const { label, startedAt, exit, closing } = this
+    return { label, startedAt, ...(exit && { exit }), ...(closing && { closing }) }
+  }
+
   send(message: ToWorker): void {
+    if (message.do === 'finish') this.closing ??= { from: this.events.now() }
     if (this.child.connected) this.child.send(message, () => undefined)
   }
 
@@ -72,37 +106,46 @@ export class LiveClient {
     await this.gone
   }
 
-  private readonly killNow = (): void => void this.child.kill('SIGKILL')
+  private readonly killNow = (): void => {
+    this.planned = true
+    this.child.kill('SIGKILL')
+  }
 
   private note(message: FromWorker): void {
     switch (message.kind) {
       case 'ready':
         this.state = 'working'
         break
-      case 'done':
+      case 'done': {
         this.state = 'done'
+        const { from = this.events.now() } = this.closing ?? {}
+        const { error } = message
+        this.closing = { from, to: this.events.now(), ...(error !== undefined && { error }) }
         break
+      }
       case 'lingering':
-        this.lingering = true
+        this.lingering = message.name
+        break
+      case 'long':
+        this.longSections += 1
         break
       case 'event':
         this.follow(message.event)
         break
       case 'note':
       case 'noise':
+      case 'error':
       case 'failed':
+      case 'gone':
         break
     }
   }
 
   private follow({ kind, phase, name, op }: Extract<FromWorker, { kind: 'event' }>['event']): void {
-    if (kind === 'acquire' && phase === 'invoke') this.op = op
-    if (kind === 'acquire' && phase === 'ok') {
-      this.grants += 1
-      this.holds = name
-    } else if (kind === 'release' && phase === 'invoke') {
-      this.holds = undefined
-      this.lingering = false
-    }
+    if (kind === 'acquire') {
+      this.op = op
+      this.waitsFor = phase === 'invoke' ? name : undefined
+      if (phase === 'ok') this.granted.set(name, (this.granted.get(name) ?? 0) + 1)
+    } else if (kind === 'release' && phase === 'invoke') this.lingering = undefined
   }
 }

@@ -10,8 +10,27 @@ export type EndFault = () => void
 export class Diary {
   readonly began: bigint = process.hrtime.bigint()
   readonly history: HistoryEvent[] = []
+  private readonly lastLooks = new Map<string, number>()
   private readonly struck: FaultRecord[] = []
   private readonly noted: TimelineEvent[] = []
+
+  /** Of looks at the same lease only the last one counts: what it says is longest. */
+  write(event: HistoryEvent): void {
+    const key = `${event.process}\n${event.op}`
+    const index = this.lastLooks.get(key)
+    const last = index === undefined ? undefined : this.history[index]
+    const again =
+      event.kind === 'check' &&
+      last?.token === event.token &&
+      (last?.validUntil ?? 0n) <= (event.validUntil ?? 0n)
+    if (again && index !== undefined) {
+      this.history[index] = event
+      return
+    }
+    this.history.push(event)
+    if (event.kind === 'check') this.lastLooks.set(key, this.history.length - 1)
+    else this.lastLooks.delete(key)
+  }
 
   /** A recorder for a client that lives in this process. */
   recorder(client: string): Recorder {
@@ -22,15 +41,27 @@ export class Diary {
     return since(this.began, process.hrtime.bigint())
   }
 
-  /** Something that is over as soon as it is done. */
-  fault(kind: string, target: string, detail?: string): void {
-    this.struck.push({ at: this.now(), kind, target, ...(detail === undefined ? {} : { detail }) })
+  /** Something that is over as soon as it is done; `since`: it struck between then and now. */
+  fault(kind: string, target: string, detail?: string, since?: At): void {
+    const now = this.now()
+    const when = since === undefined ? { at: now } : { at: since, until: now }
+    this.struck.push({ ...when, kind, target, ...(detail !== undefined && { detail }) })
   }
 
-  /** Something that lasts until it is taken back. */
-  faultBegins(kind: string, target: string, detail?: string): EndFault {
+  /** Something that lasts until it is taken back, and is only what it says after `least` milliseconds. */
+  faultBegins(
+    kind: string,
+    target: string,
+    { detail, least }: { readonly detail?: string; readonly least?: number } = {},
+  ): EndFault {
     const index = this.struck.length
-    this.fault(kind, target, detail)
+    this.struck.push({
+      at: this.now(),
+      kind,
+      target,
+      ...(detail !== undefined && { detail }),
+      ...(least !== undefined && { least }),
+    })
     return () => {
       const begun = this.struck[index]
       if (begun !== undefined && begun.until === undefined)
@@ -50,6 +81,10 @@ export class Diary {
 
   get faults(): readonly FaultRecord[] {
     return this.struck
+  }
+
+  get notes(): readonly TimelineEvent[] {
+    return this.noted
   }
 
   timeline(): TimelineEvent[] {

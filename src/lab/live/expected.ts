@@ -1,11 +1,15 @@
 import type { Capabilities } from '../../core/contract.ts'
 import type { Verdict } from '../record.ts'
-import type { Nemesis } from './nemeses.ts'
+import type { NemesisFacts } from './nemesis.ts'
 
 export type Expected = Verdict['expected']
 
 /** What the store's own table says about a check under one fault. */
-export function expectedOf(check: string, nemesis: Nemesis, { guarantees, fencing }: Capabilities): Expected {
+export function expectedOf(
+  check: string,
+  nemesis: NemesisFacts,
+  { guarantees, fencing }: Capabilities,
+): Expected {
   const { row, aimedAt } = nemesis
   const guarantee = row === undefined ? 'holds' : guarantees[row]
   if (guarantee === 'holds') return 'holds'
@@ -31,10 +35,10 @@ export function expectedOf(check: string, nemesis: Nemesis, { guarantees, fencin
 /** Of several faults in one run: what any of them may break, may break. */
 export function expectedOfAll(
   check: string,
-  nemeses: readonly Nemesis[],
+  nemeses: readonly NemesisFacts[],
   capabilities: Capabilities,
 ): Expected {
   const all = new Set(nemeses.map((one) => expectedOf(check, one, capabilities)))
-  if (all.size === 1) return [...all][0] ?? 'holds'
+  if (all.size <= 1) return [...all][0] ?? 'holds'
   return 'may break'
 }

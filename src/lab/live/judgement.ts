@@ -1,94 +1,110 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
-import { checkExclusivity } from '../../testkit/checkers/exclusivity.ts'
-import { checkFifo } from '../../testkit/checkers/fifo.ts'
-import { checkLeftovers } from '../../testkit/checkers/leftovers.ts'
-import { checkLinearizability } from '../../testkit/checkers/linearizability.ts'
-import { fencedMutex } from '../../testkit/checkers/models.ts'
-import { operationsOf } from '../../testkit/checkers/operation.ts'
-import { checkTokenOrder } from '../../testkit/checkers/token-order.ts'
 import { holdsOf } from '../../testkit/holds.ts'
-import type { ViolationRecord } from '../record.ts'
-import type { LiveClient } from './client.ts'
-import { overlapsOf } from './overlaps.ts'
-import { resourceViolations } from './resource-checks.ts'
-import type { Scene } from './scene.ts'
-import { since } from './timeline.ts'
+import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
+import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
+import { progressOf } from './checks/progress.ts'
+import { resourceOf } from './checks/resource.ts'
+import { safetyOf } from './checks/safety.ts'
+import type { Evidence } from './evidence.ts'
+import { expectedOfAll } from './expected.ts'
+import { excused, struckBy, windowsOf } from './windows.ts'
 
-export interface Judgement {
-  readonly violations: readonly ViolationRecord[]
-  /** Checks that could not decide, and why. */
-  readonly undecided: ReadonlyMap<string, string>
-}
+/** Without a grant these have nothing to look at. */
+const OF_GRANTS: ReadonlySet<string> = new Set([
+  'exclusivity',
+  'token order',
+  'linearizability',
+  'lost update',
+  'fenced resource',
+  'lost update, fenced',
+  'belief',
+])
 
-const LIVENESS_SLACK_MS = 5000
+const CHECKS = [
+  ...OF_GRANTS,
+  'renewal',
+  'liveness',
+  'wake-ups',
+  'throughput',
+  'leftovers',
+  'clients',
+  'errors',
+  'closing',
+  'noise',
+  'faults',
+]
 
-/** Heals everything, lets it come to rest, and asks the checkers. */
-export async function judgement(scene: Scene): Promise<Judgement> {
-  await scene.heal()
-  const stuck = await stuckAfterHeal(scene)
-  await scene.finish()
-  const leftovers = await remains(scene)
-  const { diary } = scene
-  const logs = await scene.resource.logs()
-  for (const { name, fenced } of logs) {
-    for (const { kind, client, token, accepted, at } of fenced) {
-      if (kind === 'read' && accepted) continue
-      diary.note({ client, name, kind: accepted ? 'write' : 'write-refused', token: String(token) }, { at })
-    }
-  }
-  const holds = holdsOf(diary.history)
-  const overlaps = checkExclusivity(holds).length === 0 ? [] : overlapsOf(holds)
-  const order = checkLinearizability(operationsOf(diary.history), fencedMutex)
-  const undecided = new Map<string, string>()
-  if (order.verdict === 'unknown') undecided.set('linearizability', `given up after ${order.steps} steps`)
-  if (!holds.some(({ queued }) => queued !== undefined)) undecided.set('fifo', 'nobody was seen in line')
-  const violations = [
-    ...overlaps.map(({ name, clients, tokens, from, to }) => ({
-      check: 'exclusivity',
-      message: `${clients.join(' and ')} both believe that they hold "${name}" for ${Math.round(Number(to - from) / 1e6)} ms (tokens ${tokens.join(' and ')})`,
-      at: since(diary.began, from),
-      clients,
-    })),
-    ...checkTokenOrder(holds).map(({ message }) => ({ check: 'token order', message })),
-    ...resourceViolations(logs, diary.began),
-    ...checkFifo(holds).violations.map(({ message }) => ({ check: 'fifo', message })),
+export type Judgement = Pick<RunRecord, 'violations' | 'verdicts'>
+
+/** What follows from the evidence. Pure: the same evidence gives the same verdicts, anywhere and at any time. */
+export function judgeEvidence(evidence: Evidence): Judgement {
+  const { settings, history, stuck, noise, remains } = evidence
+  const windows = windowsOf(evidence)
+  const holds = holdsOf(history)
+  const safety = safetyOf(evidence, holds)
+  const progress = progressOf(evidence, holds, windows)
+  const barren = holds.length === 0
+  const violations: ViolationRecord[] = [
+    ...safety.violations,
+    ...resourceOf(evidence, holds),
+    ...progress.violations,
+    ...beliefsOf(evidence),
+    ...endsOf(evidence),
+    ...errorsOf(evidence, windows),
+    ...closingsOf(evidence),
+    ...unreleasedOf(evidence, windows),
     ...stuck,
-    ...leftovers,
-    ...order.violations.map(({ message }) => ({ check: 'linearizability', message })),
-    ...scene.noise.map((message) => ({ check: 'noise', message })),
+    ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
+    ...remains.map((message) => ({ check: 'leftovers', message })),
+    ...noise.map((message) => ({ check: 'noise', message })),
   ]
-  return { violations, undecided }
-}
-
-/** Once nothing is in the way any more, everybody is given the lock again. */
-async function stuckAfterHeal(scene: Scene): Promise<ViolationRecord[]> {
-  const before = new Map(scene.working.map((client) => [client, client.grants]))
-  const bound = scene.expiry + scene.stage.ttl + LIVENESS_SLACK_MS
-  const waits = (): [LiveClient, number][] =>
-    [...before].filter(([client, grants]) => client.state === 'working' && client.grants <= grants)
-  await scene.until(() => waits().length === 0, bound)
-  return waits().map(([{ label }]) => ({
-    check: 'liveness',
-    message: `${label} was given nothing in the ${bound} ms after the last fault`,
-    at: scene.diary.now(),
-    clients: [label],
-  }))
-}
-
-/** Nothing is held or waited for when all have gone home and the leases of the dead have run out. */
-async function remains(scene: Scene): Promise<ViolationRecord[]> {
-  const end = performance.now() + scene.expiry + LIVENESS_SLACK_MS
-  for (;;) {
-    const infos = await Promise.all(scene.stage.names.map((name) => scene.inspect(name)))
-    const names = infos.filter((info) => info !== undefined)
-    const found = checkLeftovers({ names })
-    const unanswered = infos.length - names.length
-    if (found.length + unanswered === 0) return []
-    if (performance.now() > end) {
-      const silent = unanswered === 0 ? [] : [{ check: 'leftovers', message: 'the store does not answer' }]
-      return [...found.map(({ message }) => ({ check: 'leftovers', message })), ...silent]
+  const struck = struckBy(evidence)
+  // Under faults the order in which clients came is nobody's promise.
+  const calm = settings.nemeses.every(({ kind }) => kind === 'none')
+  const checks = [...CHECKS, ...(calm && settings.capabilities.queue ? ['fifo'] : [])]
+  const verdicts = checks.map((check): Verdict => {
+    if (check === 'faults') return faultsVerdict(evidence)
+    const own = violations.filter((one) => one.check === check)
+    const expected = expectedOfAll(check, struck, settings.capabilities)
+    const outside = own.find((one) => !excused(one, windows, settings) && !follows(one, violations))
+    if (outside !== undefined) {
+      const where = windows.length === 0 || expected === 'holds' ? '' : 'Outside of every fault: '
+      return { check, expected: 'holds', seen: 'broke', why: `${where}${outside.message}` }
     }
-    await sleep(100)
+    const [first] = own
+    if (first !== undefined) return { check, expected, seen: 'broke', why: first.message }
+    const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : progress.idle.get(check)
+    if (unseen !== undefined) return { check, expected, seen: 'not run', why: unseen }
+    const why = safety.undecided.get(check)
+    return why === undefined ? { check, expected, seen: 'held' } : { check, expected, seen: 'unknown', why }
+  })
+  // What is only checked where nothing happens is not violated elsewhere.
+  return { verdicts, violations: violations.filter(({ check }) => checks.includes(check)) }
+
+  /** A search for an order says only where it got stuck, which may be after the overlap that is the reason. */
+  function follows({ check }: ViolationRecord, all: readonly ViolationRecord[]): boolean {
+    return (
+      check === 'linearizability' &&
+      all.some((one) => /exclusivity|token order/.test(one.check) && excused(one, windows, settings))
+    )
   }
+}
+
+/** A run whose faults did not come about has proven less than its title says. */
+function faultsVerdict(evidence: Evidence): Verdict {
+  const { settings, missed, faults } = evidence
+  const struck = struckBy(evidence)
+  const absent = settings.nemeses.filter((one) => !struck.includes(one))
+  const verdict = { check: 'faults', expected: 'holds' } as const
+  if (absent.length === 0) return { ...verdict, seen: 'held' }
+  const why = absent
+    .map(({ kind }) => {
+      const short = faults.findLast((fault) => fault.kind === kind)
+      const length = Math.round((short?.until ?? short?.at ?? 0) - (short?.at ?? 0))
+      const reason =
+        missed.findLast((one) => one.kind === kind)?.why ??
+        (short === undefined ? 'it was not its turn' : `it lasted ${length} of ${short.least} ms`)
+      return `${kind}: ${reason}`
+    })
+    .join('; ')
+  return { ...verdict, seen: struck.length === 0 ? 'unknown' : 'not run', why }
 }

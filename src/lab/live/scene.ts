@@ -4,9 +4,14 @@ import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
 import { LiveClient } from './client.ts'
 import { Diary } from './diary.ts'
+import type { ErrorRecord, Evidence, LabName } from './evidence.ts'
+import type { NemesisFacts } from './nemesis.ts'
+import { factsOf } from './nemesis.ts'
+import { Onlooker } from './onlooker.ts'
 import type { ClockHandle, ServerHandle } from './servers.ts'
 import { Way } from './way.ts'
-import type { FromWorker, Place } from './worker-protocol.ts'
+import type { FromWorker, Library, Place } from './worker-protocol.ts'
+import type { ViolationRecord } from '../record.ts'
 
 /** What can be done to a server from inside, by whoever may. */
 export interface Admin {
@@ -26,7 +31,10 @@ export interface Stage {
   readonly token?: string
   readonly ttl: number
   readonly clients: number
+  /** Of the mutexes; where the store has them, a read-write lock and a semaphore are used beside the first of them. */
   readonly names: readonly [string, ...string[]]
+  /** Another library than holdfast, or a broken one. */
+  readonly library?: Library
   /** Milliseconds by which the store may keep a grant for longer than its ttl. */
   readonly lateExpiry?: number
   /** Given by whoever started the server, and may hurt it. */
@@ -39,6 +47,10 @@ export interface Stage {
 
 const START_MS = 20_000
 const ANSWER_MS = 5000
+/** How long closing may take beyond the longest lease. */
+const CLOSE_MS = 3000
+
+const PERMITS = 3
 
 /** A fault found nothing to strike. A run without its fault proves nothing. */
 export class Missed extends Error {
@@ -54,13 +66,22 @@ export class Scene {
   readonly noise: string[] = []
   readonly store: Store
   readonly resource: Resource
+  readonly names: readonly [LabName, ...LabName[]]
+  readonly onlooker: Onlooker
+  readonly errors: ErrorRecord[] = []
+  /** What was waited for in vain. */
+  readonly stuck: ViolationRecord[] = []
+  readonly missed: { readonly kind: string; readonly why: string }[] = []
   private readonly watchers = new Set<() => void>()
+  private healedAt = 0
 
   private constructor(stage: Stage, seed: number, store: Store, resource: Resource) {
     this.stage = stage
     this.random = new Random(seed)
     this.store = store
     this.resource = resource
+    this.names = namesOf(stage, store.capabilities)
+    this.onlooker = new Onlooker(this)
   }
 
   static async open(stage: Stage, seed: number): Promise<Scene> {
@@ -90,13 +111,15 @@ export class Scene {
 
   /** Another client. */
   async spawn(): Promise<LiveClient> {
-    const { url, token, ttl, names, execPath = process.execPath } = this.stage
+    const { url, token, ttl, library, execPath = process.execPath } = this.stage
+    const { names } = this
     const way = await Way.open(url)
     const order = {
       do: 'begin' as const,
       label: `client ${this.clients.length + 1}`,
       url: way?.url ?? url,
       ...(token === undefined ? {} : { token }),
+      ...(library === undefined ? {} : { library }),
       names,
       ttl,
       patience: ttl,
@@ -111,6 +134,7 @@ export class Scene {
         if (message.kind === 'failed') failure = message.message
         this.heard(from, message)
       },
+      now: () => this.diary.now(),
     }
     const client = new LiveClient(order, way, events, execPath)
     this.clients.push(client)
@@ -135,14 +159,29 @@ export class Scene {
     })
   }
 
-  /** A client that has the lock and stands still at this place until it is told to go on. */
-  async lingerer(where: Place): Promise<LiveClient> {
+  /** A client that has a mutex and stands still at this place until it is told to go on. */
+  async lingerer(where: Place): Promise<{ readonly client: LiveClient; readonly name: string }> {
     const client = this.anyone()
     client.send({ do: 'linger', where })
-    const there = await this.until(() => client.lingering, this.expiry + START_MS / 2)
-    if (there) return client
+    const over = (): boolean => client.lingering !== undefined || client.state !== 'working'
+    await this.until(over, this.expiry + START_MS / 2)
+    const { lingering: name } = client
+    if (name !== undefined) return { client, name }
     this.goOn(client)
     throw new Missed(`${client.label} was to be hurt while it holds the lock, and was not given it`)
+  }
+
+  /** Lets somebody hold a mutex for longer than any lease lasts by itself. */
+  async longSection(): Promise<void> {
+    if (this.working.length === 0) return
+    const client = this.anyone()
+    const { longSections: before } = client
+    const ms = Math.ceil(this.expiry * 1.15) + 200
+    client.send({ do: 'long', ms })
+    await this.until(
+      () => client.longSections > before || client.state !== 'working',
+      ms + this.expiry + START_MS / 2,
+    )
   }
 
   /** One of those that are at work. */
@@ -154,26 +193,35 @@ export class Scene {
   }
 
   goOn(client: LiveClient): void {
-    client.lingering = false
+    client.lingering = undefined
     client.send({ do: 'go' })
   }
 
-  /** Whether others than this one are given the lock that it has, so many times. */
-  granted(except: LiveClient, times: number, timeout: number): Promise<boolean> {
-    const others = this.clients.filter((client) => client !== except)
-    const count = (): number => others.reduce((sum, { grants }) => sum + grants, 0)
+  /** Others than the victim are given the lock that it has, so many times. That they are not is a finding. */
+  async othersGet(
+    { client, name }: { readonly client: LiveClient; readonly name: string },
+    times: number,
+    timeout: number,
+  ): Promise<void> {
+    const count = (): number =>
+      this.clients.reduce((sum, each) => sum + (each === client ? 0 : (each.granted.get(name) ?? 0)), 0)
     const before = count()
-    return this.until(() => count() >= before + times, timeout)
+    const nobody = (): boolean => this.working.every((each) => each === client)
+    await this.until(() => count() >= before + times || nobody(), timeout)
+    if (count() >= before + times) return
+    const message = `"${name}" was given to others ${count() - before} of ${times} times in the ${Math.round(timeout)} ms after its holder, ${client.label}, was hurt`
+    this.stuck.push({ check: 'liveness', message, at: this.diary.now() })
   }
 
   /** Everything in its place again: whatever a fault left behind. */
   async heal(): Promise<void> {
+    this.healedAt = this.diary.now()
     await this.stage.server?.resume().catch(() => undefined)
     for (const client of this.clients) {
       client.way?.heal()
       await client.way?.accept()
       client.resume()
-      if (client.lingering) this.goOn(client)
+      if (client.lingering !== undefined) this.goOn(client)
     }
   }
 
@@ -185,14 +233,16 @@ export class Scene {
   /** Lets the clients end in order; those that do not are killed. */
   async finish(): Promise<void> {
     for (const client of this.working) client.send({ do: 'finish' })
-    await this.until(() => this.working.length === 0, this.expiry + ANSWER_MS)
+    await this.until(() => this.working.length === 0, this.expiry + CLOSE_MS)
+    // One more look, at what those who have gone in order left behind.
+    await this.onlooker.lookOnce()
     await Promise.all(this.clients.map((client) => client.kill()))
     for (const { way } of this.clients) await way?.close()
   }
 
   /** Takes away what is left in the lab's own names: those who could give it back are gone. */
   async tidy(): Promise<void> {
-    for (const name of this.stage.names) {
+    for (const { name } of this.names) {
       const info = await this.inspect(name)
       for (const { id } of [...(info?.holders ?? []), ...(info?.waiters ?? [])]) {
         await this.store.withdraw({ name, id }, ANSWER_MS)
@@ -200,7 +250,39 @@ export class Scene {
     }
   }
 
+  /** Everything that was seen. */
+  async evidence(nemeses: readonly NemesisFacts[], remains: readonly string[]): Promise<Evidence> {
+    const { diary, stage, capabilities, names, errors, noise, missed, stuck, healedAt } = this
+    const { looks, stalls } = this.onlooker
+    return {
+      format: 1,
+      settings: {
+        ttl: stage.ttl,
+        lateExpiry: stage.lateExpiry ?? 0,
+        names,
+        nemeses: nemeses.map(factsOf),
+        capabilities,
+      },
+      began: diary.began,
+      healedAt,
+      endedAt: diary.now(),
+      history: diary.history,
+      notes: diary.notes,
+      faults: diary.faults,
+      missed,
+      clients: this.clients.map(({ record }) => record),
+      errors,
+      noise,
+      looks,
+      registers: await this.resource.logs(),
+      remains,
+      stuck,
+      stalls,
+    }
+  }
+
   async close(): Promise<void> {
+    await this.onlooker.stop()
     await Promise.all(this.clients.map((client) => client.kill()))
     for (const { way } of this.clients) await way?.close()
     await this.resource.stop()
@@ -208,9 +290,21 @@ export class Scene {
   }
 
   private heard(client: LiveClient, message: FromWorker): void {
-    if (message.kind === 'event') this.diary.history.push(message.event)
+    if (message.kind === 'event') this.diary.write(message.event)
     else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message)
+    else if (message.kind === 'error') this.errors.push({ client: client.label, ...message.error })
     else if (message.kind === 'noise') this.noise.push(`${client.label}: ${message.message}`)
     for (const look of this.watchers) look()
   }
+}
+
+/** The mutexes, and one of every other kind of lock that the store has. */
+function namesOf({ names }: Stage, { shared, permits }: Capabilities): readonly [LabName, ...LabName[]] {
+  const [first, ...others] = names
+  return [
+    { name: first, kind: 'mutex' },
+    ...others.map((name): LabName => ({ name, kind: 'mutex' })),
+    ...(shared ? [{ name: `${first}:rw`, kind: 'read-write' } as const] : []),
+    ...(permits ? [{ name: `${first}:permits`, kind: 'semaphore', capacity: PERMITS } as const] : []),
+  ]
 }

@@ -1,5 +1,12 @@
 import type { HistoryEvent } from '../../testkit/history.ts'
 import type { TimelineEvent } from '../record.ts'
+import type { ErrorRecord, LabName } from './evidence.ts'
+
+/** Another library than this one, or a broken one: a module that Node can import, and which of its exports opens it. */
+export interface Library {
+  readonly url: string
+  readonly export: string
+}
 
 /** What a client of the lab is told by the process that started it. The store's address comes this way, never as an argument. */
 export interface WorkOrder {
@@ -7,7 +14,8 @@ export interface WorkOrder {
   readonly label: string
   readonly url: string
   readonly token?: string
-  readonly names: readonly [string, ...string[]]
+  readonly library?: Library
+  readonly names: readonly [LabName, ...LabName[]]
   readonly ttl: number
   readonly requestTimeout: number
   readonly patience: number
@@ -25,6 +33,8 @@ export type ToWorker =
   /** In the next section, stand still at this place until told to go on. */
   | { readonly do: 'linger'; readonly where: Place }
   | { readonly do: 'go' }
+  /** The next section is to last so long: beyond the ttl, so that its lease has to be renewed. */
+  | { readonly do: 'long'; readonly ms: number }
   /** Keep the event loop busy. */
   | { readonly do: 'block'; readonly ms: number }
   /** No further section; then give everything back and end. */
@@ -41,6 +51,12 @@ export type FromWorker =
       readonly remaining?: number
     }
   | { readonly kind: 'lingering'; readonly name: string }
+  /** A section that was to be long is over. */
+  | { readonly kind: 'long' }
   | { readonly kind: 'noise'; readonly message: string }
-  | { readonly kind: 'done' }
+  | { readonly kind: 'error'; readonly error: Omit<ErrorRecord, 'client'> }
+  /** It has given everything back; `error`: closing failed. */
+  | { readonly kind: 'done'; readonly error?: string }
   | { readonly kind: 'failed'; readonly message: string }
+  /** Its process has ended. */
+  | { readonly kind: 'gone' }

@@ -17,8 +17,8 @@ export interface ReportOptions {
 
 const COUNTS: readonly (readonly [Pile, string])[] = [
   ['held', 'held'],
-  ['broke', 'broke, as the table says'],
-  ['lucky', 'could break, did not this time'],
+  ['broke', 'broke, as expected'],
+  ['lucky', 'held, though not promised'],
   ['unexpected', 'not as the table says'],
   ['unknown', 'undecided'],
   ['notRun', 'not run'],
@@ -71,7 +71,28 @@ function section(run: RunRecord, open: boolean, usual: Detail): string {
   const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
   const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
   return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
-<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
+<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
+}
+
+/** How much there was to look at, and how long the faults really were. */
+function countsList({ clients, faults, counts }: RunRecord): string {
+  if (counts === undefined) return ''
+  const { grants, respawns, ttl, command } = counts
+  const kinds = [...new Set(faults.map(({ kind }) => kind))].map((kind) => {
+    const own = faults.filter((fault) => fault.kind === kind)
+    const lengths = own.flatMap(({ at, until }) => (until === undefined ? [] : [until - at]))
+    const [least, most] = [Math.min(...lengths), Math.max(...lengths)]
+    const long = lengths.length === 0 ? '' : `, ${milliseconds(least)} to ${milliseconds(most)}`
+    return `${own.length} × ${kind}${long}`
+  })
+  const facts = [
+    ['grants', String(grants)],
+    ['clients', `${clients.length}, ${respawns} of them in the place of one that was killed`],
+    ['ttl', milliseconds(ttl)],
+    ['faults', kinds.length === 0 ? 'none' : kinds.join('; ')],
+    ...(command === undefined ? [] : [['command', command]]),
+  ]
+  return `<dl class="facts">${facts.map(([what = '', text = '']) => `<dt>${what}</dt><dd>${escape(text)}</dd>`).join('')}</dl>`
 }
 
 function timeline(run: RunRecord, { events }: Detail): string {

@@ -23,6 +23,7 @@ thead th { color: var(--dim); font-weight: 600; vertical-align: bottom } .fault-
 .run > summary { padding: .6rem .8rem; cursor: pointer } .run > summary .dim { display: block; font-size: .85rem }
 .run > .inside { padding: 0 .8rem .8rem }
 .verdict-list { columns: 2 20rem; padding-left: 1.1rem; margin: .5rem 0; font-size: .9rem } .verdict-list li { break-inside: avoid }
+.facts { display: grid; grid-template-columns: max-content 1fr; gap: .1rem .8rem; font-size: .85rem; margin: .5rem 0 } .facts dt { color: var(--dim) } .facts dd { margin: 0; overflow-wrap: anywhere }
 .timeline { display: grid; grid-template-columns: max-content 1fr; margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; background: var(--page) }
 .labels { padding-top: 34px; border-right: 1px solid var(--line); font-size: .8rem }
 .labels div { height: 40px; display: flex; align-items: center; padding: 0 .5rem; max-width: 8.5rem; overflow: hidden; white-space: nowrap; text-overflow: ellipsis }

@@ -1,28 +1,49 @@
 import type { RunRecord } from '../record.ts'
-import type { Finding, Pile } from './tally.ts'
+import type { Finding, Pile, Tally } from './tally.ts'
 import { tally } from './tally.ts'
 
 /** For a terminal that shows colours; otherwise text as it is. */
-export type Paint = (colour: 'red' | 'green' | 'yellow' | 'dim' | 'bold', text: string) => string
+export type Paint = (colour: Colour | 'bold', text: string) => string
+
+export type Colour = 'red' | 'green' | 'yellow' | 'cyan' | 'dim'
 
 const plain: Paint = (_, text) => text
 
 const NAMES: Readonly<Record<Pile, string>> = {
   held: 'held',
   broke: 'broke as expected',
-  lucky: 'could break, did not this time',
+  lucky: 'held, though not promised',
   unexpected: 'not as the table says',
   unknown: 'could not be decided',
   notRun: 'not run',
 }
 
-export const COLOURS: Readonly<Record<Pile, 'red' | 'green' | 'yellow' | 'dim'>> = {
+export const COLOURS: Readonly<Record<Pile, Colour>> = {
   held: 'green',
-  broke: 'green',
+  broke: 'cyan',
   lucky: 'dim',
   unexpected: 'red',
   unknown: 'yellow',
   notRun: 'dim',
+}
+
+/** One run in a line. Of a flawed design one wants to know whether it was caught. */
+export function runLine(record: RunRecord, paint: Paint = plain): string {
+  const piles = tally([record])
+  const flawed = /^specimen\/.*\/flawed$/.test(record.id)
+  if (flawed && piles.broke.length > 0 && piles.unexpected.length + piles.unknown.length === 0) {
+    const by = piles.broke.map(({ verdict }) => verdict.check).join(', ')
+    return `${record.title}: ${paint('cyan', `caught by ${by}`)}`
+  }
+  if (flawed && piles.unexpected.length > 0)
+    return `${record.title}: ${paint('red', piles.unexpected.some(({ verdict }) => verdict.seen === 'held') ? 'NOT CAUGHT' : 'broke in another way than it should')}`
+  return `${record.title}: ${countsOf(piles, paint).join(', ')}`
+}
+
+function countsOf(piles: Tally, paint: Paint): string[] {
+  return (Object.keys(NAMES) as Pile[])
+    .filter((pile) => piles[pile].length > 0)
+    .map((pile) => paint(COLOURS[pile], `${piles[pile].length} ${NAMES[pile]}`))
 }
 
 /** What held, what broke as expected, what did not go as the table says, and what was not run. */
@@ -37,11 +58,8 @@ export function summary(records: readonly RunRecord[], paint: Paint = plain): st
           ...unique(piles[pile].map(show)).map((line) => `  ${line}`),
         ]
   const where = ({ run }: Finding): string => `${run.store}, ${run.fault}`
-  const counts = (Object.keys(NAMES) as Pile[])
-    .filter((pile) => piles[pile].length > 0)
-    .map((pile) => `${paint(COLOURS[pile], String(piles[pile].length))} ${NAMES[pile]}`)
   return [
-    `${records.length} runs; verdicts: ${counts.join(', ')}`,
+    `${records.length} runs; verdicts: ${countsOf(piles, paint).join(', ')}`,
     ...block('broke', (one) => `${where(one)}: ${one.verdict.check} (${one.verdict.why ?? ''})`),
     ...block('notRun', (one) => `${where(one)}: ${one.verdict.why ?? ''}`),
     ...block('unknown', (one) => `${where(one)}: ${one.verdict.check}: ${one.verdict.why ?? ''}`),

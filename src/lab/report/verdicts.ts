@@ -5,9 +5,9 @@ import { pileOf } from './tally.ts'
 
 const WORDS: Readonly<Record<Pile, readonly [sign: string, word: string]>> = {
   held: ['✓', 'held'],
-  broke: ['⚡', 'broke, as said'],
-  lucky: ['✓', 'held this time'],
-  unexpected: ['✗', 'not as said'],
+  broke: ['⚡', 'broke, as expected'],
+  lucky: ['✓', 'held, though not promised'],
+  unexpected: ['✗', 'BROKE'],
   unknown: ['?', 'undecided'],
   notRun: ['–', 'not run'],
 }
@@ -15,6 +15,7 @@ const WORDS: Readonly<Record<Pile, readonly [sign: string, word: string]>> = {
 const PARTS: readonly (readonly [title: string, prefix: string])[] = [
   ['Faults on real servers', 'live/'],
   ['Specimens, and holdfast in the same scenario', 'specimen/'],
+  ['Specification', 'spec/'],
 ]
 
 /** The parts of the lab have different checks: a table of its own for each is narrower, and says more. */
@@ -54,7 +55,9 @@ function cellOf(check: string, verdict: Verdict | undefined): string {
 }
 
 function seen(verdict: Verdict): string {
-  const [sign, word] = WORDS[pileOf(verdict)]
+  const [sign, usual] = WORDS[pileOf(verdict)]
+  // What had to be seen to break and was not: a flaw that nobody caught, or a fault that did not hurt.
+  const word = verdict.expected === 'breaks' && verdict.seen === 'held' ? 'NOT CAUGHT' : usual
   const { expected, why } = verdict
   const hint = [`expected: ${expected}`, `seen: ${verdict.seen}`, why ?? '']
     .filter((part) => part !== '')

@@ -66,7 +66,7 @@ export const delByAnyone: Specimen = {
     const [one, two, three] = locksOf(play)
     const take = taker(play)
     await a.takes(take(one, SHORT))
-    const awake = play.diary.faultBegins('pause', 'A', 'the holder stands still')
+    const awake = play.diary.faultBegins('pause', 'A', { detail: 'the holder stands still' })
     await play.mustGet(b, take(two, LONG), SHORT * 4)
     awake()
     await a.releases(() => one.releaseAnybodys())
@@ -82,7 +82,7 @@ export const delByAnyone: Specimen = {
       const [one, two, three] = holdfasts.map((holdfast) => holdfast.mutex(play.name, { renew: false }))
       if (one === undefined || two === undefined || three === undefined) return
       const stale = await a.takes(() => one.tryAcquire())
-      const awake = play.diary.faultBegins('pause', 'A', 'the holder stands still')
+      const awake = play.diary.faultBegins('pause', 'A', { detail: 'the holder stands still' })
       const lease = await play.mustGet(b, () => two.tryAcquire(), SHORT * 4)
       awake()
       await a.releases(() => stale.release())
@@ -108,7 +108,9 @@ export const getThenDel: Specimen = {
     const { reached, go } = one.points.stopAt('between GET and DEL')
     const releasing = a.releases(() => one.releaseOwn())
     await reached
-    const awake = play.diary.faultBegins('pause', 'A', 'the holder stands still between GET and DEL')
+    const awake = play.diary.faultBegins('pause', 'A', {
+      detail: 'the holder stands still between GET and DEL',
+    })
     await play.mustGet(b, take(two, LONG), SHORT * 4)
     awake()
     go()
@@ -130,11 +132,9 @@ export const getThenDel: Specimen = {
       const stale = await a.takes(() => late.mutex(play.name, { renew: false }).tryAcquire())
       // There is one request where the other has two; so it is the network that stands still.
       proxy.set('requests', { hold: true })
-      const healed = play.diary.faultBegins(
-        'delay',
-        'A',
-        'the release is on its way for longer than the lease',
-      )
+      const healed = play.diary.faultBegins('delay', 'A', {
+        detail: 'the release is on its way for longer than the lease',
+      })
       const releasing = a.releases(() => stale.release())
       const lease = await play.mustGet(b, () => two.mutex(play.name).tryAcquire(), SHORT * 4)
       proxy.heal()

@@ -1,12 +1,13 @@
 import { checkExclusivity } from '../../testkit/checkers/exclusivity.ts'
-import { checkFencedResource } from '../../testkit/checkers/fenced-resource.ts'
+import { checkFencedResource, checkHolderAdmitted } from '../../testkit/checkers/fenced-resource.ts'
 import { checkLostUpdates } from '../../testkit/checkers/lost-update.ts'
+import type { Update } from '../../testkit/checkers/lost-update.ts'
 import { checkTokenOrder } from '../../testkit/checkers/token-order.ts'
 import { holdsOf } from '../../testkit/holds.ts'
-import { updatesOf } from '../live/resource-checks.ts'
 import { overlapsOf } from '../live/overlaps.ts'
 import { since } from '../live/timeline.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
+import type { Decision } from '../resource/register.ts'
 import { Play } from './play.ts'
 import type { Servers, Specimen } from './specimen.ts'
 
@@ -89,7 +90,13 @@ function historyViolations({ diary, resources, name }: Play, cast: Cast): Violat
   const holds = holdsOf(diary.history)
   const overlaps = checkExclusivity(holds).length === 0 ? [] : overlapsOf(holds)
   const tokens = cast === 'ours' ? checkTokenOrder(holds) : []
-  const writes = resources.fenced.log.map(({ token, accepted }) => ({ name, token, accepted }))
+  const requests = resources.fenced.log.map(({ client, token, accepted, at }) => ({
+    name,
+    client,
+    token,
+    accepted,
+    at,
+  }))
   return [
     ...overlaps.map(({ clients, from }) => ({
       check: 'exclusivity',
@@ -102,6 +109,16 @@ function historyViolations({ diary, resources, name }: Play, cast: Cast): Violat
       check: 'lost update',
       message,
     })),
-    ...checkFencedResource(writes).map(({ message }) => ({ check: 'fenced resource', message })),
+    ...[...checkFencedResource(requests), ...checkHolderAdmitted(holds, requests)].map(({ message }) => ({
+      check: 'fenced resource',
+      message,
+    })),
   ]
+}
+
+/** What a register was asked to store, and stored. */
+function updatesOf(log: readonly Decision[]): Update[] {
+  return log
+    .filter(({ kind, accepted }) => kind === 'write' && accepted)
+    .map(({ read, wrote }) => ({ read, wrote, outcome: 'stored' }))
 }

@@ -66,12 +66,18 @@ export const setnxThenExpire: Specimen = {
       const proxy = await FaultProxy.open(redis)
       play.finally(() => proxy.close())
       const holder = await play.process(`redis://${proxy.host}:${proxy.port}`, { ttl: TTL })
+      // On a server that does not know the script yet, the first request would find nothing to do.
+      await holder.acquire(`${play.name}:before`, { ttl: TTL })
+      await holder.release()
+      const holdfast = await play.holdfast(redis.url, { ttl: TTL })
+      await holdfast.inspect(play.name)
       const cut = proxy.cutReply({ match: (chunk) => chunk.includes(play.name) })
       const never = holder.acquire(play.name, { ttl: TTL }).catch(() => null)
       await cut
-      await proxy.refuse()
+      const [{ holders }] = await Promise.all([holdfast.inspect(play.name), proxy.refuse()])
       await holder.kill()
       await never
+      if (holders.length === 0) throw new Error('the holder had no lock when its connection was cut')
       play.diary.fault(
         'kill',
         'A',
@@ -79,7 +85,6 @@ export const setnxThenExpire: Specimen = {
       )
       play.adopt('A', holder)
       const b = play.actor('B')
-      const holdfast = await play.holdfast(redis.url, { ttl: TTL })
       const lease = await play.mustGet(b, () => holdfast.mutex(play.name).tryAcquire(), PATIENCE)
       if (lease !== null) await b.releases(() => lease.release())
     },

@@ -36,7 +36,7 @@ async function acquire(call: Call, limits: Limits, polls: LongPolls): Promise<Re
   return {
     status: 200,
     body: { name, lease: secret, token: String(token), ttl, waited },
-    undelivered: () => polls.undo(name, secret, ttl),
+    undelivered: () => polls.undo(call.caller, { name, id: secret, ttl }),
   }
 }
 

@@ -37,6 +37,11 @@ export class Silence {
     this.link.reset(key)
   }
 
+  /** The server of this key takes no writes: it is a replica now, and the connection has to find the primary. */
+  refused(key: string): void {
+    this.link.reset(key)
+  }
+
   /** Whether any server is suspected: while none is, answers need not be reported. */
   get suspects(): boolean {
     return this.since.size > 0

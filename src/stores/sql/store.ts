@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { step, view } from '../../core/claim-queue.ts'
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
@@ -293,3 +294,6 @@ export class SqlStore<Link> implements Store {
     return this.calls.withLink(timeout, work)
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(SqlStore, 'Store', ({ kind }) => ({ kind }))

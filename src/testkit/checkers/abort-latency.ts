@@ -28,11 +28,13 @@ export function checkAbortLatency(
   losses: readonly Loss[],
   { standstills = [], tolerance = 5 }: AbortLatencyOptions = {},
 ): Violation[] {
+  const sorted = [...standstills].sort((a, b) => a.from - b.from)
   return losses.flatMap(({ process, name, token, validUntil, abortedAt }) => {
-    const excuse = standstills
-      .filter((each) => each.process === process && each.from <= abortedAt && each.to >= validUntil)
-      .reduce((latest, { to }) => Math.max(latest, to), validUntil)
-    const late = abortedAt - excuse
+    // A standstill excuses what would have happened in it, not what was late before it began.
+    const due = sorted
+      .filter((each) => each.process === process)
+      .reduce((at, { from, to }) => (from <= at + tolerance && to > at ? to : at), validUntil)
+    const late = abortedAt - due
     if (late <= tolerance) return []
     const message = `the signal of ${process}'s lease on "${name}" (token ${token}) aborted ${late} ms after its end`
     return [{ rule: 'abort-latency' as const, message }]

@@ -27,7 +27,8 @@ function checkName(holds: readonly Hold[]): Violation[] {
     held.add(start)
     used += start.weight
     const capacity = Math.min(...[...held].map((hold) => hold.capacity))
-    if (used > capacity) violations.push({ rule: 'exclusivity', message: describe(start, used, [...held]) })
+    if (used > capacity)
+      violations.push({ rule: 'exclusivity', message: describe(start, used, [...held]), at: start.from })
   }
   return violations
 }

@@ -1,3 +1,4 @@
+import type { HistoryEvent } from '../history.ts'
 import type { Hold } from '../holds.ts'
 import { byName } from './violation.ts'
 import type { Violation } from './violation.ts'
@@ -8,20 +9,52 @@ export interface FifoResult {
   readonly violations: readonly Violation[]
 }
 
+/** A wait that stood in line and ended without a grant. */
+export interface GaveUp {
+  readonly process: string
+  readonly op: number
+  readonly name: string
+  readonly queued: bigint
+  readonly until: bigint
+}
+
+/** The waits of a history that were given up in line. */
+export function gaveUpOf(events: readonly HistoryEvent[]): GaveUp[] {
+  const inLine = new Map<string, bigint>()
+  return events.flatMap(({ process, op, name, kind, phase, at }) => {
+    if (kind !== 'acquire') return []
+    const key = `${process}\n${op}`
+    if (phase === 'queued' && !inLine.has(key)) inLine.set(key, at)
+    const queued = inLine.get(key)
+    return phase === 'fail' && queued !== undefined ? [{ process, op, name, queued, until: at }] : []
+  })
+}
+
 /**
- * Who stood in line before another one asked is granted first. The tokens tell in which order grants were made. `allowed`
- * is how many later ones may go before: 0 where the queue is strict, a turn's budget where a process hands a grant on.
+ * Who stood in line before another one asked is granted first. The tokens tell in which order grants were made; whoever
+ * gave up was passed by what had been granted until then. `allowed` is how many later ones may go before: 0 where the
+ * queue is strict, a turn's budget where a process hands a grant on.
  */
-export function checkFifo(holds: readonly Hold[], allowed: number = 0): FifoResult {
+export function checkFifo(
+  holds: readonly Hold[],
+  allowed: number = 0,
+  gaveUp: readonly GaveUp[] = [],
+): FifoResult {
   let maxBypass = 0
   const violations: Violation[] = []
-  for (const group of byName(holds).values()) {
-    for (const { hold, count } of bypasses(group)) {
-      maxBypass = Math.max(maxBypass, count)
-      if (count <= allowed) continue
-      const who = `${hold.process}#${hold.op} of "${hold.name}" (token ${hold.token})`
-      violations.push({ rule: 'fifo', message: `${count} that came later went before ${who}` })
-    }
+  const found = (count: number, who: string): void => {
+    maxBypass = Math.max(maxBypass, count)
+    if (count <= allowed) return
+    violations.push({ rule: 'fifo', message: `${count} that came later went before ${who}` })
+  }
+  const groups = byName(holds)
+  for (const group of groups.values()) {
+    for (const { hold, count } of bypasses(group))
+      found(count, `${hold.process}#${hold.op} of "${hold.name}" (token ${hold.token})`)
+  }
+  for (const { process, op, name, queued, until } of gaveUp) {
+    const before = (groups.get(name) ?? []).filter(({ invoked, from }) => invoked > queued && from < until)
+    found(before.length, `${process}#${op} of "${name}", which gave up`)
   }
   return { maxBypass, violations }
 }

@@ -135,9 +135,9 @@ class Search<S> {
   }
 
   private violation(): Violation {
-    const { action, owner, token } = this.stuck as Operation
+    const { action, owner, token, call } = this.stuck as Operation
     const message = `no order of the calls makes "${this.name}" a ${this.model.name}: after ${this.most} of them, the ${action} by ${owner} (token ${token}) fits nowhere`
-    return { rule: 'linearizability', message }
+    return { rule: 'linearizability', message, at: call }
   }
 }
 

@@ -4,8 +4,9 @@ import type { Violation } from './violation.ts'
 
 /**
  * No two grants of a name share a token; a grant that was returned before another one, which it excludes, was even
- * asked for has the smaller token; and a lease keeps its token for life. Readers that hold a name together owe
- * each other nothing but different tokens: their processes may have reserved them in advance.
+ * asked for has the smaller token; and a lease keeps its token for life. Those that may hold a name together (readers,
+ * permits) owe each other order only where the later one was a new claim at the store: a process may hand a claim on, with
+ * tokens that it has reserved in advance.
  */
 export function checkTokenOrder(holds: readonly Hold[]): Violation[] {
   return [...byName(holds).values()].flatMap((group) => [
@@ -20,7 +21,7 @@ function same(holds: readonly Hold[]): Violation[] {
   return holds.flatMap((hold) => {
     const other = seen.get(hold.token)
     seen.set(hold.token, hold)
-    return other === undefined ? [] : violation(`${show(hold)} and ${show(other)} have the same token`)
+    return other === undefined ? [] : violation(`${show(hold)} and ${show(other)} have the same token`, hold)
   })
 }
 
@@ -43,8 +44,10 @@ function unordered(holds: readonly Hold[]): Violation[] {
     }
     for (const [weight, earlier] of highest) {
       const excluded = weight + later.weight > later.capacity
-      if (excluded && earlier.token > later.token) {
-        violations.push(...violation(`${show(later)} came after ${show(earlier)} and has the smaller token`))
+      if ((excluded || later.fresh === true) && earlier.token > later.token) {
+        violations.push(
+          ...violation(`${show(later)} came after ${show(earlier)} and has the smaller token`, later),
+        )
       }
     }
   }
@@ -54,7 +57,7 @@ function unordered(holds: readonly Hold[]): Violation[] {
 function changed(holds: readonly Hold[]): Violation[] {
   return holds.flatMap((hold) => {
     const other = hold.laterTokens.find((token) => token !== hold.token)
-    return other === undefined ? [] : violation(`${show(hold)} changed its token to ${other}`)
+    return other === undefined ? [] : violation(`${show(hold)} changed its token to ${other}`, hold)
   })
 }
 
@@ -62,6 +65,6 @@ function show({ name, process, op, token }: Hold): string {
   return `${process}#${op} of "${name}" (token ${token})`
 }
 
-function violation(message: string): Violation[] {
-  return [{ rule: 'token-order', message }]
+function violation(message: string, { from }: Hold): Violation[] {
+  return [{ rule: 'token-order', message, at: from }]
 }

@@ -13,7 +13,10 @@ export interface Violation {
     | 'liveness'
     | 'noise'
     | 'abort-latency'
+    | 'belief'
   readonly message: string
+  /** When, on the clock of the history, where that can be said. */
+  readonly at?: bigint
 }
 
 const SHOWN = 10

@@ -24,8 +24,11 @@ describe('holdfast lab', () => {
     const folder = tempFolder()
     const [html, json] = [join(folder, 'lab.html'), join(folder, 'lab.json')]
     const { code, stdout } = await run(['lab', server.url, ...SHORT, '--html', html, '--json', json])
-    expect(stdout).toContain('Everything is as the store promises.')
+    expect(stdout).toContain('Everything that was run is as the store promises.')
     expect(stdout).toMatch(/exclusivity +holds +held/)
+    const again = await run(['lab', '--judge', json])
+    expect(again.stdout).toMatch(/exclusivity +holds +held/)
+    expect(again.code).toBe(0)
     expect(code).toBe(0)
     expect(readFileSync(html, 'utf8')).toContain('<svg')
     const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
@@ -67,7 +70,7 @@ describe('holdfast lab', () => {
       '--json',
       json,
     ])
-    expect(stdout).toContain('Everything is as the store promises.')
+    expect(stdout).toContain('Everything that was run is as the store promises.')
     expect(code).toBe(0)
     const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
     const strikes = record?.faults.filter(({ kind }) => kind === 'server')
@@ -94,6 +97,7 @@ describe('holdfast lab', () => {
     ['--faults', 'wipe', 'got "wipe"'],
     ['--clients', '1', 'from 2 to 100'],
     ['--for', '60', 'of what?'],
+    ['--judge', 'package.json', 'needs no store'],
   ])('refuses %s %s before it does anything', async (option, value, words) => {
     const { code, stderr } = await run(['lab', server.url, option, value])
     expect(code).toBe(64)
@@ -132,7 +136,7 @@ describe.skipIf(!available('redis'))('holdfast lab on Redis', () => {
     const forget = setInterval(() => void redisCommand(liar, 'FLUSHALL').catch(() => undefined), 100)
     const code = await running.end()
     clearInterval(forget)
-    expect(running.stdout).toMatch(/exclusivity +holds +broke/)
+    expect(running.stdout).toMatch(/exclusivity +holds +BROKE/)
     expect(code).toBe(1)
   })
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import { report } from '../../../src/lab/report/html.ts'
 import { laneOf } from '../../../src/lab/report/lanes.ts'
-import { summary } from '../../../src/lab/report/summary.ts'
+import { runLine, summary } from '../../../src/lab/report/summary.ts'
+import type { RunRecord } from '../../../src/lab/record.ts'
 import { exitCode, tally } from '../../../src/lab/report/tally.ts'
 import { windowOf } from '../../../src/lab/report/window.ts'
 import { runAll } from '../../../src/lab/run.ts'
@@ -11,7 +12,7 @@ import { calm, crowded, missing, paused } from './records.ts'
 describe('The summary', () => {
   it('says what held, what broke as expected, what did not go as said and what was not run', () => {
     const text = summary([paused, calm, missing])
-    expect(text).toContain('3 runs; verdicts: 2 held, 1 broke as expected, 1 could break, did not this time')
+    expect(text).toContain('3 runs; verdicts: 2 held, 1 broke as expected, 1 held, though not promised')
     expect(text).toContain('redis, pause: lost update (2 increments were built on 4)')
     expect(text).toContain(
       'redis, pause: exclusivity: expected "holds", seen "broke". client 1 & client 2 <both> [seed 7]',
@@ -40,6 +41,48 @@ describe('The summary', () => {
     expect(records[0]?.verdicts).toMatchObject([{ seen: 'unknown', why: 'no server' }])
     expect(records).toHaveLength(2)
     expect(seen).toEqual([0, 1, 1, 2])
+  })
+})
+
+describe('A run that was interrupted', () => {
+  it('names what was not run', async () => {
+    const stop = new AbortController()
+    const first = {
+      id: 'live/redis/none',
+      title: 'first',
+      run: () => {
+        stop.abort()
+        return Promise.resolve(calm)
+      },
+    }
+    const second = { id: 'live/redis/kill', title: 'second', run: () => Promise.reject(new Error('it ran')) }
+    const records = await runAll([first, second], { signal: stop.signal })
+    expect(records[1]?.verdicts).toMatchObject([
+      { check: 'the run itself', seen: 'not run', why: 'the lab was interrupted before' },
+    ])
+    expect(summary(records)).toContain('redis, kill: the lab was interrupted before')
+  })
+})
+
+describe('One run in a line', () => {
+  const specimen = (verdicts: RunRecord['verdicts']): RunRecord => ({
+    ...calm,
+    id: 'specimen/setnx/flawed',
+    title: 'SETNX without expiry',
+    verdicts,
+  })
+
+  it('says of a flawed design whether it was caught', () => {
+    const held = { check: 'exclusivity', expected: 'holds', seen: 'held' } as const
+    const liveness = { check: 'liveness', expected: 'breaks' } as const
+    expect(runLine(specimen([held, { ...liveness, seen: 'broke' }]))).toBe(
+      'SETNX without expiry: caught by liveness',
+    )
+    expect(runLine(specimen([held, { ...liveness, seen: 'held' }]))).toBe('SETNX without expiry: NOT CAUGHT')
+  })
+
+  it('counts in words that tell luck from a promise', () => {
+    expect(runLine(calm)).toBe('Redis, nothing happens: 1 held, 1 held, though not promised')
   })
 })
 

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
-import { available, mariadb, redis, zookeeper } from '../../../scripts/services.mjs'
+import { available, clockShim, mariadb, redis, redisCommand, zookeeper } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { RunRecord } from '../../../src/lab/record.ts'
 import { judge } from '../../../src/lab/record.ts'
+import { exitCode, tally } from '../../../src/lab/report/tally.ts'
 import { redisPair, runSpecimen, SPECIMENS } from '../../../src/lab/specimens/index.ts'
 import type { Servers, Specimen } from '../../../src/lab/specimens/index.ts'
 
@@ -65,6 +66,25 @@ for (const [needs, { there, start }] of Object.entries(groups)) {
     })
   })
 }
+
+describe.skipIf(!available('redis') || !available('cc'))('In the scenario of SETNX, then EXPIRE', () => {
+  it('a holdfast whose leases never end would be caught: there is a lock when its holder dies', async () => {
+    const clock = await clockShim()
+    await using server = await redis({ env: clock.env })
+    const specimen = SPECIMENS.find(({ id }) => id === 'setnx-then-expire')
+    if (specimen === undefined) throw new Error('there is no such specimen')
+    const run = runSpecimen(specimen, 'ours', { redis: server })
+    // As soon as there is a claim, the server's time stands still for an hour, and its lease with it.
+    await vi.waitUntil(async () => /:seat(?!:before)/.test(String(await redisCommand(server, 'KEYS', '*'))), {
+      timeout: 10_000,
+      interval: 5,
+    })
+    clock.jump(-3_600_000)
+    const record = await run.finally(() => clock.dispose())
+    expect(caught(record).by).toEqual(['liveness'])
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+})
 
 it('A specimen whose server is missing is reported as not run', async () => {
   const [specimen] = SPECIMENS

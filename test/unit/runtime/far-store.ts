@@ -112,6 +112,11 @@ export class FarStore implements Store {
     for (const listener of this.listeners) listener({ kind: 'gap' })
   }
 
+  /** A message that the store never sent: from a replica, or from before a failover. */
+  forge(event: StoreEvent): void {
+    for (const listener of this.listeners) listener(event)
+  }
+
   claim: Store['claim'] = (request, timeout) => {
     const copy = { ...request, name: request.name, weight: request.weight, capacity: request.capacity }
     const { ttl, patience, owner } = request

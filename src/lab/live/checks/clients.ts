@@ -1,0 +1,154 @@
+import { checkAbortLatency } from '../../../testkit/checkers/abort-latency.ts'
+import { checkBelief } from '../../../testkit/checkers/belief.ts'
+import type { HistoryEvent } from '../../../testkit/history.ts'
+import type { ViolationRecord } from '../../record.ts'
+import type { Evidence } from '../evidence.ts'
+import { since } from '../timeline.ts'
+import type { Window } from '../windows.ts'
+import { expiryOf, troubled } from '../windows.ts'
+
+/** What users may get while something stands in the way. Everything else is a mistake of ours at any time. */
+const IN_TROUBLE: ReadonlySet<string> = new Set([
+  'LOCK_TIMEOUT',
+  'LOCK_LOST',
+  'LOCK_ABORTED',
+  'STORE_UNAVAILABLE',
+  'QUORUM_UNAVAILABLE',
+])
+/** How late a timer may be on a busy machine. */
+const TIMER_MS = 500
+const SHOWN = 3
+
+/** Nobody ends whom the lab did not end. */
+export function endsOf({ clients }: Evidence): ViolationRecord[] {
+  return clients.flatMap(({ label, exit }) =>
+    exit === undefined || exit.planned
+      ? []
+      : [
+          {
+            check: 'clients',
+            message: `${label} ended by itself: ${exit.how}`,
+            at: exit.at,
+            clients: [label],
+          },
+        ],
+  )
+}
+
+/** No call fails unless something stands in its way, and then with an error that says so. */
+export function errorsOf({ errors, began }: Evidence, windows: readonly Window[]): ViolationRecord[] {
+  const found = errors.filter(({ code = '', from, at }) => {
+    const expected = troubled(windows, since(began, from), since(began, at))
+    return !(expected && IN_TROUBLE.has(code))
+  })
+  const kinds = new Map<string, typeof found>()
+  for (const error of found) {
+    const kind = `${error.call} ${error.code ?? error.message}`
+    const alike = kinds.get(kind)
+    if (alike === undefined) kinds.set(kind, [error])
+    else alike.push(error)
+  }
+  return [...kinds.values()].flatMap((alike) =>
+    alike.slice(0, SHOWN).map(({ client, call, message, at }) => ({
+      check: 'errors',
+      message: `${client}: ${call} failed with "${message}"${alike.length > 1 ? `, ${alike.length} times in all` : ''}`,
+      at: since(began, at),
+      clients: [client],
+    })),
+  )
+}
+
+/** Closing ends, and without an error. */
+export function closingsOf({ clients, endedAt }: Evidence): ViolationRecord[] {
+  return clients.flatMap(({ label, closing, exit }) => {
+    if (closing === undefined) return []
+    const { from, to, error } = closing
+    const violation = (message: string): ViolationRecord[] => [
+      { check: 'closing', message: `${label}: ${message}`, at: from, clients: [label] },
+    ]
+    if (error !== undefined) return violation(`close() failed with "${error}"`)
+    if (to !== undefined) return []
+    // What ended by itself is told as that.
+    if (exit?.planned === false) return []
+    return violation(`close() had not ended after ${Math.round((exit?.at ?? endedAt) - from)} ms`)
+  })
+}
+
+/** A lease that has ended says so, at once. */
+export function beliefsOf(evidence: Evidence): ViolationRecord[] {
+  const { history, began, faults, stalls, clients } = evidence
+  const inOrder = [...history].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+  const stopped = faults
+    .filter(({ kind }) => kind === 'pause' || kind === 'block')
+    .map(({ target, at, until }) => ({ process: target, from: at, to: until ?? at }))
+  const busy = clients.flatMap(({ label }) => stalls.map(({ from, to }) => ({ process: label, from, to })))
+  const late = checkAbortLatency(lossesOf(inOrder, began), {
+    standstills: [...stopped, ...busy],
+    tolerance: TIMER_MS,
+  })
+  return [...checkBelief(inOrder), ...late].map(({ message }) => ({ check: 'belief', message }))
+}
+
+function lossesOf(history: readonly HistoryEvent[], began: bigint): Parameters<typeof checkAbortLatency>[0] {
+  const beliefs = new Map<string, { validUntil: number; token: bigint }>()
+  return history.flatMap(({ process, op, name, kind, at, validUntil, token }) => {
+    const key = `${process}\n${op}`
+    if (validUntil !== undefined && token !== undefined)
+      beliefs.set(key, { validUntil: since(began, validUntil), token })
+    const belief = beliefs.get(key)
+    if (kind !== 'lost' || belief === undefined) return []
+    return [{ process, name, ...belief, abortedAt: since(began, at) }]
+  })
+}
+
+/** A claim whose release was confirmed is gone from the store, not when its lease would have ended. */
+export function unreleasedOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
+  const { looks, history, began } = evidence
+  const stories = storiesOf(history)
+  const told = new Set<string>()
+  return looks.flatMap(({ name, from, to, holders }) =>
+    holders.flatMap((owner) => {
+      const at = since(began, from)
+      if (troubled(windows, at - expiryOf(evidence.settings), at)) return []
+      const own = (stories.get(`${owner}\n${name}`) ?? []).filter(({ asked }) => asked < to)
+      const last = own.at(-1)
+      if (last === undefined || !own.every(({ given }) => given !== undefined && given < from)) return []
+      const key = `${owner}\n${name}\n${last.asked}`
+      if (told.has(key)) return []
+      told.add(key)
+      const ms = Math.round(Number(from - (last.given ?? from)) / 1e6)
+      const message = `"${name}" is still held by ${owner} ${ms} ms after its release was confirmed`
+      return [{ check: 'leftovers', message, at, clients: [owner] }]
+    }),
+  )
+}
+
+interface Ended {
+  readonly asked: bigint
+  /** When the store had confirmed its release; undefined where it may still have something. */
+  given: bigint | undefined
+}
+
+/** A wait that was given up is cleaned up in the background: whatever stands for it is not looked at for a while. */
+const CLEANED_UP_NS = 1_000_000_000n
+
+function storiesOf(history: readonly HistoryEvent[]): Map<string, Ended[]> {
+  const all = new Map<string, Ended[]>()
+  const open = new Map<string, Ended>()
+  for (const { process, op, name, kind, phase, at } of history) {
+    const key = `${process}\n${op}`
+    if (kind === 'acquire' && phase === 'invoke') {
+      const story: Ended = { asked: at, given: undefined }
+      open.set(key, story)
+      const group = all.get(`${process}\n${name}`)
+      if (group === undefined) all.set(`${process}\n${name}`, [story])
+      else group.push(story)
+    }
+    const story = open.get(key)
+    if (story === undefined) continue
+    if (kind === 'release' && phase === 'ok') story.given = at
+    if (kind === 'acquire' && phase === 'fail') story.given = at + CLEANED_UP_NS
+  }
+  for (const group of all.values()) group.sort((a, b) => (a.asked < b.asked ? -1 : 1))
+  return all
+}

@@ -1,0 +1,169 @@
+import type { HistoryEvent } from '../../../testkit/history.ts'
+import type { Hold } from '../../../testkit/holds.ts'
+import type { ViolationRecord } from '../../record.ts'
+import type { Evidence } from '../evidence.ts'
+import { since } from '../timeline.ts'
+import type { Window } from '../windows.ts'
+import { expiryOf, troubled } from '../windows.ts'
+
+export interface Progress {
+  readonly violations: readonly ViolationRecord[]
+  /** Checks that had nothing to look at, and why. */
+  readonly idle: ReadonlyMap<string, string>
+}
+
+/** How long a lock may be free although somebody waits for it, where the store tells waiters, and where they have to ask. */
+const WAKE_UP_MS = { push: 1000, poll: 3000 }
+/** The same for most of the times. Beside it, so many of the store's answers. */
+const USUAL_MS = { push: 60, poll: 600 }
+const USUAL_ANSWERS = 20
+/** A store that takes its time to answer takes it for every step of a hand-over. */
+const ANSWERS = 5
+const AROUND_MS = 1000
+/** Fewer say nothing about most. */
+const LEAST_SAMPLES = 8
+
+/** A time in which nobody held a name although somebody wanted it. */
+interface Gap {
+  readonly name: string
+  readonly from: number
+  readonly to: number
+}
+
+/** Whether locks move on, and leases last, while nothing stands in the way. */
+export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): Progress {
+  const renewal = renewalsOf(evidence, holds, windows)
+  const gaps = gapsOf(evidence, holds).filter(({ from, to }) => !troubled(windows, from, to))
+  const { wakeups } = evidence.settings.capabilities
+  const took = gaps.map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
+  const late = took
+    .filter(({ gap, ms }) => ms > WAKE_UP_MS[wakeups] + ANSWERS * slowestAround(evidence, gap))
+    .map(({ gap, ms }) => ({
+      check: 'wake-ups',
+      message: `"${gap.name}" was free for ${Math.round(ms)} ms although somebody waited for it`,
+      at: gap.from,
+    }))
+  const slow = slowness(
+    evidence,
+    took.map(({ ms }) => ms),
+  )
+  const idle = new Map(renewal.idle)
+  if (took.length === 0) idle.set('wake-ups', 'nobody waited for a lock while no fault was there')
+  if (took.length < LEAST_SAMPLES)
+    idle.set('throughput', `a lock changed hands only ${took.length} times while no fault was there`)
+  return { violations: [...renewal.violations, ...late, ...slow], idle }
+}
+
+/** Most hand-overs take a few answers of the store's. A collapse is seen here, whatever the machine. */
+function slowness({ looks, settings }: Evidence, took: readonly number[]): ViolationRecord[] {
+  if (took.length < LEAST_SAMPLES) return []
+  const answers = looks.map(({ from, to }) => Number(to - from) / 1e6)
+  const most = USUAL_MS[settings.capabilities.wakeups] + USUAL_ANSWERS * median(answers)
+  const usual = median(took)
+  if (usual <= most) return []
+  const message = `a free lock took ${Math.round(usual)} ms to be in the hands of whoever waited, most of ${took.length} times; ${Math.round(most)} would do`
+  return [{ check: 'throughput', message }]
+}
+
+/** Sections longer than the ttl keep their lease, and none is lost, unless something stands in the way. */
+function renewalsOf(
+  { history, began, settings }: Evidence,
+  holds: readonly Hold[],
+  windows: readonly Window[],
+): Progress {
+  const ends = history.filter(
+    ({ kind, phase }) => kind === 'lost' || (kind === 'release' && phase === 'fail'),
+  )
+  const told = new Set<string>()
+  const violations = ends.flatMap(({ process, op, name, at }) => {
+    const when = since(began, at)
+    const key = `${process}\n${op}`
+    if (told.has(key) || troubled(windows, when - expiryOf(settings), when)) return []
+    told.add(key)
+    const message = `${process} lost its lease on "${name}" although nothing stood in the way`
+    return [{ check: 'renewal', message, at: when, clients: [process] }]
+  })
+  const long = holds.filter(({ from, to }) => {
+    const begins = since(began, from)
+    // As far as it lasted before the next fault.
+    const next = Math.min(...windows.map((window) => (window.from >= begins ? window.from : Infinity)))
+    return Math.min(since(began, to), next) - begins > expiryOf(settings) && !troubled(windows, begins)
+  })
+  const idle = new Map<string, string>()
+  if (long.length === 0) idle.set('renewal', 'no section outlived its ttl while no fault was there')
+  return { violations, idle }
+}
+
+/** When names were wanted and not held, by what clients wrote down. */
+function gapsOf({ history, began, clients, endedAt }: Evidence, holds: readonly Hold[]): Gap[] {
+  const gone = new Map(clients.map(({ label, exit }) => [label, exit?.at ?? endedAt]))
+  type Step = { readonly at: number; readonly wanted: number; readonly held: number }
+  const steps = new Map<string, Step[]>()
+  const add = (name: string, step: Step): void => {
+    const known = steps.get(name)
+    if (known === undefined) steps.set(name, [step])
+    else known.push(step)
+  }
+  for (const [from, to, { name, process }] of waitsOf(history)) {
+    const end = to === undefined ? (gone.get(process) ?? endedAt) : since(began, to)
+    add(name, { at: since(began, from), wanted: 1, held: 0 })
+    add(name, { at: end, wanted: -1, held: 0 })
+  }
+  for (const { name, from, to } of holds) {
+    add(name, { at: since(began, from), wanted: 0, held: 1 })
+    add(name, { at: since(began, to), wanted: 0, held: -1 })
+  }
+  return [...steps].flatMap(([name, all]) => {
+    // Of what happens at once, beginnings first: a hand-over within one clock tick is no gap.
+    const inOrder = all.sort((a, b) => a.at - b.at || b.held + b.wanted - (a.held + a.wanted))
+    const gaps: Gap[] = []
+    let [wanted, held] = [0, 0]
+    let since: number | undefined
+    for (const step of inOrder) {
+      wanted += step.wanted
+      held += step.held
+      const free = wanted > 0 && held === 0
+      if (free) since ??= step.at
+      else if (since !== undefined) {
+        // Only what a grant ended: a wait that was given up did not have to be served.
+        if (step.held === 1) gaps.push({ name, from: since, to: step.at })
+        else if (step.at - since > WAKE_UP_MS.poll) gaps.push({ name, from: since, to: step.at })
+        since = undefined
+      }
+    }
+    return gaps
+  })
+}
+
+/** Every wait, from the call to its end. */
+function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | undefined, HistoryEvent][] {
+  const open = new Map<string, [bigint, bigint | undefined, HistoryEvent]>()
+  for (const event of history) {
+    if (event.kind !== 'acquire') continue
+    const key = `${event.process}\n${event.op}`
+    const wait = open.get(key)
+    if (event.phase === 'invoke') open.set(key, [event.at, undefined, event])
+    else if (event.phase !== 'queued' && wait !== undefined) wait[1] = event.at
+  }
+  return [...open.values()]
+}
+
+/** The slowest answer of the store's at about that time, in milliseconds. */
+function slowestAround({ looks, began }: Evidence, { from, to }: Gap): number {
+  return looks.reduce((slowest, look) => {
+    const [asked, answered] = [since(began, look.from), since(began, look.to)]
+    if (answered < from - AROUND_MS || asked > to) return slowest
+    return Math.max(slowest, answered - asked)
+  }, 0)
+}
+
+function stalledIn({ stalls }: Evidence, { from, to }: Gap): number {
+  return stalls.reduce(
+    (sum, stall) => sum + Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from)),
+    0,
+  )
+}
+
+function median(numbers: readonly number[]): number {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+}

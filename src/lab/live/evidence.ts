@@ -1,0 +1,96 @@
+import type { Capabilities } from '../../core/contract.ts'
+import type { HistoryEvent } from '../../testkit/history.ts'
+import type { At, FaultRecord, TimelineEvent, ViolationRecord } from '../record.ts'
+import type { RegisterLog } from '../resource/protocol.ts'
+import type { NemesisFacts } from './nemesis.ts'
+
+/** A lock that clients of a run use, and how. */
+export interface LabName {
+  readonly name: string
+  readonly kind: 'mutex' | 'read-write' | 'semaphore'
+  /** Of a semaphore. */
+  readonly capacity?: number
+}
+
+/** What a run was made with: everything that has to be known to judge it. */
+export interface Settings {
+  readonly ttl: number
+  /** Milliseconds by which the store may keep a grant for longer than its ttl. */
+  readonly lateExpiry: number
+  readonly names: readonly LabName[]
+  readonly nemeses: readonly NemesisFacts[]
+  readonly capabilities: Capabilities
+}
+
+/** One client process, from its start to its end. */
+export interface ClientRecord {
+  readonly label: string
+  readonly startedAt: At
+  /** `planned`: the lab ended it. */
+  readonly exit?: { readonly at: At; readonly how: string; readonly planned: boolean }
+  /** It was told to give everything back. `to`: it had. */
+  readonly closing?: { readonly from: At; readonly to?: At; readonly error?: string }
+}
+
+/** A call of a client that ended with an error that it had not asked for. */
+export interface ErrorRecord {
+  readonly client: string
+  readonly call: string
+  readonly from: bigint
+  readonly at: bigint
+  /** The stable code of an error of holdfast's; absent: another kind of error. */
+  readonly code?: string
+  readonly message: string
+}
+
+/** One look at a name from outside: who is there, without the ids of their claims. */
+export interface Look {
+  readonly name: string
+  /** When the store was asked, and when it answered. */
+  readonly from: bigint
+  readonly to: bigint
+  readonly holders: readonly string[]
+  readonly waiters: readonly string[]
+}
+
+/** Everything that was seen of a run. Verdicts follow from it alone, so that anybody can judge again. */
+export interface Evidence {
+  readonly format: 1
+  readonly settings: Settings
+  /** The moment 0 of everything that is in milliseconds, on the clock of the history. */
+  readonly began: bigint
+  readonly healedAt: At
+  readonly endedAt: At
+  readonly history: readonly HistoryEvent[]
+  /** Renewals, and leases at risk: for the picture. */
+  readonly notes: readonly TimelineEvent[]
+  readonly faults: readonly FaultRecord[]
+  /** Faults that found nothing to strike, or did not last. */
+  readonly missed: readonly { readonly kind: string; readonly why: string }[]
+  readonly clients: readonly ClientRecord[]
+  readonly errors: readonly ErrorRecord[]
+  readonly noise: readonly string[]
+  readonly looks: readonly Look[]
+  readonly registers: readonly RegisterLog[]
+  /** What the store still had when all leases must have ended. */
+  readonly remains: readonly string[]
+  /** What the lab waited for in vain. */
+  readonly stuck: readonly ViolationRecord[]
+  /** When the lab's own process stood still: the machine was busy. */
+  readonly stalls: readonly { readonly from: At; readonly to: At }[]
+}
+
+const BIGINTS: ReadonlySet<string> = new Set(['at', 'from', 'to', 'token', 'validUntil', 'began'])
+
+/** Records as text. Stamps are larger than what JSON's numbers can hold, and are written as text. */
+export function toJson(records: unknown): string {
+  const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value)
+  return `${JSON.stringify(records, plain)}\n`
+}
+
+/** Evidence as it was before it was written down. */
+export function revive(evidence: Evidence): Evidence {
+  const stamp = (key: string, value: unknown): unknown =>
+    BIGINTS.has(key) && typeof value === 'string' && /^-?\d+$/.test(value) ? BigInt(value) : value
+  return JSON.parse(JSON.stringify(evidence), stamp) as Evidence
+}

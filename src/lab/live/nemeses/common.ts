@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { EndFault } from '../diary.ts'
+import type { LiveClient } from '../client.ts'
+import type { Scene, Stage } from '../scene.ts'
+import { endpointsOf } from '../url.ts'
+
+export const anywhere = (): undefined => undefined
+
+export const byNetwork = ({ url }: Stage): string | undefined =>
+  endpointsOf(url) === undefined ? 'its connections cannot be led through a proxy' : undefined
+
+export const byServer = ({ server }: Stage): string | undefined =>
+  server === undefined ? 'the lab did not start this server' : undefined
+
+/** Nobody else gets anywhere near this in a run that is as it should be. */
+const SLACK_MS = 5000
+/** Timers may be early by a fraction. */
+const CLOCK_MS = 5
+
+/** Keeps a fault up until others were given the lock of its victim so many times, and until it has lasted long enough. */
+export async function longEnough(
+  scene: Scene,
+  victim: { readonly client: LiveClient; readonly name: string },
+  { times, least }: { readonly times: number; readonly least: number },
+): Promise<void> {
+  await Promise.all([
+    scene.othersGet(victim, times, scene.expiry + least + SLACK_MS),
+    sleep(least + CLOCK_MS),
+  ])
+}
+
+/** Something that lasts, and is taken back whatever happens meanwhile. */
+export async function during(end: EndFault, act: () => Promise<unknown>, back: () => unknown): Promise<void> {
+  try {
+    await act()
+  } finally {
+    await back()
+    end()
+  }
+}
+
+/** Cuts a client off on both ways, without either side being told, and back again. */
+export async function cutOff(
+  scene: Scene,
+  client: LiveClient,
+  meanwhile: () => Promise<unknown>,
+  least: number = 0,
+): Promise<void> {
+  const end = scene.diary.faultBegins('partition', client.label, { detail: 'nothing gets through', least })
+  client.way?.set('requests', { blackhole: true })
+  client.way?.set('replies', { blackhole: true })
+  await during(end, meanwhile, () => {
+    client.way?.heal()
+    // Bytes that were swallowed are missing for good: the connections that lost them are of no use.
+    client.way?.reset()
+  })
+}

@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Look } from './evidence.ts'
+import type { Scene } from './scene.ts'
+
+const EVERY_MS = 40
+/** A timer of this process that is later than this says that the machine is busy. */
+const STALL_MS = 100
+const TICK_MS = 50
+
+/**
+ * Looks again and again who holds and who stands in line at the store, and how busy the machine is. A client cannot tell from
+ * outside when the store put it in line; only what was the same call before and after the look is certain.
+ */
+export class Onlooker {
+  readonly looks: Look[] = []
+  readonly stalls: { readonly from: number; readonly to: number }[] = []
+  private readonly scene: Scene
+  private readonly seen = new Set<string>()
+  private looking = true
+  private readonly ended: Promise<void>
+  private readonly ticks: NodeJS.Timeout
+
+  constructor(scene: Scene) {
+    this.scene = scene
+    let due = performance.now() + TICK_MS
+    this.ticks = setInterval(() => {
+      const late = performance.now() - due
+      const now = scene.diary.now()
+      if (late > STALL_MS) this.stalls.push({ from: now - late, to: now })
+      due = performance.now() + TICK_MS
+    }, TICK_MS)
+    this.ended = this.watch()
+  }
+
+  async stop(): Promise<void> {
+    this.looking = false
+    clearInterval(this.ticks)
+    await this.ended
+  }
+
+  private async watch(): Promise<void> {
+    while (this.looking) {
+      await this.lookOnce()
+      await sleep(EVERY_MS)
+    }
+  }
+
+  async lookOnce(): Promise<void> {
+    for (const { name } of this.scene.names) await this.look(name)
+  }
+
+  private async look(name: string): Promise<void> {
+    const { clients, diary } = this.scene
+    const before = new Map(clients.map(({ label, op }) => [label, op]))
+    const from = process.hrtime.bigint()
+    const info = await this.scene.inspect(name)
+    const to = process.hrtime.bigint()
+    if (info === undefined) return
+    const owners = (claims: readonly { readonly owner: string }[]): string[] =>
+      claims.map(({ owner }) => owner)
+    this.looks.push({ name, from, to, holders: owners(info.holders), waiters: owners(info.waiters) })
+    for (const { owner } of info.waiters) {
+      const client = clients.find(({ label }) => label === owner)
+      const key = `${owner}#${client?.op}`
+      if (client?.waitsFor !== name || client.op !== before.get(owner) || this.seen.has(key)) continue
+      this.seen.add(key)
+      diary.history.push({ process: owner, op: client.op, kind: 'acquire', phase: 'queued', at: to, name })
+    }
+  }
+}

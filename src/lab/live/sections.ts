@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { ALL } from '../../core/contract.ts'
+import { HoldfastError } from '../../core/errors.ts'
+import type { Lease } from '../../runtime/lease.ts'
+import type { Lock } from '../../locks/lock.ts'
+import type { ClaimShape, Recorder, Story } from '../../testkit/history.ts'
+import type { Random } from '../../testkit/random.ts'
+import type { ResourceClient } from '../resource/client.ts'
+import type { LabName } from './evidence.ts'
+import type { LabClient } from './library.ts'
+import type { FromWorker, Place, WorkOrder } from './worker-protocol.ts'
+
+const WORK_MS = 40
+const CHECK_EVERY_MS = 15
+const WAIT_MS = 30_000
+/** A write that is sent with less than this left could arrive too late on a machine that is busy. */
+const MARGIN_MS = 120
+
+/** What a client was told to do in one of its next sections. */
+export interface Wishes {
+  /** The next one lasts so long. */
+  longMs: number | undefined
+  stand(where: Place, name: string): Promise<void>
+  readonly lingers: boolean
+}
+
+export interface SectionTools {
+  readonly order: WorkOrder
+  readonly library: LabClient
+  readonly resource: ResourceClient
+  readonly random: Random
+  readonly recorder: Recorder
+  readonly wishes: Wishes
+  /** Ends every wait. */
+  readonly stop: AbortSignal
+  tell(message: FromWorker): void
+  /** The lease that is in hand, for the picture. */
+  holding(lease: Lease | undefined): void
+}
+
+/** How a lock is asked for. */
+type Manner = 'wait' | 'try' | 'give up' | 'nested'
+
+interface Asked {
+  readonly lock: Lock
+  readonly name: string
+  readonly manner: Manner
+  readonly shape: ClaimShape
+  readonly permits?: number
+}
+
+/** One section after the other: every kind of lock that the store has, asked for in every way there is. */
+export class Sections {
+  private readonly tools: SectionTools
+
+  constructor(tools: SectionTools) {
+    this.tools = tools
+  }
+
+  async next(): Promise<void> {
+    const { random, order, wishes } = this.tools
+    const [first, ...others] = order.names
+    const mutexes = order.names.filter(({ kind }) => kind === 'mutex')
+    const plain = wishes.lingers || wishes.longMs !== undefined || random.next() < 0.6
+    const name = plain
+      ? random.pick([mutexes[0] ?? first, ...mutexes.slice(1)])
+      : random.pick([first, ...others])
+    await (name.kind === 'mutex'
+      ? this.mutex(name, plain)
+      : name.kind === 'semaphore'
+        ? this.permits(name)
+        : this.readWrite(name))
+  }
+
+  private async mutex({ name }: LabName, steady: boolean): Promise<void> {
+    const { library, random, wishes } = this.tools
+    const told = wishes.lingers || wishes.longMs !== undefined
+    const manner = told || (steady && random.next() < 0.7) ? 'wait' : this.manner()
+    const lock = library.mutex(name, { reentrant: manner === 'nested' })
+    const asked: Asked = { lock, name, manner, shape: {} }
+    if (manner !== 'nested') return this.play(asked, (lease) => this.update(name, lease))
+    await this.nested(asked)
+  }
+
+  private async permits({ name, capacity = 1 }: LabName): Promise<void> {
+    const { library, random } = this.tools
+    const permits = random.next() < 0.3 ? Math.min(2, capacity) : 1
+    const lock = library.semaphore(name, capacity)
+    const manner = this.manner()
+    const shape = { weight: permits, capacity }
+    await this.play({ lock, name, shape, permits, manner: manner === 'nested' ? 'wait' : manner }, () =>
+      sleep(random.below(WORK_MS)),
+    )
+  }
+
+  private async readWrite({ name }: LabName): Promise<void> {
+    const { library, random } = this.tools
+    const both = library.readWriteLock(name)
+    const manner = this.manner()
+    const plain = manner === 'nested' ? 'wait' : manner
+    if (random.next() < 0.6) {
+      const shape = { weight: 1, capacity: ALL }
+      await this.play({ lock: both.read, name, manner: plain, shape }, () => sleep(random.below(WORK_MS)))
+      return
+    }
+    const shape = { weight: ALL, capacity: ALL }
+    await this.play({ lock: both.write, name, manner: plain, shape }, async (lease, story) => {
+      await this.update(name, lease)
+      if (library.store.downgrade === undefined || !lease.held || random.next() >= 0.3) return
+      story.downgrading()
+      await both.downgrade(lease)
+      story.downgraded('downgraded')
+      await sleep(random.below(WORK_MS))
+    })
+  }
+
+  private manner(): Manner {
+    const { random } = this.tools
+    return random.pick(['wait', 'try', 'give up', 'nested'])
+  }
+
+  /** Asks, works, gives back, and writes everything down. */
+  private async play(asked: Asked, inside: (lease: Lease, story: Story) => Promise<void>): Promise<void> {
+    const story = this.tools.recorder.acquire(asked.name, asked.shape)
+    const lease = await this.ask(asked, story)
+    if (lease === null) return
+    const began = process.hrtime.bigint()
+    const checks = this.begin(story, lease)
+    try {
+      await inside(lease, story)
+    } catch (error) {
+      this.failed('the section', began, error)
+    } finally {
+      await this.giveBack(story, lease, checks)
+    }
+  }
+
+  private async ask({ lock, manner, permits }: Asked, story: Story): Promise<Lease | null> {
+    const { stop, random } = this.tools
+    const began = process.hrtime.bigint()
+    const more = permits === undefined ? {} : { permits }
+    const impatient = manner === 'give up' ? AbortSignal.timeout(1 + random.below(60)) : undefined
+    try {
+      if (manner === 'try') {
+        const lease = await lock.tryAcquire({ ...more, signal: stop })
+        if (lease === null) story.failed()
+        return lease
+      }
+      const signal = impatient === undefined ? stop : AbortSignal.any([stop, impatient])
+      return await lock.acquire({ ...more, wait: WAIT_MS, signal })
+    } catch (error) {
+      story.failed()
+      const wanted = stop.aborted || impatient?.aborted === true
+      const ours = error instanceof HoldfastError && error.code === 'LOCK_ABORTED'
+      if (!(wanted && ours)) this.failed('acquire', began, error)
+      // A store that is down answers at once; it is not asked a thousand times a second.
+      await sleep(ours ? 0 : 50)
+      return null
+    }
+  }
+
+  /** Inside its own `run` the lock is taken once more: the same token, and what is inside ends first. */
+  private async nested({ lock, name }: Asked): Promise<void> {
+    const { stop, recorder } = this.tools
+    const story = recorder.acquire(name)
+    const began = process.hrtime.bigint()
+    let inHand = false
+    try {
+      await lock.run(
+        async (lease) => {
+          inHand = true
+          const checks = this.begin(story, lease)
+          try {
+            await this.inner(lock, lease)
+            await this.update(name, lease)
+          } finally {
+            await this.giveBack(story, lease, checks)
+          }
+        },
+        { wait: WAIT_MS, signal: stop },
+      )
+    } catch (error) {
+      if (!inHand) story.failed()
+      if (!stop.aborted) this.failed('run', began, error)
+      await sleep(inHand ? 0 : 50)
+    }
+  }
+
+  private async inner(lock: Lock, outer: Lease): Promise<void> {
+    const began = process.hrtime.bigint()
+    const inner = await lock.acquire({ wait: WAIT_MS })
+    if (inner.token !== outer.token)
+      this.failed('a nested acquire', began, new Error(`its token is not that of the lease around it`))
+    await inner.release()
+    if (!outer.held && outer.remaining() > 0)
+      this.failed('a nested release', began, new Error('it ended the lease around it'))
+  }
+
+  private begin(story: Story, lease: Lease): NodeJS.Timeout {
+    story.acquired(lease)
+    this.tools.holding(lease)
+    lease.signal.addEventListener('abort', () => story.lost(), { once: true })
+    return setInterval(() => lease.held && story.check(lease), CHECK_EVERY_MS)
+  }
+
+  private async giveBack(story: Story, lease: Lease, checks: NodeJS.Timeout): Promise<void> {
+    const began = process.hrtime.bigint()
+    story.releasing()
+    try {
+      const answer = lease.release()
+      // From the call on it is somebody else's, whatever the store will say.
+      if (lease.held) story.check(lease)
+      story.released(await answer)
+    } catch (error) {
+      story.released('unknown')
+      this.failed('release', began, error)
+    } finally {
+      clearInterval(checks)
+      this.tools.holding(undefined)
+    }
+  }
+
+  /** Reads, works, checks, writes: what locks are for. */
+  private async update(name: string, lease: Lease): Promise<void> {
+    const { resource, random, wishes } = this.tools
+    const read = await resource.read(name, lease.token)
+    const { longMs } = wishes
+    if (longMs !== undefined) {
+      wishes.longMs = undefined
+      await sleep(longMs)
+      this.tools.tell({ kind: 'long' })
+    } else await sleep(random.below(WORK_MS))
+    await wishes.stand('before the check', name)
+    // What careful code does. It cannot see what happens between this line and the write.
+    if (lease.remaining() < MARGIN_MS) return
+    await wishes.stand('after the check', name)
+    await resource.write(name, lease.token, read)
+  }
+
+  private failed(call: string, from: bigint, error: unknown): void {
+    const code = error instanceof HoldfastError ? { code: error.code } : {}
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const at = process.hrtime.bigint()
+    this.tools.tell({ kind: 'error', error: { call, from, at, message: text, ...code } })
+  }
+}

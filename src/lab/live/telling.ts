@@ -1,0 +1,56 @@
+import type { Counts, RunRecord, TimelineEvent } from '../record.ts'
+import type { Evidence } from './evidence.ts'
+import { revive } from './evidence.ts'
+import type { Judgement } from './judgement.ts'
+import { judgeEvidence } from './judgement.ts'
+import { since, timelineOf } from './timeline.ts'
+
+type About = Pick<RunRecord, 'id' | 'title' | 'store' | 'fault' | 'seed'>
+
+/** Evidence and judgement as everything else that the lab leaves behind. */
+export function recordOf(
+  { command, ...about }: About & { readonly command?: string | undefined },
+  evidence: Evidence,
+  judgement: Judgement,
+): RunRecord {
+  return {
+    ...about,
+    durationMs: evidence.endedAt,
+    clients: evidence.clients.map(({ label }) => label),
+    faults: evidence.faults,
+    timeline: pictured(evidence),
+    ...judgement,
+    counts: countsOf(evidence, command),
+    evidence,
+  }
+}
+
+/** A record that was written down, judged again by the rules of today. One without evidence stays as it was. */
+export function judgeAgain(record: RunRecord): RunRecord {
+  if (record.evidence === undefined) return record
+  const evidence = revive(record.evidence)
+  return { ...record, ...judgeEvidence(evidence), evidence }
+}
+
+function countsOf({ history, clients, settings }: Evidence, command: string | undefined): Counts {
+  const first = Math.min(...clients.map(({ startedAt }) => startedAt))
+  const killed = clients.filter(({ exit, closing }) => exit?.planned === true && closing === undefined)
+  return {
+    grants: history.filter(({ kind, phase }) => kind === 'acquire' && phase === 'ok').length,
+    respawns: clients.filter(({ startedAt }) => killed.some(({ exit }) => startedAt >= (exit?.at ?? first)))
+      .length,
+    ttl: settings.ttl,
+    ...(command !== undefined && { command }),
+  }
+}
+
+function pictured({ history, registers, notes, began }: Evidence): TimelineEvent[] {
+  const writes = registers.flatMap(({ name, fenced }) =>
+    fenced.flatMap(({ kind, client, token, accepted, at }): TimelineEvent[] => {
+      if (kind === 'read' && accepted) return []
+      const what = accepted ? 'write' : 'write-refused'
+      return [{ at: since(began, at), client, name, kind: what, token: String(token) }]
+    }),
+  )
+  return [...timelineOf(history, began), ...notes, ...writes].sort((a, b) => a.at - b.at)
+}

@@ -1,0 +1,68 @@
+import type { At, FaultRecord, ViolationRecord } from '../record.ts'
+import type { Evidence, Settings } from './evidence.ts'
+import { expectedOf } from './expected.ts'
+import type { NemesisFacts } from './nemesis.ts'
+
+/** A time in which something was done to the world, or had not worn off yet. Outside of all of them nothing may break. */
+export interface Window {
+  readonly kind: string
+  readonly from: At
+  /** Until when somebody may believe what the fault made wrong. */
+  readonly belief: At
+  /** Until when it may keep locks from moving, connections from working and leases from being renewed. */
+  readonly trouble: At
+}
+
+/** The way from a wrong belief to the write that shows it, on a busy machine. */
+const LATE_MS = 500
+/** Connections are made again, and clients that died are forgotten. */
+const RECOVERY_MS = 1500
+
+/** How long the store may keep what a dead client held. */
+export function expiryOf({ ttl, lateExpiry }: Settings): number {
+  return ttl + lateExpiry
+}
+
+export function windowsOf({ faults, settings }: Evidence): Window[] {
+  const expiry = expiryOf(settings)
+  return faults.map((fault) => {
+    const over = fault.until ?? fault.at
+    return {
+      kind: fault.kind,
+      from: fault.at,
+      belief: over + expiry + LATE_MS,
+      trouble: over + expiry + settings.ttl + RECOVERY_MS,
+    }
+  })
+}
+
+/** Whether a fault stood in the way at some moment of this time. */
+export function troubled(windows: readonly Window[], from: At, to: At = from): boolean {
+  return windows.some((window) => window.from <= to && window.trouble >= from)
+}
+
+/** Whether a violation is one that the store's table allows, by a fault that was there when it happened. */
+export function excused(
+  { check, at }: ViolationRecord,
+  windows: readonly Window[],
+  { nemeses, capabilities }: Settings,
+): boolean {
+  const allows = (kind: string): boolean => {
+    const facts = nemeses.find((one) => one.kind === kind)
+    return facts !== undefined && expectedOf(check, facts, capabilities) !== 'holds'
+  }
+  return windows.some(
+    ({ kind, from, belief }) => allows(kind) && (at === undefined || (from <= at && at <= belief)),
+  )
+}
+
+/** Whether a fault lasted as long as it says. */
+export function lasted({ at, until, least }: FaultRecord): boolean {
+  return least === undefined || (until !== undefined && until - at >= least)
+}
+
+/** Those of a run's faults that were really there. */
+export function struckBy({ faults, settings }: Evidence): readonly NemesisFacts[] {
+  const kinds = new Set(faults.filter(lasted).map(({ kind }) => kind))
+  return settings.nemeses.filter(({ kind }) => kind === 'none' || kinds.has(kind))
+}

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest'
+
+import { judgeEvidence, nemesis } from '../../../src/lab/live/index.ts'
+import type { Evidence } from '../../../src/lab/live/index.ts'
+import type { Verdict } from '../../../src/lab/record.ts'
+import { pileOf } from '../../../src/lab/report/tally.ts'
+import { Random } from '../../../src/testkit/random.ts'
+import { Script } from './evidence.ts'
+
+const facts = (kind: string): Evidence['settings']['nemeses'][number] => {
+  const found = nemesis(kind)
+  if (found === undefined) throw new Error(`there is no fault "${kind}"`)
+  return found
+}
+
+const server = { kind: 'server', what: 'the server is hurt by a command', row: 'storeRestart' } as const
+
+const verdict = (evidence: Evidence, check: string): Verdict => {
+  const found = judgeEvidence(evidence).verdicts.find((one) => one.check === check)
+  if (found === undefined) throw new Error(`"${check}" was not checked`)
+  return found
+}
+
+const unexpected = (evidence: Evidence): string[] =>
+  judgeEvidence(evidence)
+    .verdicts.filter((one) => pileOf(one) === 'unexpected')
+    .map(({ check }) => check)
+
+describe('A run that is as it should be', () => {
+  it('is found to be so', () => {
+    const script = new Script()
+    script.turns(20, 20)
+    expect(unexpected(script.evidence([facts('none')]))).toEqual([])
+  })
+})
+
+describe('Outside of the windows of its faults', () => {
+  /** Two hold at once, at this time; a command that was to hurt the server ran at 5 s. */
+  const overlapAt = (at: number): Evidence => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.section('a', at - 5, at, at + 30)
+    script.section('b', at - 5, at + 10, at + 40)
+    script.turns(10, 20_000)
+    script.faults.push({ at: 5000, until: 5500, kind: 'server', target: 'the server', detail: 'true' })
+    return script.evidence([server])
+  }
+
+  it('nothing may break: neither before a fault nor when it has worn off', () => {
+    for (const at of [1000, 4900, 7100]) {
+      const { expected, seen, why } = verdict(overlapAt(at), 'exclusivity')
+      expect({ expected, seen }).toEqual({ expected: 'holds', seen: 'broke' })
+      expect(why).toContain('Outside of every fault: ')
+    }
+  })
+
+  it('and inside of one, what the table says', () => {
+    expect(verdict(overlapAt(5600), 'exclusivity')).toMatchObject({ expected: 'may break', seen: 'broke' })
+    expect(unexpected(overlapAt(5600))).toEqual([])
+  })
+
+  it('no lease is lost, no call fails, and no lock is free for long', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.section('a', 210, 2000, 2020)
+    const error = {
+      client: 'a',
+      call: 'acquire',
+      from: 10n,
+      at: 20n,
+      code: 'STORE_UNAVAILABLE',
+      message: 'no',
+    }
+    const lost = { process: 'a', op: 1, kind: 'lost', phase: 'ok', at: 50_000_000n, name: 'seat' } as const
+    const evidence = script.evidence([facts('none')], { errors: [error] })
+    const broken = { ...evidence, history: [...evidence.history, lost] }
+    expect(unexpected(broken)).toEqual(['renewal', 'wake-ups', 'errors'])
+    const cut = { at: 0, until: 1900, kind: 'cut', target: 'a' }
+    const faults = { ...broken, faults: [cut] }
+    expect(unexpected({ ...faults, settings: { ...faults.settings, nemeses: [facts('cut')] } })).toEqual([])
+  })
+
+  it('an error that is none of the library is unexpected at any time', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.faults.push({ at: 0, until: 200, kind: 'cut', target: 'a' })
+    const errors = [{ client: 'a', call: 'acquire', from: 10n, at: 20n, message: 'TypeError: x' }]
+    expect(unexpected(script.evidence([facts('cut')], { errors }))).toEqual(['errors'])
+  })
+})
+
+describe('A fault that did not last as long as it says', () => {
+  const pausedFor = (ms: number): Evidence => {
+    const script = new Script()
+    const at = script.turns(10, 20)
+    script.faults.push({ at, until: at + ms, kind: 'pause', target: 'a', least: 1000 })
+    return script.evidence([facts('pause'), facts('kill')], {
+      faults: [...script.faults, { at, kind: 'kill', target: 'b' }],
+    })
+  }
+
+  it('was not run, and nothing is expected of it', () => {
+    expect(verdict(pausedFor(16), 'faults')).toMatchObject({
+      seen: 'not run',
+      why: 'pause: it lasted 16 of 1000 ms',
+    })
+    expect(verdict(pausedFor(16), 'lost update')).toMatchObject({ expected: 'holds' })
+    expect(verdict(pausedFor(1001), 'faults')).toMatchObject({ seen: 'held' })
+    expect(verdict(pausedFor(1001), 'lost update')).toMatchObject({ expected: 'may break' })
+  })
+
+  it('leaves a run undecided that had no other', () => {
+    const evidence = pausedFor(28)
+    const alone = { ...evidence, settings: { ...evidence.settings, nemeses: [facts('pause')] } }
+    expect(verdict(alone, 'faults')).toMatchObject({ seen: 'unknown' })
+  })
+})
+
+describe('The fenced resource', () => {
+  it('shows tokens that go back: whoever holds the lock is refused', () => {
+    const random = new Random(7)
+    let found = 0
+    for (let stream = 0; stream < 500; stream += 1) {
+      const script = new Script()
+      for (let turn = 0; turn < 6; turn += 1)
+        script.section(`c${turn}`, turn * 20, turn * 20 + 5, turn * 20 + 15, BigInt(1 + random.below(1000)))
+      if (verdict(script.evidence([facts('none')]), 'fenced resource').seen === 'broke') found += 1
+    }
+    // All but those that happen to grow: one in 720.
+    expect(found).toBeGreaterThan(490)
+  })
+})
+
+describe('A client', () => {
+  it('that ended by itself, and one whose close did not end, are named', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const evidence = script.evidence([facts('none')], {
+      clients: [
+        { label: 'a', startedAt: 0, exit: { at: 100, how: 'exit code 1', planned: false } },
+        {
+          label: 'b',
+          startedAt: 0,
+          closing: { from: 300 },
+          exit: { at: 4000, how: 'SIGKILL', planned: true },
+        },
+      ],
+    })
+    expect(verdict(evidence, 'clients').why).toBe('a ended by itself: exit code 1')
+    expect(verdict(evidence, 'closing').why).toBe('b: close() had not ended after 3700 ms')
+  })
+
+  it('whose release was confirmed holds nothing at the store any more', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const at = (ms: number): bigint => BigInt(ms * 1e6)
+    const look = { name: 'seat', holders: ['a'], waiters: [] }
+    const held = script.evidence([facts('none')], { looks: [{ ...look, from: at(25), to: at(26) }] })
+    expect(verdict(held, 'leftovers').seen).toBe('held')
+    const left = script.evidence([facts('none')], { looks: [{ ...look, from: at(400), to: at(401) }] })
+    expect(verdict(left, 'leftovers').why).toContain('"seat" is still held by a')
+  })
+})
+
+describe('Throughput', () => {
+  it('collapses when most hand-overs take far longer than the store needs to answer', () => {
+    const script = new Script()
+    for (let turn = 0; turn < 20; turn += 1)
+      script.section(turn % 2 === 0 ? 'a' : 'b', turn * 420 + 1, turn * 420 + 400, turn * 420 + 420)
+    const looks = Array.from({ length: 20 }, (_, index) => ({
+      name: 'seat',
+      from: BigInt(index) * 1000n,
+      to: BigInt(index) * 1000n + 2_000_000n,
+      holders: [],
+      waiters: [],
+    }))
+    expect(unexpected(script.evidence([facts('none')], { looks }))).toEqual(['throughput'])
+  })
+})

@@ -1,0 +1,21 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+import { afterEach, describe, expect, it } from 'vitest'
+
+import { endAll, Running } from '../../cli/cli.ts'
+
+afterEach(endAll)
+
+const MAIN = fileURLToPath(new URL('../../../lab/main.mjs', import.meta.url))
+
+describe('npm run lab', () => {
+  it('ends with 130 when it is interrupted, and names what was not run', async () => {
+    const args = [MAIN, '--only', 'sim/claim-queue', '--seeds', '200']
+    const running = new Running(spawn(process.execPath, args, { stdio: 'pipe' }))
+    await running.says('Simulation')
+    running.kill('SIGINT')
+    expect(await running.end()).toBe(130)
+    expect(running.stdout).toMatch(/Not run:\n( .*the lab was interrupted before\n?)+/)
+  })
+})
