@@ -3,6 +3,8 @@ import type { PostgresClient } from './client.ts'
 
 const CANCEL_REQUEST = 80877102
 const PATIENCE_MS = 2000
+const LOOKS = 3
+const LOOK_MS = 200
 
 interface Addressed {
   readonly host?: unknown
@@ -16,7 +18,7 @@ interface Addressed {
  * on there for as long as its statement waits for a row, with all it has locked. By a message of the protocol rather than
  * `pg_cancel_backend`: a pooler in between has numbers of its own, and passes this on. What goes wrong with it is nobody's.
  */
-export function cancel(client: PostgresClient): void {
+export function cancel(client: PostgresClient, looks = 0): void {
   const { host, port, processID, secretKey } = client as Addressed
   if (typeof host !== 'string' || typeof port !== 'number') return
   if (typeof processID !== 'number' || typeof secretKey !== 'number') return
@@ -30,4 +32,6 @@ export function cancel(client: PostgresClient): void {
   socket.setTimeout(PATIENCE_MS, () => socket.destroy())
   socket.unref()
   socket.end(bytes)
+  // The server may not have come to the statement yet; a connection that has ended by then has no such number any more.
+  if (looks < LOOKS) setTimeout(() => cancel(client, looks + 1), LOOK_MS * 2 ** looks).unref()
 }

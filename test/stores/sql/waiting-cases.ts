@@ -46,7 +46,7 @@ export function waitingCases(open: () => Waiting): void {
     expect(most.all).toBeLessThanOrEqual(3 * waiters.length + 3)
     expect(most.waiting).toBe(0)
     for (const wait of waits) wait.then((got) => got.release()).catch(() => {})
-    await Promise.all(waiters.map((waiter) => waiter.close()))
+    await Promise.all(waiters.map((waiter) => waiter.close({ drain: 0 })))
   })
 
   it('ends at the server what was given up here', async () => {

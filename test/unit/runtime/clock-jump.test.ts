@@ -64,18 +64,25 @@ describe('after a clock was put forward, or the machine slept', () => {
 
   it.each([
     ['slept', { boot: 60_000, wall: 60_000 }, {}],
-    ['slept, and the wall clock is not to be looked at', { boot: 60_000, wall: 60_000 }, { clock: { wall: false } }],
+    [
+      'slept, and the wall clock is not to be looked at',
+      { boot: 60_000, wall: 60_000 },
+      { clock: { wall: false } },
+    ],
     ['had its wall clock put forward', { wall: 60_000 }, {}],
-  ] as const)('a machine that %s hears of it within half a second, although nothing else happens', async (_, jump, options) => {
-    const { env, process } = world()
-    const { holdfast } = process(options)
-    const lease = await env.until(holdfast.mutex('x').acquire())
-    const { signal } = lease
-    await env.advance(1234)
-    env.jump(jump)
-    await env.advance(502)
-    expect(signal.aborted).toBe(true)
-  })
+  ] as const)(
+    'a machine that %s hears of it within half a second, although nothing else happens',
+    async (_, jump, options) => {
+      const { env, process } = world()
+      const { holdfast } = process(options)
+      const lease = await env.until(holdfast.mutex('x').acquire())
+      const { signal } = lease
+      await env.advance(1234)
+      env.jump(jump)
+      await env.advance(502)
+      expect(signal.aborted).toBe(true)
+    },
+  )
 
   it('one timer looks for that, whatever the number of sessions, and none when nothing is held or waited for', async () => {
     const env = new VirtualEnv()
