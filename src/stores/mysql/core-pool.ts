@@ -65,8 +65,8 @@ export function coreConnection(pool: CorePool): Promise<LentConnection> {
   })
 }
 
-const LOOKS = 5
-const LOOK_MS = 300
+const LOOKS = 7
+const LOOK_MS = 100
 
 class Lent implements LentConnection {
   private readonly connection: CoreConnection
@@ -130,8 +130,9 @@ function stop(pool: CorePool, threadId: number, looks = 0): void {
       }
       connection.release()
       // It may not have come to the statement yet.
-      if (row !== undefined && looks < LOOKS)
-        setTimeout(() => stop(pool, threadId, looks + 1), LOOK_MS).unref()
+      if (row !== undefined && looks < LOOKS) {
+        setTimeout(() => stop(pool, threadId, looks + 1), LOOK_MS * 2 ** looks).unref()
+      }
     })
   })
 }
