@@ -31,6 +31,8 @@ export interface AppParts {
 
 /** Of a path, in the audit log. */
 const LONGEST_WHAT = 200
+/** No status of HTTP's, but the one that is used for it in logs. */
+const HUNG_UP = 499
 const NAMED = '/{name}'
 
 /** From a request to its route, past the gate. No framework: there are a dozen routes, and the hot path is not HTTP. */
@@ -123,7 +125,8 @@ export class App {
     // By hand: a URL parser would take the dots out of a lock's name.
     const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s)
     const { route, rest } = this.find(request.method ?? '', path)
-    response.once('close', () => this.onRequest(response.statusCode))
+    // Who hangs up while it waits got no answer.
+    response.once('close', () => this.onRequest(response.headersSent ? response.statusCode : HUNG_UP))
     const caller = route.access === 'anybody' ? this.stranger(request, id) : this.identify(request, id)
     let body: unknown
     if (route.method === 'POST') {

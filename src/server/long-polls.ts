@@ -16,6 +16,8 @@ export interface Wish {
   readonly ttl: number
   readonly wait: number
   readonly owner: string
+  /** The secret, if the client made it: it can then give back what it may have been granted. */
+  readonly lease?: string | undefined
 }
 
 export interface Grant {
@@ -65,15 +67,17 @@ export class LongPolls {
 
   /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
   async acquire(caller: Caller, wish: Wish, onGone: (leave: () => void) => void): Promise<Grant> {
-    const { wait, ...rest } = wish
+    const { wait, lease, ...rest } = wish
     // A session of its own: what a client learns from its lease says nothing about anybody else's.
     const request: ClaimRequest = {
       ...rest,
-      id: `${secret()}.${secret()}`,
+      id: lease ?? `${secret()}.${secret()}`,
       patience: PATIENCE_MS,
       tokens: 1,
       whenBusy: 'try',
     }
+    if (this.inLine.has(request.id))
+      throw new Failure('INVALID_ARGUMENT', 'A request with this lease waits already.')
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
         request,

@@ -102,8 +102,13 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
     }
     return
   }
+  // Each of them once, in any order, and then as chance has it: a short run is to leave out as few as it can.
+  const first = nemeses
+    .map((one) => ({ one, at: scene.random.next() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ one }) => one)
   for (let count = 1; !over(); count += 1) {
-    const one = nemeses[scene.random.below(nemeses.length)]
+    const one = first[count - 1] ?? nemeses[scene.random.below(nemeses.length)]
     if (one !== undefined) await strike(one)
     if (count % LONG_EVERY === 0 && !over()) await scene.longSection()
   }

@@ -1,4 +1,5 @@
 import { holdsOf } from '../../testkit/holds.ts'
+import type { Hold } from '../../testkit/holds.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
 import { progressOf } from './checks/progress.ts'
@@ -6,7 +7,8 @@ import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
 import type { Evidence } from './evidence.ts'
 import { expectedOfAll } from './expected.ts'
-import { excused, struckBy, windowsOf } from './windows.ts'
+import type { Window } from './windows.ts'
+import { busyOf, excused, struckBy, windowsOf } from './windows.ts'
 
 /** Without a grant these have nothing to look at. */
 const OF_GRANTS: ReadonlySet<string> = new Set([
@@ -42,16 +44,21 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const holds = holdsOf(history)
   const safety = safetyOf(evidence, holds)
   const progress = progressOf(evidence, holds, windows)
+  const duties = dutiesOf(evidence, progress.violations, windows)
+  const firm = firmOf(evidence, holds, windows)
+  const undecided = new Map(safety.undecided)
+  for (const { check, message } of duties) {
+    if (firm.some((one) => one.check === check) || undecided.has(check)) continue
+    undecided.set(check, `the machine or the store was too slow to say: ${message}`)
+  }
   const barren = holds.length === 0
   const violations: ViolationRecord[] = [
     ...safety.violations,
     ...resourceOf(evidence, holds),
-    ...progress.violations,
+    ...firm,
     ...beliefsOf(evidence),
     ...endsOf(evidence),
-    ...errorsOf(evidence, windows),
     ...closingsOf(evidence),
-    ...unreleasedOf(evidence, windows),
     ...stuck,
     ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
     ...remains.map((message) => ({ check: 'leftovers', message })),
@@ -74,7 +81,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     if (first !== undefined) return { check, expected, seen: 'broke', why: first.message }
     const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : progress.idle.get(check)
     if (unseen !== undefined) return { check, expected, seen: 'not run', why: unseen }
-    const why = safety.undecided.get(check)
+    const why = undecided.get(check)
     return why === undefined ? { check, expected, seen: 'held' } : { check, expected, seen: 'unknown', why }
   })
   // What is only checked where nothing happens is not violated elsewhere.
@@ -87,6 +94,21 @@ export function judgeEvidence(evidence: Evidence): Judgement {
       all.some((one) => /exclusivity|token order/.test(one.check) && excused(one, windows, settings))
     )
   }
+}
+
+/** What has to be done in time, and is not where something stands in the way. */
+function dutiesOf(
+  evidence: Evidence,
+  progress: readonly ViolationRecord[],
+  windows: readonly Window[],
+): ViolationRecord[] {
+  return [...progress, ...errorsOf(evidence, windows), ...unreleasedOf(evidence, windows)]
+}
+
+/** Those of them that cannot be laid to a machine that was too busy. */
+function firmOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): ViolationRecord[] {
+  const all = [...windows, ...busyOf(evidence)]
+  return dutiesOf(evidence, progressOf(evidence, holds, all).violations, all)
 }
 
 /** A run whose faults did not come about has proven less than its title says. */

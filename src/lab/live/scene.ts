@@ -45,7 +45,10 @@ export interface Stage {
   readonly execPath?: string
 }
 
-const START_MS = 20_000
+/** A process takes its time to start where many others want the same processors. */
+const START_MS = 60_000
+/** How long a client that was told to may take to be given a lock, beyond the longest lease. */
+const TURN_MS = 10_000
 const ANSWER_MS = 5000
 /** How long closing may take beyond the longest lease. */
 const CLOSE_MS = 3000
@@ -164,7 +167,7 @@ export class Scene {
     const client = this.anyone()
     client.send({ do: 'linger', where })
     const over = (): boolean => client.lingering !== undefined || client.state !== 'working'
-    await this.until(over, this.expiry + START_MS / 2)
+    await this.until(over, this.expiry + TURN_MS)
     const { lingering: name } = client
     if (name !== undefined) return { client, name }
     this.goOn(client)
@@ -180,7 +183,7 @@ export class Scene {
     client.send({ do: 'long', ms })
     await this.until(
       () => client.longSections > before || client.state !== 'working',
-      ms + this.expiry + START_MS / 2,
+      ms + this.expiry + TURN_MS,
     )
   }
 

@@ -2,6 +2,7 @@ import type { At, FaultRecord, ViolationRecord } from '../record.ts'
 import type { Evidence, Settings } from './evidence.ts'
 import { expectedOf } from './expected.ts'
 import type { NemesisFacts } from './nemesis.ts'
+import { since } from './timeline.ts'
 
 /** A time in which something was done to the world, or had not worn off yet. Outside of all of them nothing may break. */
 export interface Window {
@@ -34,6 +35,17 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
       trouble: over + expiry + settings.ttl + RECOVERY_MS,
     }
   })
+}
+
+/** Slower than this, and the machine or the store is so busy that clients may miss a renewal for want of a processor. */
+const SLOW_MS = 250
+
+/** Times in which the lab's own questions were answered late, or it stood still itself: nobody's doing, as far as it can tell. */
+export function busyOf({ looks, stalls, began, settings }: Evidence): Window[] {
+  const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
+  return [...slow, ...stalls]
+    .filter(({ from, to }) => to - from > SLOW_MS)
+    .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
 }
 
 /** Whether a fault stood in the way at some moment of this time. */

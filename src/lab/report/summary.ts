@@ -37,7 +37,9 @@ export function runLine(record: RunRecord, paint: Paint = plain): string {
   }
   if (flawed && piles.unexpected.length > 0)
     return `${record.title}: ${paint('red', piles.unexpected.some(({ verdict }) => verdict.seen === 'held') ? 'NOT CAUGHT' : 'broke in another way than it should')}`
-  return `${record.title}: ${countsOf(piles, paint).join(', ')}`
+  const [bad] = [...piles.unexpected, ...piles.unknown]
+  const why = bad === undefined ? '' : ` (${bad.verdict.check}: ${bad.verdict.why ?? bad.verdict.seen})`
+  return `${record.title}: ${countsOf(piles, paint).join(', ')}${why}`
 }
 
 function countsOf(piles: Tally, paint: Paint): string[] {

@@ -8,6 +8,7 @@ import { failed } from './failure.ts'
 import type { Link } from './link.ts'
 import { storeOn } from './redis-store.ts'
 import type { RedisStoreOptions } from './redis-store.ts'
+import type { RedisStore } from './store.ts'
 import { checkLink } from './startup-checks.ts'
 import type { StartupFinding } from './startup-checks.ts'
 import { parseUrl } from './url.ts'
@@ -26,8 +27,9 @@ export async function openRedisStore(
   { driver, ...options }: OpenRedisOptions = {},
 ): Promise<Store> {
   const address = parseUrl(url)
-  const link = linkTo(await connectTo(address, driver), true)
-  const store = storeOn(link, options)
+  const { driver: named, ...said } = address.options
+  const link = linkTo(await connectTo(address, driver ?? named), true)
+  const store = await storeOrNothing(link, { ...said, ...options })
   const problem =
     (await unlessRefused(link, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(link, address))
   if (problem === undefined) return store
@@ -79,8 +81,8 @@ export async function checkRedis(
   { driver }: Pick<OpenRedisOptions, 'driver'> = {},
 ): Promise<readonly StartupFinding[]> {
   const address = parseUrl(url)
-  const link = linkTo(await connectTo(address, driver), true)
-  const store = storeOn(link, {})
+  const link = linkTo(await connectTo(address, driver ?? address.options.driver), true)
+  const store = await storeOrNothing(link, address.options)
   try {
     const problem = await unlessRefused(link, address, () => store.reach(REACH_MS))
     if (problem !== undefined) throw unavailable(url, problem.cause)
@@ -90,6 +92,16 @@ export async function checkRedis(
     return refusal === undefined ? findings : [...findings, takesNone(refusal)]
   } finally {
     await store.close()
+  }
+}
+
+/** Options that are wrong must not leave a connection behind. */
+async function storeOrNothing(link: Link, options: RedisStoreOptions): Promise<RedisStore> {
+  try {
+    return storeOn(link, options)
+  } catch (error) {
+    await link.close()
+    throw error
   }
 }
 

@@ -80,6 +80,17 @@ describe('Outside of the windows of its faults', () => {
     expect(unexpected({ ...faults, settings: { ...faults.settings, nemeses: [facts('cut')] } })).toEqual([])
   })
 
+  it('nothing is decided where the store took its time to answer the lab too', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.section('a', 210, 2000, 2020)
+    const slow = { name: 'seat', from: 300_000_000n, to: 800_000_000n, holders: [], waiters: [] }
+    const evidence = script.evidence([facts('none')], { looks: [slow] })
+    expect(verdict({ ...evidence, looks: [] }, 'wake-ups')).toMatchObject({ seen: 'broke' })
+    expect(verdict(evidence, 'wake-ups')).toMatchObject({ seen: 'unknown' })
+    expect(verdict(evidence, 'wake-ups').why).toContain('too slow to say')
+  })
+
   it('an error that is none of the library is unexpected at any time', () => {
     const script = new Script()
     script.turns(10, 20)

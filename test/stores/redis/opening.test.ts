@@ -43,6 +43,23 @@ describe.skipIf(!available('redis')).each(DRIVERS)('a store that is opened throu
     expect(await redisCommand(server, 'KEYS', '*')).toEqual([])
   })
 
+  it('is as its URL says, unless the caller says otherwise', async () => {
+    const keys = async (query: string, options = {}): Promise<unknown> => {
+      await redisCommand(server, 'FLUSHALL')
+      const store = await openRedisStore(`${server.url}${query}`, { driver, ...options })
+      await new Holdfast(store).mutex('lock').run(() => {})
+      await store.close()
+      return redisCommand(server, 'KEYS', '*')
+    }
+    expect(await keys('?prefix=app')).toEqual(['app:{lock}'])
+    expect(await keys('?prefix=app', { prefix: 'mine' })).toEqual(['mine:{lock}'])
+    expect(await at(server, '?replicas=many')).toContain('replicas')
+    await expect(openRedisStore(`${server.url}?fencing=some`, { driver })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+    await redisCommand(server, 'FLUSHALL')
+  })
+
   it('refuses a database that the server does not have', async () => {
     expect(await at(server, '/99')).toContain('DB index is out of range')
     expect(await at(server, '/9')).toBe('opened')

@@ -17,9 +17,6 @@ const WAKE_UP_MS = { push: 1000, poll: 3000 }
 /** The same for most of the times. Beside it, so many of the store's answers. */
 const USUAL_MS = { push: 60, poll: 600 }
 const USUAL_ANSWERS = 20
-/** A store that takes its time to answer takes it for every step of a hand-over. */
-const ANSWERS = 5
-const AROUND_MS = 1000
 /** Fewer say nothing about most. */
 const LEAST_SAMPLES = 8
 
@@ -37,7 +34,7 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
   const { wakeups } = evidence.settings.capabilities
   const took = gaps.map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
   const late = took
-    .filter(({ gap, ms }) => ms > WAKE_UP_MS[wakeups] + ANSWERS * slowestAround(evidence, gap))
+    .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
     .map(({ gap, ms }) => ({
       check: 'wake-ups',
       message: `"${gap.name}" was free for ${Math.round(ms)} ms although somebody waited for it`,
@@ -146,15 +143,6 @@ function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | undefined,
     else if (event.phase !== 'queued' && wait !== undefined) wait[1] = event.at
   }
   return [...open.values()]
-}
-
-/** The slowest answer of the store's at about that time, in milliseconds. */
-function slowestAround({ looks, began }: Evidence, { from, to }: Gap): number {
-  return looks.reduce((slowest, look) => {
-    const [asked, answered] = [since(began, look.from), since(began, look.to)]
-    if (answered < from - AROUND_MS || asked > to) return slowest
-    return Math.max(slowest, answered - asked)
-  }, 0)
 }
 
 function stalledIn({ stalls }: Evidence, { from, to }: Gap): number {
