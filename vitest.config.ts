@@ -18,6 +18,9 @@ const alias = Object.entries(manifest.exports).flatMap(([subpath, target]) => {
   return [{ find: new RegExp(`^${manifest.name}${subpath.slice(1)}$`), replacement: here(source) }]
 })
 
+/** Of the simulation and of the conformance cases: what needs no servers and takes seconds. */
+const QUICK = ['test/lab/sim/short.test.ts', 'test/conformance/quorum-memory.test.ts']
+
 export default defineConfig({
   resolve: { alias },
   test: {
@@ -27,7 +30,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'fast',
-          include: ['test/{unit,property,package}/**/*.test.ts', 'test/lab/checkers/**/*.test.ts'],
+          include: ['test/{unit,property,package}/**/*.test.ts', 'test/lab/checkers/**/*.test.ts', ...QUICK],
           exclude: ['test/**/*.model.test.ts'],
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
@@ -39,6 +42,7 @@ export default defineConfig({
           // Needs no servers either, but minutes: thousands of simulated runs, and models in every order of events.
           name: 'simulation',
           include: ['test/lab/sim/**/*.test.ts', 'test/**/*.model.test.ts'],
+          exclude: QUICK,
           pool: 'forks',
           maxWorkers: 2,
           testTimeout: 60_000,
@@ -53,6 +57,7 @@ export default defineConfig({
             'test/{cli,conformance,faults,process,server,stores}/**/*.test.ts',
             'test/lab/{specimens,live,report,cli,differential}/**/*.test.ts',
           ],
+          exclude: QUICK,
           pool: 'forks',
           // Each file starts real servers and measures time: more of them at once than a small machine has
           // cores would measure the machine instead.

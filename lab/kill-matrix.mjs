@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { meetingMutants } from './mutants/meeting.mjs'
 import { storeMutants } from './mutants/store.mjs'
 import { upkeepMutants } from './mutants/upkeep.mjs'
 import { validityMutants } from './mutants/validity.mjs'
@@ -33,8 +34,10 @@ const DOC = join(ROOT, 'docs/correctness.md')
 const MARKS = ['<!-- kill matrix -->', '<!-- end of kill matrix -->']
 const TIMEOUT_MS = 120_000
 const AT_ONCE = 2
+/** Instead of a scenario: the random programs of src/lab/sim/programs. */
+const PROGRAMS = 'programs'
 
-export const mutants = [...storeMutants, ...validityMutants, ...upkeepMutants]
+export const mutants = [...storeMutants, ...validityMutants, ...upkeepMutants, ...meetingMutants]
 
 /** The folders of the build that a simulation needs. */
 const STORES = ['memory', 'redis', 'zookeeper', 'memcached', 'quorum']
@@ -170,19 +173,32 @@ export function withTable(page) {
   return `${page.slice(0, from + MARKS[0].length)}\n\n${table()}\n\n${page.slice(to)}`
 }
 
+/** Plays one seed in a build: of a scenario, or the program of that seed. Returns what broke and should hold. */
+async function playerIn(dist, scenario) {
+  const load = (file) => import(new URL(file, pathToFileURL(`${dist}/`)).href)
+  if (scenario === PROGRAMS) {
+    const { play, programFrom } = await load('lab/sim/programs/index.js')
+    return async (seed) => {
+      const { findings } = await play(programFrom(seed))
+      return findings.map(({ check, message }) => ({ check, why: message }))
+    }
+  }
+  const { simulate } = await load('lab/sim/index.js')
+  return async (seed) => {
+    const { verdicts } = await simulate({ scenario, seed })
+    return verdicts.filter(({ expected, seen }) => expected === 'holds' && seen === 'broke')
+  }
+}
+
 /**
  * In a process of its own: seeds of one scenario in a build, until a check breaks that should hold. `*`: any check.
  * Prints one line of JSON.
  */
 async function runSeeds(dist, scenario, check, seeds) {
-  const { simulate } = await import(new URL('lab/sim/index.js', pathToFileURL(`${dist}/`)).href)
+  const play = await playerIn(dist, scenario)
   let found = { seed: null }
   for (let seed = 1; seed <= Number(seeds) && found.seed === null; seed += 1) {
-    const { verdicts } = await simulate({ scenario, seed })
-    const broken = verdicts.find(
-      ({ expected, seen, check: one }) =>
-        expected === 'holds' && seen === 'broke' && (check === '*' || check === one),
-    )
+    const broken = (await play(seed)).find((one) => check === '*' || check === one.check)
     if (broken !== undefined) found = { seed, check: broken.check, why: broken.why }
   }
   // A mutant may leave timers behind: nobody waits for them.

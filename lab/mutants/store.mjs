@@ -133,6 +133,21 @@ export const storeMutants = [
     seeds: 100,
   },
   {
+    id: 'grant-told-first',
+    bugClass: '20: a grant is told before it is made, to a listener at a replica, and then not made',
+    edits: [
+      {
+        file: QUEUE,
+        find: 'else if (this.reachable(sessionOf(waiter.id))) {',
+        replace:
+          "else if (this.reachable(sessionOf(waiter.id)) || this.tell(waiter.id, { kind: 'granted', name: this.name, id: waiter.id, token: 1n, count: 1, contended: true })) {",
+      },
+    ],
+    scenario: 'redis/planned-failover',
+    check: 'messages',
+    seeds: 30,
+  },
+  {
     id: 'half-is-enough',
     bugClass: 'Q2: held without a majority',
     edits: [

@@ -50,6 +50,25 @@ export const validityMutants = [
     seeds: 200,
   },
   {
+    id: 'push-from-a-replica-is-believed',
+    bugClass: '20: a grant that a replica forwards is believed without asking',
+    edits: [
+      {
+        file: 'runtime/lane.js',
+        find: 'told(claim);',
+        replace: `if (claim.state === 'queued') {
+                const now = this.session.clock.now();
+                this.hold(claim, now, now + Math.min(this.ttl, this.session.patience) / 3, event);
+                this.session.upkeep.renewNow(claim);
+                this.serveFirst(claim, now);
+            } else told(claim);`,
+      },
+    ],
+    scenario: 'redis/early-messages',
+    check: 'exclusivity',
+    seeds: 30,
+  },
+  {
     id: 'wall-clock',
     bugClass: '9: validity on the wall clock alone',
     edits: [
@@ -88,9 +107,7 @@ export const validityMutants = [
   {
     id: 'held-without-a-look',
     bugClass: '11: after a blocked event loop the holder goes on',
-    edits: [
-      { file: 'runtime/lease.js', find: 'if (now >= claim.validUntil)', replace: 'if (now >= Infinity)' },
-    ],
+    edits: [{ file: 'runtime/lease.js', find: 'now >= this.end', replace: 'now >= Infinity' }],
     scenario: 'claim-queue/processes',
     check: 'abort latency',
     seeds: 100,

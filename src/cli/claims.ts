@@ -30,6 +30,7 @@ export function showAge(token: bigint | undefined): string {
 
 /** What kind of lock a capacity means. */
 export function kindOf({ capacity }: Pick<LockInfo, 'capacity'>): string {
+  if (capacity === 0) return 'free'
   if (capacity === ALL) return 'read-write'
   return capacity === 1 ? 'mutex' : `semaphore of ${capacity}`
 }

@@ -1,17 +1,23 @@
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Store } from '../core/contract.ts'
 import { open, openStore } from '../open.ts'
+import type { StoreOptions } from '../open.ts'
 import { CommandError, EXIT, UsageError } from './exit.ts'
 import type { StoreAddress } from './store-option.ts'
 
 /** The store alone, whatever its reach. */
-export function storeAt({ url, token }: StoreAddress): Promise<Store> {
-  return openStore(url, token === undefined ? {} : { token })
+export function storeAt(address: StoreAddress): Promise<Store> {
+  return openStore(address.url, credentialsOf(address))
+}
+
+function credentialsOf({ token, ca }: StoreAddress): StoreOptions {
+  return { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) }
 }
 
 /** Opens the store for a command. One that lives in this process alone would lock nothing for anybody. */
-export async function connect({ url, shown, token }: StoreAddress): Promise<Holdfast> {
-  const holdfast = await open(url, token === undefined ? {} : { token })
+export async function connect(address: StoreAddress): Promise<Holdfast> {
+  const { url, shown } = address
+  const holdfast = await open(url, credentialsOf(address))
   if (holdfast.store.capabilities.reach === 'process') {
     await holdfast.close()
     throw new UsageError(
@@ -25,12 +31,8 @@ export async function connect({ url, shown, token }: StoreAddress): Promise<Hold
 const LEAVE_MS = 2000
 
 export async function leave(holdfast: Holdfast): Promise<void> {
-  const closing = holdfast.close()
-  closing.catch(() => {})
-  let timer: NodeJS.Timeout | undefined
-  const enough = new Promise<void>((resolve) => (timer = setTimeout(resolve, LEAVE_MS)))
-  await Promise.race([closing, enough]).catch(() => {})
-  clearTimeout(timer)
+  // Whatever the command held, it is done with.
+  await holdfast.close({ drain: 0, timeout: LEAVE_MS }).catch(() => {})
 }
 
 /** Runs the body with the store open, and closes it whatever happens. */

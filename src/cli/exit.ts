@@ -1,4 +1,5 @@
 import { HoldfastError } from '../core/errors.ts'
+import { RefusedError } from '../stores/holdfast/refused.ts'
 
 /** What the command's exit codes mean. docs/command.md has the same table, and a test compares the two. */
 export const EXIT = {
@@ -47,6 +48,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof CommandError) return error.exitCode
   if (isSystemError(error)) return EXIT.system
   if (!(error instanceof HoldfastError)) return EXIT.software
+  if (noPermission(error) !== null) return EXIT.noPermission
   switch (error.code) {
     case 'INVALID_ARGUMENT':
     case 'UNSUPPORTED':
@@ -68,6 +70,13 @@ export function exitCodeOf(error: unknown): number {
   }
 }
 
+const NO_PERMISSION = new Set(['FORBIDDEN', 'UNAUTHENTICATED'])
+
+/** What a lock server that answered, and does not allow it, said. */
+function noPermission({ cause }: Error): RefusedError | null {
+  return cause instanceof RefusedError && NO_PERMISSION.has(cause.code ?? '') ? cause : null
+}
+
 /** The system said no: a port in use, a file that may not be read. No fault of holdfast's, so no stack either. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
@@ -77,6 +86,9 @@ function isSystemError(error: unknown): boolean {
 export function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
+  const refused = noPermission(error)
+  // Not "did not answer, because": it did.
+  if (refused !== null) return refused.message
   const known =
     error instanceof HoldfastError ||
     error instanceof UsageError ||

@@ -53,7 +53,7 @@ interface ServerAnswer {
 }
 
 async function askServer(
-  { url, token }: StoreAddress,
+  { url, token, ca }: StoreAddress,
   name: string,
   reason: string,
 ): Promise<readonly Taken[]> {
@@ -65,6 +65,7 @@ async function askServer(
     method: 'POST',
     path: '/v1/force-release',
     timeout: ANSWER_MS,
+    ...(ca === undefined ? {} : { ca }),
     headers: {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),

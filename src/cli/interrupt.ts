@@ -3,14 +3,23 @@ import { exitOfSignal } from './exit.ts'
 
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
 
+export interface InterruptOptions {
+  readonly impatient?: boolean
+  readonly ending?: readonly NodeJS.Signals[]
+}
+
 /** Lets a wait be ended by a signal in an orderly way, so that nothing is left in a queue. */
 export class Interrupt {
   /** The exit code for the signal that came, if one did. */
   exitCode: number | undefined
   private readonly controller = new AbortController()
-  private readonly handlers = ENDING.map((signal) => [signal, () => this.came(signal)] as const)
+  private readonly impatient: boolean
+  private readonly handlers: readonly (readonly [NodeJS.Signals, () => void])[]
 
-  constructor() {
+  /** `impatient`: a second signal ends the process at once. `ending`: the signals that count. */
+  constructor({ impatient = false, ending = ENDING }: InterruptOptions = {}) {
+    this.impatient = impatient
+    this.handlers = ending.map((signal) => [signal, () => this.came(signal)] as const)
     for (const [signal, handler] of this.handlers) process.on(signal, handler)
   }
 
@@ -31,6 +40,7 @@ export class Interrupt {
   }
 
   private came(signal: NodeJS.Signals): void {
+    if (this.impatient && this.exitCode !== undefined) process.exit(this.exitCode)
     this.exitCode ??= exitOfSignal(constants.signals[signal])
     this.controller.abort()
   }

@@ -37,6 +37,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
+// If nothing is left to wait for before the command is done, that is a fault of ours, and must not look like success.
+process.exitCode = EXIT.software
+
 main(process.argv.slice(2)).then(
   (code) => finish(code),
   (error: unknown) => {

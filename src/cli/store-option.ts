@@ -10,12 +10,17 @@ export const STORE_OPTIONS = {
     value: 'FILE',
     help: 'a file with the token for a lock server; default $HOLDFAST_TOKEN_FILE',
   },
+  'ca-file': {
+    value: 'FILE',
+    help: 'certificates to trust for a lock server, PEM; default $HOLDFAST_CA_FILE',
+  },
 } as const
 
 export interface StoreGiven {
   readonly store?: string
   readonly 'store-file'?: string
   readonly 'token-file'?: string
+  readonly 'ca-file'?: string
 }
 
 export interface StoreAddress {
@@ -23,6 +28,8 @@ export interface StoreAddress {
   /** For people. */
   readonly shown: string
   readonly token?: string
+  /** Certificates to trust, PEM. */
+  readonly ca?: string
 }
 
 /** `word`: a URL that was given as a word of its own, as in `holdfast doctor URL`. */
@@ -30,7 +37,14 @@ export function storeAddress(given: StoreGiven, word?: string): StoreAddress {
   const url = urlOf(given, word)
   const tokenFile = given['token-file'] ?? process.env['HOLDFAST_TOKEN_FILE']
   const token = tokenFile === undefined ? undefined : readSecret('--token-file', tokenFile)
-  return { url, shown: redact(url), ...(token === undefined ? {} : { token }) }
+  const caFile = given['ca-file'] ?? process.env['HOLDFAST_CA_FILE']
+  const ca = caFile === undefined ? undefined : readCertificates(caFile)
+  return {
+    url,
+    shown: redact(url),
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? {} : { ca }),
+  }
 }
 
 function urlOf(given: StoreGiven, word: string | undefined): string {
@@ -54,6 +68,14 @@ function urlOf(given: StoreGiven, word: string | undefined): string {
   redis://localhost           a Redis you have already
 A URL with a password belongs into HOLDFAST_URL or a file (--store-file), never into an argument.`,
   )
+}
+
+function readCertificates(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`--ca-file ${file} cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
 }
 
 /** A secret that others can read is none: better to say so than to use it. */

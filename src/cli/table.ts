@@ -33,7 +33,8 @@ export function table(header: readonly string[], rows: readonly (readonly Cell[]
     cells
       .map((cell, column) => {
         const pad = column === cells.length - 1 ? '' : ' '.repeat((widths[column] ?? 0) - width(textOf(cell)))
-        return (typeof cell === 'string' ? cell : paint(cell.colour, cell.text)) + pad
+        const text = textOf(cell)
+        return (typeof cell === 'string' ? text : paint(cell.colour, text)) + pad
       })
       .join('  ')
       .trimEnd()
@@ -41,7 +42,15 @@ export function table(header: readonly string[], rows: readonly (readonly Cell[]
 }
 
 function textOf(cell: Cell): string {
-  return typeof cell === 'string' ? cell : cell.text
+  return plain(typeof cell === 'string' ? cell : cell.text)
+}
+
+// eslint-disable-next-line no-control-regex -- control characters are what this looks for
+const TRICKY = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/** Names and owners are other people's. What breaks a line, turns it round or speaks to the terminal is spelt out. */
+export function plain(text: string): string {
+  return text.replace(TRICKY, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`)
 }
 
 let segmenter: Intl.Segmenter | undefined

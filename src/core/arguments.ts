@@ -67,3 +67,52 @@ export function checkWhole(
 export function checkWait(argument: string, value: unknown): asserts value is number {
   if (value !== Infinity) checkMs(argument, value, { min: 0, max: MAX_MS })
 }
+
+/**
+ * An object with no keys but the known ones. `first` is what a bare number was most likely meant for; `elsewhere` says where an
+ * option belongs that is none of this call's.
+ */
+export function checkOptions(
+  options: object,
+  known: readonly string[],
+  first: string,
+  elsewhere: Readonly<Record<string, string>> = {},
+): void {
+  if (typeof options !== 'object' || options === null) {
+    const given = options as unknown
+    const meant =
+      typeof given === 'number' || typeof given === 'string' ? `: pass { ${first}: ${show(given)} }` : ''
+    const message = `options must be an object${meant}; got ${show(given)}`
+    throw new InvalidArgumentError(message, { argument: 'options' })
+  }
+  for (const key in options) if (!known.includes(key)) throw unknownOption(key, known, elsewhere[key])
+}
+
+function unknownOption(
+  key: string,
+  known: readonly string[],
+  elsewhere: string | undefined,
+): InvalidArgumentError {
+  const near = known.find((each) => isNear(key.toLowerCase(), each.toLowerCase()))
+  const hint =
+    near === undefined ? (elsewhere ?? `Known are ${known.join(', ')}.`) : `Did you mean "${near}"?`
+  return new InvalidArgumentError(`There is no option ${show(key)} here. ${hint}`, { argument: key })
+}
+
+/** Two slips of the finger at the most: a letter too many, too few, another one, or two in the wrong order. */
+function isNear(a: string, b: string): boolean {
+  const most = Math.min(2, Math.floor(Math.max(a.length, b.length) / 2))
+  let [before, row] = [[] as number[], Array.from({ length: b.length + 1 }, (_, index) => index)]
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      let steps = Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (same ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        steps = Math.min(steps, (before[j - 2] ?? 0) + 1)
+      next.push(steps)
+    }
+    ;[before, row] = [row, next]
+  }
+  return (row[b.length] ?? 0) <= most
+}

@@ -88,6 +88,8 @@ export interface Queued {
 export interface Busy {
   readonly kind: 'busy'
   readonly retryAfter?: number
+  /** Another one after the lock has changed hands; says nothing else. Where it moves, whoever waits asks more often. */
+  readonly mark?: string
 }
 
 /** Another capacity is in use for this name. Nothing was changed. */
@@ -180,11 +182,11 @@ export interface NameInfo {
 }
 
 export interface ListQuery {
-  readonly prefix?: string
+  readonly prefix?: string | undefined
   /** At most this many names. Default 100. */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** From a former page. */
-  readonly cursor?: string
+  readonly cursor?: string | undefined
 }
 
 export interface ListPage {

@@ -3,6 +3,9 @@
  * An error carries plain facts (name, times, store) and a `cause`, never a claim's id, a password or a client object.
  */
 
+import { bare, errorJson, errorText, revive } from './error-printing.ts'
+import { printWith } from './printing.ts'
+
 export type ErrorCode =
   | 'LOCK_TIMEOUT'
   | 'LOCK_LOST'
@@ -45,6 +48,19 @@ export class HoldfastError extends Error {
     if (store !== undefined) this.store = store
     this.name = new.target.name
     for (const mark of [brand('ANY'), brand(code)]) Object.defineProperty(this, mark, { value: true })
+  }
+
+  /** Plain facts, for logs, threads and networks; tokens are strings. */
+  toJSON(): Record<string, unknown> {
+    return errorJson(this)
+  }
+
+  /** The error that became what `toJSON` said, of its class, with its fields: on the other side of a thread or a network. */
+  static from(json: unknown): HoldfastError {
+    const error = revive(json, (code) => classOf.get(code as ErrorCode))
+    if (error !== null) return error as HoldfastError
+    const message = 'json must be what toJSON() of a HoldfastError returned'
+    throw new InvalidArgumentError(message, { argument: 'json' })
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
@@ -98,7 +114,7 @@ export class LockReentryError extends HoldfastError {
 /** The store did not answer, or not in time. Nothing is known to be held. */
 export class StoreUnavailableError extends HoldfastError {
   constructor(message: string, details: ErrorDetails = {}) {
-    super('STORE_UNAVAILABLE', message, details)
+    super('STORE_UNAVAILABLE', message, { ...details, cause: bare(details.cause) })
   }
 }
 
@@ -203,3 +219,11 @@ const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
   [DriverMissingError, 'DRIVER_MISSING'],
   [ConflictError, 'CONFLICT'],
 ])
+
+const classOf = new Map([...codeOf].map(([made, code]) => [code, made as ErrorClass]))
+
+interface ErrorClass {
+  new (message: string, details: ErrorDetails): HoldfastError
+}
+
+printWith(HoldfastError, { inspect: errorText, short: '[HoldfastError]' })

@@ -1,23 +1,24 @@
 import { hostname } from 'node:os'
-import { checkMs, checkName, checkWhole, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkName, checkOptions, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
 import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { printable, shown } from '../core/printing.ts'
+import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
+import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
+import { checkStore } from './check-store.ts'
 import { downgradeLease } from './downgrade.ts'
+import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
-import type { Kind, Lock, ReadWriteLock, Semaphore } from './lock.ts'
+import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
-import { DEFAULTS, resolve } from './options.ts'
-import type { HoldfastOptions, LockOptions, ResolvedLockOptions } from './options.ts'
-import { stripeOf } from './stripes.ts'
-
-export interface ReentrantOptions extends LockOptions {
-  /** Inside its own `run`, the lock may be taken again: counted, same token. Default false: a typed error. */
-  readonly reentrant?: boolean
-}
+import { LeakWatch } from './leak-watch.ts'
+import { checkBody, checkLockOptions, DEFAULTS, OPTIONS, resolve } from './options.ts'
+import type { HoldfastOptions, LockOptions, ReentrantOptions, ResolvedLockOptions } from './options.ts'
+import { keyText, stripeOf } from './stripes.ts'
 
 /** A claim as people may see it: everything but its secret id. */
 export type PublicClaim = Omit<ClaimInfo, 'id'>
@@ -29,12 +30,17 @@ export interface LockInfo extends Omit<NameInfo, 'holders' | 'waiters'> {
 export interface StripedLock {
   readonly stripes: number
   /** The lock for a key: always the same one for the same key. */
-  for(key: string): Lock
+  for(key: string | number | bigint): Lock
 }
 
+/** Milliseconds. */
 export interface CloseOptions {
-  /** `false`: what is held is left to run out by itself. Default true. */
-  readonly release?: boolean
+  /** How long those that hold a lock may go on until they release it. Their signals abort at once. Default 10,000. */
+  readonly drain?: number | undefined
+  /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
+  readonly timeout?: number | undefined
+  /** `false`: no drain; what is held is neither renewed nor released, and runs out by itself. Default true. */
+  readonly release?: boolean | undefined
 }
 
 const MAX_STRIPES = 65_536
@@ -45,11 +51,22 @@ export class Holdfast implements AsyncDisposable {
   private readonly session: Session
   private readonly defaults: ResolvedLockOptions
   private readonly closeStore: boolean
-  private closing: Promise<void> | null = null
+  private readonly leaks: LeakWatch | null
+
+  static {
+    printable(Holdfast, 'Holdfast', ({ store, session: { owner, closed } }) => ({
+      store: store.kind,
+      owner,
+      closed,
+    }))
+  }
 
   constructor(store: Store, options: HoldfastOptions = {}) {
+    checkStore(store)
+    checkOptions(options, OPTIONS.holdfast, 'ttl')
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
     const { owner = `${hostname()}:${process.pid}` } = options
+    checkOptions(turn, OPTIONS.turn, 'ms')
     const { count = 256, ms = 4 } = turn
     checkWhole('turn.count', count, { min: 1, max: ALL })
     checkMs('turn.ms', ms, { min: 0, max: MAX_MS })
@@ -57,17 +74,20 @@ export class Holdfast implements AsyncDisposable {
     checkMs('requestTimeout', requestTimeout, { min: 1, max: MAX_MS })
     this.store = store
     this.closeStore = options.closeStore ?? false
+    this.leaks = options.leakWarnings === false ? null : new LeakWatch()
     this.defaults = resolve(options, DEFAULTS, store.capabilities)
     this.session = new Session(store, { env, clock, owner, patience, requestTimeout, turn: { count, ms } })
   }
 
   /** One at a time. */
-  mutex(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): Lock {
-    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
+  mutex(name: string, options: ReentrantOptions = {}): Lock {
+    return this.exclusive(name, options)
   }
 
   /** Many readers or one writer, first come, first served. */
-  readWriteLock(name: string, { reentrant = false, ...options }: ReentrantOptions = {}): ReadWriteLock {
+  readWriteLock(name: string, options: ReentrantOptions = {}): ReadWriteLock {
+    checkLockOptions(options, OPTIONS.reentrant)
+    const { reentrant = false } = options
     if (!this.store.capabilities.shared) throw this.unsupported('read-write locks')
     return {
       name,
@@ -80,17 +100,21 @@ export class Holdfast implements AsyncDisposable {
   /** Up to `capacity` at a time. Every user of the name must give the same capacity. */
   semaphore(name: string, capacity: number, options: LockOptions = {}): Semaphore {
     if (!this.store.capabilities.permits) throw this.unsupported('semaphores')
+    checkLockOptions(options, OPTIONS.lock)
     checkWhole('capacity', capacity, { min: 1, max: ALL - 1 })
     return this.lock(name, { mode: 'permits', capacity, weight: 1, reentrant: false }, options)
   }
 
   /** Several locks, by name or as they are: taken in one order, all or none. */
-  all(locks: readonly (string | Lock)[], options: LockOptions = {}): LockSet {
+  all(locks: readonly (string | Lock)[], options: ReentrantOptions = {}): LockSet {
     if (!Array.isArray(locks)) throw new InvalidArgumentError('locks must be an array', { argument: 'locks' })
+    checkLockOptions(options, OPTIONS.reentrant)
     const { wait } = resolve(options, this.defaults, this.store.capabilities)
-    const made = locks.map((lock) =>
-      lock instanceof CapacityLock ? lock : this.mutex(lock as string, options),
-    )
+    const made = locks.map((lock: unknown, index) => {
+      if (lock instanceof CapacityLock) return lock
+      if (typeof lock === 'string') return this.exclusive(lock, options)
+      throw notALock(lock, `locks[${index}]`)
+    })
     return new SortedLockSet(this.session, made, wait)
   }
 
@@ -98,7 +122,17 @@ export class Holdfast implements AsyncDisposable {
   striped(name: string, stripes: number, options: LockOptions = {}): StripedLock {
     checkName(name)
     checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
-    return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(key, stripes)}`, options) }
+    checkLockOptions(options, OPTIONS.lock)
+    return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(keyText(key), stripes)}`, options) }
+  }
+
+  /**
+   * Runs code that is inside of no section, although it is called from one: for work that the section starts and does not
+   * wait for. It may wait for the locks that the section holds, and shares none of them.
+   */
+  outside<T>(body: () => T): T {
+    checkBody(body)
+    return outside(body)
   }
 
   /** Who holds a name and who waits for it. */
@@ -106,43 +140,46 @@ export class Holdfast implements AsyncDisposable {
     this.assertOpen()
     checkName(name)
     const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
-    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => claim
+    const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
     return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
   }
 
   /** The names that are held or waited for. */
   async list(query: ListQuery = {}): Promise<ListPage> {
     this.assertOpen()
+    checkOptions(query, OPTIONS.list, 'prefix')
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
     return this.answered(await this.store.list(query, this.session.requestTimeout))
   }
 
-  /** No new locks; waiters are rejected with a ClosedError; what is held is released, and its signals abort. */
-  close({ release = true }: CloseOptions = {}): Promise<void> {
-    this.closing ??= this.closeOnce(release)
-    return this.closing
+  /**
+   * No new locks, and waiters are rejected with a ClosedError. What is held stays held until its owner releases it or the `drain` is over:
+   * closing never makes two sections overlap. Signals abort at once, with a ClosedError as their reason. A further call can only
+   * bring the end forward.
+   */
+  async close({ drain = 10_000, timeout = 5000, release = true }: CloseOptions = {}): Promise<CloseResult> {
+    checkMs('drain', drain, { min: 0, max: MAX_MS })
+    checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+    return this.session.close({ drain, timeout, release }, () => {
+      if (this.closeStore) return this.store.close()
+    })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  private async closeOnce(release: boolean): Promise<void> {
-    try {
-      await this.session.close(release)
-    } finally {
-      if (this.closeStore) await this.store.close()
-    }
+  private exclusive(name: string, options: ReentrantOptions): CapacityLock {
+    checkLockOptions(options, OPTIONS.reentrant)
+    const { reentrant = false } = options
+    return this.lock(name, { ...EXCLUSIVE, reentrant }, options)
   }
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
-    return new CapacityLock(
-      this.session,
-      name,
-      kind,
-      resolve(options, this.defaults, this.store.capabilities),
-    )
+    const { session, leaks } = this
+    const resolved = resolve(options, this.defaults, this.store.capabilities)
+    return new CapacityLock({ session, leaks }, name, kind, resolved)
   }
 
   private assertOpen(): void {
@@ -164,4 +201,15 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function notALock(given: unknown, argument: string): InvalidArgumentError {
+  const thing = typeof given === 'object' && given !== null ? given : {}
+  const instead =
+    'write' in thing
+      ? 'pass one side of a read-write lock: its read or write'
+      : 'stripes' in thing
+        ? 'pass one of its locks: for(key)'
+        : 'pass names, or locks of a Holdfast'
+  return new InvalidArgumentError(`${argument} is not a lock: ${instead}.`, { argument })
 }

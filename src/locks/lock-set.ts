@@ -1,9 +1,13 @@
 import { InvalidArgumentError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
-import type { Lock } from './lock.ts'
+import type { CapacityLock } from './lock.ts'
+import { runInside } from './context.ts'
+import { checkBody, checkCallOptions } from './options.ts'
 import type { AcquireOptions } from './options.ts'
 import { runAndRelease } from './run.ts'
+import type { Returned } from './run.ts'
 
 /** Leases on several names, as one. */
 export interface LeaseSet extends Lease {
@@ -16,57 +20,67 @@ export interface LockSet {
   readonly names: readonly string[]
   acquire(options?: AcquireOptions): Promise<LeaseSet>
   tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<LeaseSet | null>
-  run<T>(body: (leases: LeaseSet) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+  run<T>(body: (leases: LeaseSet) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>>
 }
 
 /** Everybody takes them in the order of their names, so that no two can wait for each other. */
 export class SortedLockSet implements LockSet {
   readonly names: readonly string[]
   private readonly session: Session
-  private readonly locks: readonly Lock[]
+  private readonly locks: readonly CapacityLock[]
   private readonly wait: number
 
-  constructor(session: Session, locks: readonly Lock[], wait: number) {
-    const byName = new Map(locks.map((lock) => [lock.name, lock]))
-    if (byName.size !== locks.length) {
-      throw new InvalidArgumentError('locks must have different names', { argument: 'locks' })
+  constructor(session: Session, locks: readonly CapacityLock[], wait: number) {
+    if (locks.length === 0) throw refusal('must not be empty.')
+    const byName = new Map<string, CapacityLock>()
+    for (const lock of locks) {
+      const before = byName.get(lock.name)
+      if (before === undefined) byName.set(lock.name, lock)
+      else checkAlike(before, lock)
     }
-    if (locks.length === 0) throw new InvalidArgumentError('locks must not be empty', { argument: 'locks' })
     // Not localeCompare: every process must sort alike, whatever its language.
-    this.locks = [...locks].sort((a, b) => (a.name < b.name ? -1 : 1))
+    this.locks = [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
     this.names = this.locks.map(({ name }) => name)
     this.session = session
     this.wait = wait
   }
 
   async acquire(options: AcquireOptions = {}): Promise<LeaseSet> {
-    const { clock } = this.session
-    const { wait = this.wait } = options
-    const until = clock.now() + wait
-    const leases = await this.collect((lock) => {
-      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - clock.now()))
-      return lock.acquire({ ...options, wait: left })
-    })
-    return new Together(leases as readonly Lease[])
+    checkCallOptions(options, 'wait', false)
+    return new Together((await this.takeAll(options)) as readonly Lease[])
   }
 
   async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
+    checkCallOptions(options, 'try', false)
     const leases = await this.collect((lock) => lock.tryAcquire(options))
     return leases === null ? null : new Together(leases)
   }
 
-  async run<T>(
-    body: (leases: LeaseSet) => T | PromiseLike<T>,
-    options?: AcquireOptions,
-  ): Promise<Awaited<T>> {
+  async run<T>(body: (leases: LeaseSet) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>> {
+    checkBody(body)
     const set = await this.acquire(options)
-    return runAndRelease(set, this.session.store.kind, () => body(set))
+    const inside = this.locks.map((lock, index) => lock.section(set.leases[index] as Lease))
+    return runAndRelease(set, this.session.store.kind, () => runInside(inside, () => body(set)))
+  }
+
+  private takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
+    const { env } = this.session
+    const { wait = this.wait } = options
+    const until = env.mono() + wait
+    return this.collect((lock) => {
+      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
+      return lock.acquire({ ...options, wait: left })
+    })
   }
 
   /** Takes one after the other; gives back what it has when one cannot be had. */
-  private async collect(take: (lock: Lock) => Promise<Lease | null>): Promise<readonly Lease[] | null> {
+  private async collect(
+    take: (lock: CapacityLock) => Promise<Lease | null>,
+  ): Promise<readonly Lease[] | null> {
     const leases: Lease[] = []
     let complete = false
+    // What cannot be had from here is known before the first one is asked for.
+    for (const lock of this.locks) await lock.checkInside()
     try {
       for (const lock of this.locks) {
         const lease = await take(lock)
@@ -81,6 +95,26 @@ export class SortedLockSet implements LockSet {
       if (!complete) await Promise.all(leases.map((lease) => lease.release()))
     }
   }
+}
+
+const refusal = (why: string): InvalidArgumentError =>
+  new InvalidArgumentError(`locks ${why}`, { argument: 'locks' })
+
+/** Equal names count once, as two keys of a striped lock may have to; then they must mean the same. */
+function checkAlike(a: CapacityLock, b: CapacityLock): void {
+  const { name, kind } = a
+  if (!a.sameHoldfast(b))
+    throw refusal(`must be of the same Holdfast where their names are: "${name}" is not.`)
+  if (kind.capacity !== b.kind.capacity)
+    throw refusal(`must be of one kind each: "${name}" is in it as two kinds of lock.`)
+  if (kind.mode !== b.kind.mode)
+    throw refusal(
+      `must be of one kind each: "${name}" is in it for reading and for writing. The write lock suffices.`,
+    )
+  if (kind.mode === 'permits')
+    throw refusal(
+      `must have each semaphore once: "${name}" is a semaphore. For more of its permits, take it alone with { permits }.`,
+    )
 }
 
 class Together implements LeaseSet {
@@ -123,3 +157,9 @@ class Together implements LeaseSet {
     await this.release()
   }
 }
+
+printable(SortedLockSet, 'LockSet', ({ names }) => ({ names }))
+printable(Together, 'LeaseSet', (set) => {
+  const { token, held, leases } = set
+  return { token, held, remaining: Math.floor(set.remaining()), leases }
+})

@@ -1,16 +1,21 @@
 import { ALL } from '../core/contract.ts'
 import { checkWait } from '../core/arguments.ts'
-import { notFree } from '../runtime/lane-errors.ts'
+import { LockReentryError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
+import { aborted, notFree } from '../runtime/lane-errors.ts'
 import type { LaneKind } from '../runtime/lane-kind.ts'
 import type { Lane } from '../runtime/lane.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
-import { nestedIn, runInside } from './context.ts'
-import type { Mode } from './context.ts'
+import { checkPermitsInside, nestedIn, runInside } from './context.ts'
+import type { Kind, Section } from './context.ts'
 import { NestedLease } from './nested-lease.ts'
-import { checkMaxHold, checkPermits, checkSignal, checkTtl } from './options.ts'
+import { unwatched } from './leak-watch.ts'
+import type { LeakWatch } from './leak-watch.ts'
+import { checkBody, checkCallOptions, checkMaxHold, checkPermits, checkSignal, checkTtl } from './options.ts'
 import type { AcquireOptions, PermitOptions, ResolvedLockOptions } from './options.ts'
 import { runAndRelease } from './run.ts'
+import type { Returned } from './run.ts'
 
 /** A name to be locked, in one way. Cheap to make, holds nothing itself, may be kept and shared. */
 export interface Lock {
@@ -20,7 +25,7 @@ export interface Lock {
   /** Takes the lock if it is free now: one attempt, null when somebody has it or stands in line. */
   tryAcquire(options?: Omit<AcquireOptions, 'wait'>): Promise<Lease | null>
   /** Waits for the lock, runs the function, releases. */
-  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: AcquireOptions): Promise<Awaited<T>>
+  run<T>(body: (lease: Lease) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>>
 }
 
 /** A lock of which several permits can be taken at once. */
@@ -28,7 +33,7 @@ export interface Semaphore extends Lock {
   readonly capacity: number
   acquire(options?: PermitOptions): Promise<Lease>
   tryAcquire(options?: Omit<PermitOptions, 'wait'>): Promise<Lease | null>
-  run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>>
+  run<T>(body: (lease: Lease) => Returned<T>, options?: PermitOptions): Promise<Awaited<T>>
 }
 
 export interface ReadWriteLock {
@@ -46,78 +51,145 @@ export interface ReadWriteLock {
   downgrade(lease: Lease): Promise<void>
 }
 
-export interface Kind {
-  readonly mode: Mode
-  readonly capacity: number
-  readonly weight: number
-  readonly reentrant: boolean
-}
-
 export const EXCLUSIVE: Kind = { mode: 'exclusive', capacity: 1, weight: 1, reentrant: false }
 export const READ: Kind = { mode: 'read', capacity: ALL, weight: 1, reentrant: false }
 export const WRITE: Kind = { mode: 'write', capacity: ALL, weight: ALL, reentrant: false }
+
+/** Where a lock belongs. */
+export interface LockHome {
+  readonly session: Session
+  readonly leaks: LeakWatch | null
+}
 
 /** All locks are this: a claim of some weight on a capacity. */
 export class CapacityLock implements Semaphore {
   readonly name: string
   readonly capacity: number
+  readonly kind: Kind
   private readonly session: Session
-  private readonly kind: Kind
   private readonly defaults: ResolvedLockOptions
+  private readonly leaks: LeakWatch | null
   private readonly laneKind: LaneKind
   private lane: Lane | null = null
 
-  constructor(session: Session, name: string, kind: Kind, options: ResolvedLockOptions) {
+  constructor({ session, leaks }: LockHome, name: string, kind: Kind, options: ResolvedLockOptions) {
     this.session = session
     this.name = name
     this.capacity = kind.capacity
     this.kind = kind
     this.defaults = options
+    this.leaks = leaks
     const { ttl, renew, fair } = options
     this.laneKind = session.kindOf({ weight: kind.weight, capacity: kind.capacity, ttl, renew, fair })
   }
 
   acquire(options: PermitOptions = NO_OPTIONS): Promise<Lease> {
-    try {
-      const { wait = this.defaults.wait, maxHold = this.defaults.maxHold, signal } = this.checked(options)
-      const nested = this.nested()
-      if (nested !== null) return Promise.resolve(nested)
-      const lane = this.laneFor(options)
-      return wait === 0 ? this.atOnce(lane, maxHold, signal) : lane.acquire({ wait, maxHold, signal })
-    } catch (error) {
-      return Promise.reject(error as Error)
-    }
+    const handle = this.leaks?.sample() ?? null
+    const lease = this.getting(options)
+    return handle === null ? lease : lease.then(handle)
   }
 
   tryAcquire(options: Omit<PermitOptions, 'wait'> = NO_OPTIONS): Promise<Lease | null> {
-    try {
-      const { maxHold = this.defaults.maxHold, signal } = this.checked(options)
-      return Promise.resolve(this.nested() ?? this.laneFor(options).tryAcquire({ maxHold, signal }))
-    } catch (error) {
-      return Promise.reject(error as Error)
-    }
+    const handle = this.leaks?.sample() ?? null
+    const lease = this.trying(options)
+    return handle === null ? lease : lease.then(handle)
   }
 
-  async run<T>(body: (lease: Lease) => T | PromiseLike<T>, options?: PermitOptions): Promise<Awaited<T>> {
-    const lease = await this.acquire(options)
+  async run<T>(
+    body: (lease: Lease) => Returned<T>,
+    options: PermitOptions = NO_OPTIONS,
+  ): Promise<Awaited<T>> {
+    checkBody(body)
+    const lease = await this.getting(options)
     return runAndRelease(lease, this.session.store.kind, () =>
-      runInside(this.session, this.kind.mode, lease, () => body(lease)),
+      runInside([this.section(lease)], () => body(lease)),
     )
   }
 
-  private nested(): Lease | null {
-    const { session, name, kind } = this
-    const outer = nestedIn(session, name, kind.mode, kind.reentrant)
-    return outer === null ? null : new NestedLease(outer)
+  /** What code is inside of that runs with this lease. */
+  section(lease: Lease): Section {
+    const { session, kind } = this
+    return { session, kind, lease: unwatched(lease) }
   }
 
-  private checked(options: PermitOptions): PermitOptions {
+  sameHoldfast({ session }: CapacityLock): boolean {
+    return session === this.session
+  }
+
+  /** Rejects where the code that asks could only wait for itself. */
+  async checkInside(): Promise<void> {
+    const { session, name, kind } = this
+    try {
+      nestedIn(session, name, kind)
+    } catch (error) {
+      await this.unlessOver(error, async () => void nestedIn(session, name, kind))
+    }
+  }
+
+  private getting(options: PermitOptions): Promise<Lease> {
+    try {
+      return this.take(options)
+    } catch (error) {
+      return this.unlessOver(error, () => this.take(options))
+    }
+  }
+
+  private trying(options: PermitOptions): Promise<Lease | null> {
+    try {
+      return this.tryTake(options)
+    } catch (error) {
+      return this.unlessOver(error, () => this.tryTake(options))
+    }
+  }
+
+  private take(options: PermitOptions): Promise<Lease> {
+    const {
+      wait = this.defaults.wait,
+      maxHold = this.defaults.maxHold,
+      signal,
+    } = this.checked(options, 'wait')
+    const nested = this.nested(maxHold, signal)
+    if (nested !== null) return Promise.resolve(nested)
+    const lane = this.laneFor(options)
+    if (wait === 0) return this.atOnce(lane, maxHold, signal)
+    if (this.kind.mode === 'permits') {
+      checkPermitsInside(this.session, this.name, this.kind, options.permits ?? 1)
+    }
+    return lane.acquire({ wait, maxHold, signal })
+  }
+
+  private tryTake(options: PermitOptions): Promise<Lease | null> {
+    const { maxHold = this.defaults.maxHold, signal } = this.checked(options, 'try')
+    const nested = this.nested(maxHold, signal)
+    return nested === null ? this.laneFor(options).tryAcquire({ maxHold, signal }) : Promise.resolve(nested)
+  }
+
+  private nested(maxHold: number, signal: AbortSignal | undefined): Lease | null {
+    const { session, name, kind } = this
+    const outer = nestedIn(session, name, kind)
+    if (outer === null) return null
+    if (signal?.aborted === true) throw aborted({ name, session, capacity: this.capacity }, signal)
+    return new NestedLease(outer, kind.mode, maxHold)
+  }
+
+  /**
+   * A follow-up of the section's last step runs a moment before the section knows that it has ended: it is asked again when
+   * every promise callback has run. Whoever is inside still is so then.
+   */
+  private async unlessOver<T>(error: unknown, again: () => Promise<T>): Promise<T> {
+    if (!(error instanceof LockReentryError)) throw error
+    await new Promise<void>((resolve) => this.session.env.defer(resolve))
+    return again()
+  }
+
+  private checked(options: PermitOptions, how: 'wait' | 'try'): PermitOptions {
     if (options === NO_OPTIONS) return options
+    checkCallOptions(options, how, this.kind.mode === 'permits')
     const { wait, ttl, maxHold, permits, signal } = options
     if (wait !== undefined) checkWait('wait', wait)
     if (ttl !== undefined) checkTtl(ttl, this.session.store.capabilities)
     if (maxHold !== undefined) checkMaxHold(maxHold)
-    if (permits !== undefined) checkPermits(permits, this.kind.mode === 'permits' ? this.capacity : 1)
+    if (permits !== undefined) checkPermits(permits, this.capacity)
     checkSignal(signal)
     return options
   }
@@ -140,3 +212,10 @@ export class CapacityLock implements Semaphore {
 }
 
 const NO_OPTIONS: PermitOptions = {}
+
+printable(CapacityLock, 'Lock', ({ name, kind: { mode, capacity, reentrant } }) => ({
+  name,
+  mode,
+  ...(mode === 'permits' ? { capacity } : {}),
+  ...(reentrant ? { reentrant } : {}),
+}))

@@ -1,17 +1,20 @@
-import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
+import type { Claim } from '../runtime/claim.ts'
+import { OwnLease } from '../runtime/lease.ts'
+import type { ClaimLease, ReleaseOutcome } from '../runtime/lease.ts'
+import type { Mode } from './context.ts'
 
-/** The lease itself, or the one that it is nested in. */
-export function outermost(lease: Lease): Lease {
-  return lease instanceof NestedLease ? outermost(lease.outer) : lease
-}
+/** A re-entry: the same claim and the same token, held for as long as this lease is, whatever becomes of the outer one. */
+export class NestedLease extends OwnLease {
+  /** The first of them: nothing is nested in a nested one. */
+  readonly outer: ClaimLease
+  readonly mode: Mode
 
-/** A re-entry: the outer lease under another hand. Releasing it leaves the outer one as it is. */
-export class NestedLease implements Lease {
-  readonly outer: Lease
-  private released = false
-
-  constructor(outer: Lease) {
+  constructor(outer: ClaimLease, mode: Mode, maxHold: number) {
+    super()
     this.outer = outer
+    this.mode = mode
+    outer.enter(this)
+    if (maxHold !== Infinity) this.limitTo(maxHold, outer.claim.lane.session.clock.now())
   }
 
   get name(): string {
@@ -20,28 +23,34 @@ export class NestedLease implements Lease {
   get token(): bigint {
     return this.outer.token
   }
-  get signal(): AbortSignal {
-    return this.outer.signal
-  }
-  get held(): boolean {
-    return !this.released && this.outer.held
+  get claim(): Claim {
+    return this.outer.claim
   }
 
-  remaining(): number {
-    return this.released ? 0 : this.outer.remaining()
+  override get end(): number {
+    return Math.min(this.outer.end, this.limit?.at ?? Infinity)
   }
 
-  assertHeld(options?: AssertHeldOptions): void {
-    this.outer.assertHeld(options)
+  override lose(why: string): void {
+    this.limit?.cancel()
+    super.lose(why)
   }
 
-  release(): Promise<ReleaseOutcome> {
-    const outcome: ReleaseOutcome = this.released || this.outer.held ? 'released' : 'expired'
-    this.released = true
-    return Promise.resolve(outcome)
+  /** Only this lease ends. */
+  limitReached(): void {
+    this.lose('its maxHold is over')
+    this.tell()
+    // Cannot reject, see giveUp in holding.ts.
+    this.outer.exit(this, this.claim.lane.session.clock.now()).catch(() => {})
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
+  protected expire(now: number): void {
+    if (now >= this.outer.end) this.outer.expire(now)
+    else this.limitReached()
+  }
+
+  protected leave(now: number): Promise<ReleaseOutcome> {
+    this.limit?.cancel()
+    return this.outer.exit(this, now)
   }
 }

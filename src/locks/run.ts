@@ -2,6 +2,12 @@ import { LockLostError } from '../core/errors.ts'
 import type { RunOutcome } from '../core/errors.ts'
 import type { Lease } from '../runtime/lease.ts'
 
+/**
+ * What the function of `run` may return: a value, a promise, or now one and now the other. T is inferred from all of it and not from
+ * what the promise holds: that is why the second half is written so that nothing can be inferred from it.
+ */
+export type Returned<T> = T | PromiseLike<[Awaited<T>][T extends unknown ? 0 : never]>
+
 /** What `run` needs of a lease, or of several under one roof. */
 export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'>
 
@@ -12,7 +18,7 @@ export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'
 export async function runAndRelease<T>(
   lease: Releasable,
   store: string,
-  body: () => T | PromiseLike<T>,
+  body: () => Returned<T>,
 ): Promise<Awaited<T>> {
   let outcome: RunOutcome
   try {

@@ -8,6 +8,8 @@ import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { asCache, isFenced, JSON_CODEC } from './cache.ts'
 import type { AnyCache, Cache, Codec, FencedCache } from './cache.ts'
+import { keyFor, lockNameFor } from './cache-key.ts'
+import type { KeyOption } from './cache-key.ts'
 import { decodeEntry, encodeEntry, FORGOTTEN } from './entry.ts'
 import type { Entry } from './entry.ts'
 import { abortedError, Rounds } from './rounds.ts'
@@ -23,8 +25,8 @@ export interface LoadContext {
 /** All times are milliseconds. */
 export interface CachedOptions<V, A = void> {
   readonly cache: AnyCache
-  /** The key in the cache, or how it follows from what is asked for. */
-  readonly key: string | ((input: A) => string)
+  /** The key in the cache, or how it follows from what is asked for: everything that the value depends on has to be in it. */
+  readonly key: KeyOption<A>
   /** Asks the database. What it throws reaches everybody in this process who waits for this load; it is not kept. */
   readonly load: (input: A, context: LoadContext) => V | PromiseLike<V>
   /** How long a value is good, at most. */
@@ -33,13 +35,19 @@ export interface CachedOptions<V, A = void> {
   readonly emptyTtl?: number
   /** Up to this part of the ttl is taken off by chance, so that keys filled together do not end together. Default 0.1. */
   readonly jitter?: number
-  /** From this age on a value is still served, while one process loads it anew. Default: never. */
+  /**
+   * From this age on a value is still served, while one process loads it anew. Less than what `jitter` may leave of the ttl.
+   * Default: never.
+   */
   readonly refreshAfter?: number
   /** Default: JSON. */
   readonly codec?: Codec<NonNullable<V>>
-  /** Of the lock `cache:<key>` that is held while loading. */
+  /** Of the lock `cache:<key>` that is held while loading. A key that is no lock's name has a hash there instead. */
   readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
-  /** Hears of what goes wrong where nobody waits: a refresh in the background, a value that could not be kept. */
+  /**
+   * Hears of what goes wrong where nobody waits: a refresh in the background, a value that could not be kept, one that
+   * cannot be read.
+   */
   readonly onError?: (error: unknown, key: string) => void
   /** Clocks, timers and randomness; for tests. */
   readonly env?: Env
@@ -63,7 +71,37 @@ export interface Cached<V, A = void> {
  *     await product.get(17)
  */
 export function cached<V, A = void>(holdfast: Holdfast, options: CachedOptions<V, A>): Cached<V, A> {
+  checkOptions(options)
   return new LockedCache(holdfast, options)
+}
+
+function checkOptions<V, A>(options: CachedOptions<V, A>): void {
+  const wrong = (argument: string, problem: string): never => {
+    throw new InvalidArgumentError(`${argument} ${problem}`, { argument })
+  }
+  // Who writes no types may have left anything out.
+  const given = options as unknown as Readonly<Record<string, unknown>> | null | undefined
+  if (typeof given !== 'object' || given === null) {
+    wrong('options', 'must be given: cached(holdfast, { cache, key, load, ttl })')
+  }
+  const { key, load, codec, ttl, jitter = 0.1, refreshAfter } = options
+  if (typeof key !== 'string' && typeof key !== 'function') wrong('key', 'must be a string or a function')
+  if (typeof load !== 'function') wrong('load', 'must be a function')
+  if (codec !== undefined && (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')) {
+    wrong('codec', 'must have the functions encode and decode')
+  }
+  checkMs('ttl', ttl, { min: 1, max: MAX_MS })
+  if (!(jitter >= 0 && jitter < 1)) wrong('jitter', 'must be at least 0 and below 1')
+  if (refreshAfter === undefined) return
+  checkMs('refreshAfter', refreshAfter, { min: 1, max: MAX_MS })
+  const earliestEnd = shortened(ttl, jitter)
+  if (refreshAfter >= earliestEnd) {
+    wrong('refreshAfter', `must be less than what jitter leaves of the ttl at least, ${earliestEnd} ms`)
+  }
+}
+
+function shortened(ttl: number, part: number): number {
+  return Math.max(1, Math.round(ttl * (1 - part)))
 }
 
 /** Pause between attempts of one process to refresh one key. */
@@ -81,14 +119,9 @@ class LockedCache<V, A> implements Cached<V, A> {
   private readonly refreshing = new Set<string>()
 
   constructor(holdfast: Holdfast, options: CachedOptions<V, A>) {
-    const { env = systemEnv, ttl, jitter = 0.1, refreshAfter } = options
-    checkMs('ttl', ttl, { min: 1, max: MAX_MS })
+    const { env = systemEnv, ttl, jitter = 0.1 } = options
     const { emptyTtl = Math.max(1, Math.round(ttl / 10)) } = options
     checkMs('emptyTtl', emptyTtl, { min: 1, max: MAX_MS })
-    if (refreshAfter !== undefined) checkMs('refreshAfter', refreshAfter, { min: 1, max: ttl })
-    if (!(jitter >= 0 && jitter < 1)) {
-      throw new InvalidArgumentError('jitter must be at least 0 and below 1', { argument: 'jitter' })
-    }
     this.holdfast = holdfast
     this.options = options
     this.env = env
@@ -99,7 +132,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   async get(input: A, { signal }: GetOptions = {}): Promise<V> {
-    const key = this.keyOf(input)
+    const key = keyFor(this.options.key, input)
     if (signal?.aborted === true) throw abortedError(key, signal)
     const found = await this.read(key)
     if (found === null)
@@ -109,7 +142,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   async forget(input: A, { signal }: GetOptions = {}): Promise<void> {
-    const key = this.keyOf(input)
+    const key = keyFor(this.options.key, input)
     // Under the lock: a load that is under way would put back what it read before.
     const lease = await this.lockFor(key).acquire(signal === undefined ? {} : { signal })
     try {
@@ -139,22 +172,34 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   private async load(input: A, key: string, lease: Lease, left?: AbortSignal): Promise<V> {
+    // Lost, or closed, since it was granted: nothing is begun any more.
+    if (lease.signal.aborted) throw lease.signal.reason
     const signal = left === undefined ? lease.signal : AbortSignal.any([lease.signal, left])
     const value = await this.options.load(input, { key, signal, token: lease.token })
-    const { refreshAfter = Infinity } = this.options
-    const text = encodeEntry({ value, refreshAt: this.env.wall() + refreshAfter }, this.codec)
+    const kept = this.prepare(key, value)
+    if (kept === null) return value
     const empty = value === null || value === undefined
-    const written = await this.write(
-      key,
-      text,
-      this.jittered(empty ? this.emptyTtl : this.options.ttl),
-      lease,
-    )
+    const ttl = shortened(empty ? this.emptyTtl : this.options.ttl, this.jitter * this.env.random())
+    const written = await this.write(key, kept.text, ttl, lease)
     // Who came too late looks at what the later one wrote.
     const newer = written ? null : await this.read(key)
-    // What others will get from the cache, this caller gets too: a Date that JSON makes a string shows at once.
-    const entry = newer ?? decodeEntry<V>(text, this.codec)
-    return entry === null ? value : entry.value
+    return (newer ?? kept.entry).value
+  }
+
+  /**
+   * What is to be kept, and what others will read from it: that is what this caller gets too, so that a Date that JSON makes a
+   * string shows at once. Null: it cannot be written down, or not be read again, and would be loaded anew by everybody.
+   */
+  private prepare(key: string, value: V): { readonly text: string; readonly entry: Entry<V> } | null {
+    const { refreshAfter = Infinity } = this.options
+    const refreshAt = this.env.wall() + refreshAfter
+    try {
+      const text = encodeEntry({ value, refreshAt }, this.codec)
+      return { text, entry: decodeEntry<V>(text, this.codec) ?? { value, refreshAt } }
+    } catch (error) {
+      this.report(error, key)
+      return null
+    }
   }
 
   /** False: somebody later may hold the lock, and the cache was left alone. */
@@ -192,24 +237,21 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   private async read(key: string): Promise<Entry<V> | null> {
-    return decodeEntry<V>(await this.cache.get(key), this.codec)
+    const text = await this.cache.get(key)
+    try {
+      return decodeEntry<V>(text, this.codec)
+    } catch (error) {
+      this.report(error, key)
+      return null
+    }
   }
 
   private isDue({ refreshAt }: Entry<V>): boolean {
     return this.env.wall() >= refreshAt
   }
 
-  private jittered(ttl: number): number {
-    return Math.max(1, Math.round(ttl * (1 - this.jitter * this.env.random())))
-  }
-
-  private keyOf(input: A): string {
-    const { key } = this.options
-    return typeof key === 'string' ? key : key(input)
-  }
-
   private lockFor(key: string): Lock {
-    return this.holdfast.mutex(`cache:${key}`, this.options.lock)
+    return this.holdfast.mutex(lockNameFor(key), this.options.lock)
   }
 
   private report(error: unknown, key: string): void {

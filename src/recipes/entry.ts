@@ -20,22 +20,23 @@ export function encodeEntry<V>({ value, refreshAt }: Entry<V>, codec: Codec<NonN
   const at = refreshAt === Infinity ? '' : String(Math.round(refreshAt))
   if (value === null) return `n${at}:`
   if (value === undefined) return `u${at}:`
-  return `v${at}:${codec.encode(value)}`
+  const text: unknown = codec.encode(value)
+  // JSON has no text for a function or a symbol.
+  if (typeof text !== 'string') throw new TypeError(`The codec made no text of a ${typeof value}`)
+  return `v${at}:${text}`
 }
 
-/** Null if there is nothing, or nothing that can be read: it will be loaded and overwritten. */
+/** Null if there is nothing. Throws if there is something that cannot be read. */
 export function decodeEntry<V>(
   text: string | null | undefined,
   codec: Codec<NonNullable<V>>,
 ): Entry<V> | null {
+  if (text === null || text === undefined) return null
   const header = typeof text === 'string' ? HEADER.exec(text) : null
-  if (header === null || header[1] === 'x') return null
+  if (header === null) throw new TypeError('What stands in the cache was not written by cached()')
+  if (header[1] === 'x') return null
   const refreshAt = header[2] === '' ? Infinity : Number(header[2])
   if (header[1] === 'n') return { value: null as V, refreshAt }
   if (header[1] === 'u') return { value: undefined as V, refreshAt }
-  try {
-    return { value: codec.decode((text as string).slice(header[0].length)), refreshAt }
-  } catch {
-    return null
-  }
+  return { value: codec.decode(text.slice(header[0].length)), refreshAt }
 }

@@ -1,4 +1,5 @@
 import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
@@ -19,7 +20,7 @@ export async function leaderOf(holdfast: Holdfast, name: string): Promise<Leader
   const [holder] = (await holdfast.inspect(name)).holders
   if (holder === undefined) return null
   const { owner, token = 0n, expiresIn } = holder
-  return { owner, token, expiresIn }
+  return shown({ owner, token, expiresIn })
 }
 
 export interface WatchLeaderOptions {
@@ -40,6 +41,8 @@ export async function* watchLeader(
   let before: bigint | null | undefined
   while (signal?.aborted !== true) {
     const info = await leaderOf(holdfast, name)
+    // The compiler cannot know that time has passed.
+    if (signal?.aborted as boolean | undefined) return
     const token = info?.token ?? null
     if (token !== before) yield info
     before = token

@@ -7,8 +7,9 @@ import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
+import { standAlone } from './office.ts'
 import { backOff, pause } from './pause.ts'
-import { LeaseTerm } from './term.ts'
+import { LeaseTerm, obeyed } from './term.ts'
 import type { Term } from './term.ts'
 
 export interface LeaderOptions {
@@ -18,7 +19,7 @@ export interface LeaderOptions {
    * has settled.
    */
   readonly onElected: (signal: AbortSignal, term: Term) => unknown
-  /** Hears what `onElected` threw, and what kept this process from standing for election. */
+  /** Hears what `onElected` threw, also while stepping down, and what kept this process from standing for election. */
   readonly onError?: (error: unknown) => void
   /** Milliseconds after which a leader that died is replaced. Default: that of the Holdfast. */
   readonly ttl?: number
@@ -44,9 +45,12 @@ export interface Candidate extends AsyncDisposable {
   readonly state: CandidateState
   /** Whether this process leads now, by its own clocks. */
   readonly leading: boolean
-  /** Ends the term, if there is one, when `onElected` has come to its end; then stands again, behind the others. */
+  /**
+   * Ends the term, if there is one, when `onElected` has come to its end; then stands again, behind the others. Inside
+   * `onElected` it does not wait for that end, which would wait for it.
+   */
   resign(): Promise<void>
-  /** Resigns and does not stand again. */
+  /** Resigns and does not stand again. `onElected` is not called any more from the call on. */
   stop(): Promise<void>
   /** Who leads, as the store has it. */
   observe(): Promise<LeaderInfo | null>
@@ -56,8 +60,10 @@ export interface Candidate extends AsyncDisposable {
 
 /** Stands for election at once, and again after every term, until stopped. */
 export function leader(holdfast: Holdfast, name: string, options: LeaderOptions): Candidate {
-  if (typeof options.onElected !== 'function') {
-    throw new InvalidArgumentError('onElected must be a function', { argument: 'onElected' })
+  // Who writes no types may have left them out.
+  if (typeof (options as LeaderOptions | undefined)?.onElected !== 'function') {
+    const message = 'onElected must be a function: leader(holdfast, name, { onElected: (signal, term) => … })'
+    throw new InvalidArgumentError(message, { argument: 'onElected' })
   }
   return new Campaign(holdfast, name, options)
 }
@@ -65,6 +71,8 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
 /** Waiting is cut into pieces: after each it is known whether another one leads or the store is silent. */
 const ROUND_MS = 15_000
 const BACK_OFF_MS = { first: 100, longest: 10_000 }
+/** Terms that are over sooner, one after the other, count as failures: they would keep everything else from running. */
+const BRIEF_MS = 100
 
 class Campaign implements Candidate {
   readonly name: string
@@ -100,14 +108,16 @@ class Campaign implements Candidate {
   }
 
   async resign(): Promise<void> {
-    this.term?.resign()
-    await this.termOver
+    const { term } = this
+    term?.resign()
+    if (term?.isCaller !== true) await this.termOver
   }
 
   async stop(): Promise<void> {
+    const { term } = this
     this.stopping.abort()
-    this.term?.resign()
-    await this.ended
+    term?.resign()
+    if (term?.isCaller !== true) await this.ended
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -138,14 +148,33 @@ class Campaign implements Candidate {
     let failures = 0
     while (!signal.aborted) {
       this.enter('campaigning')
-      const lease = await this.stand()
-      if (lease === 'closed') break
-      if (lease === 'not yet') continue
-      const well = lease !== null && (await this.serve(lease))
-      failures = well ? 0 : failures + 1
-      if (!well) await pause(this.env, backOff(this.env, failures - 1, BACK_OFF_MS), signal)
+      const next = await standAlone(this.holdfast, this.name, signal)
+      if (next === null) break
+      const course = await this.candidacy()
+      next()
+      if (course === 'closed') break
+      failures = course === 'served' ? 0 : failures + 1
+      if (course === 'failed' || failures > 1) {
+        await pause(this.env, backOff(this.env, failures - 1, BACK_OFF_MS), signal)
+      }
     }
     this.enter('stopped')
+  }
+
+  /** Stands until elected, and serves. `brief`: a term that was over at once. */
+  private async candidacy(): Promise<'served' | 'brief' | 'failed' | 'closed'> {
+    for (;;) {
+      const lease = await this.stand()
+      if (lease === 'not yet') continue
+      if (lease === 'closed') return 'closed'
+      if (lease === null) return 'failed'
+      const from = this.env.mono()
+      // Between the grant and this moment it may have been told to stop, or lost it again: then it was never elected.
+      const elected = !this.stopping.signal.aborted && !lease.signal.aborted
+      if (elected && !(await this.serve(lease))) return 'failed'
+      if (!elected) await lease.release()
+      return this.env.mono() - from < BRIEF_MS ? 'brief' : 'served'
+    }
   }
 
   /** Null: the store refused, or did not answer. */
@@ -174,7 +203,6 @@ class Campaign implements Candidate {
     this.termOver = new Promise((resolve) => (finish = resolve))
     this.term = term
     this.enter('leading')
-    if (this.stopping.signal.aborted) term.resign()
     const well = await this.callBack(term)
     if (well) await term.over
     else term.resign()
@@ -189,11 +217,10 @@ class Campaign implements Candidate {
   private async callBack(term: LeaseTerm): Promise<boolean> {
     term.over.then(() => this.current === 'leading' && this.enter('stepping-down')).catch(() => {})
     try {
-      await this.options.onElected(term.signal, term)
+      await term.call(() => this.options.onElected(term.signal, term))
       return true
     } catch (error) {
-      // Who stops because he was told to has not failed.
-      if (term.signal.aborted) return true
+      if (obeyed(error, term)) return true
       this.report(error)
       return false
     }

@@ -1,5 +1,6 @@
 import { checkMs, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockOptions } from '../locks/options.ts'
@@ -47,7 +48,8 @@ export interface Once<T> {
   readonly name: string
   /**
    * Runs the job unless another instance does, or did in this period. Rejects with what the job threw; with a LockLostError
-   * if the lock was lost while it ran, so that another instance may have run it too.
+   * if the lock was lost while it ran, so that another instance may have run it too; with a StoreUnavailableError, and has not
+   * run it, when the store does not say within some seconds whether it was run.
    */
   tick(): Promise<TickOutcome<T>>
   /** The last run: of all instances with a `memory`, else of this one. Null if it is forgotten. */
@@ -59,6 +61,11 @@ const HOLD = 0.9
 
 /** A job that all instances start at the same time, and one of them runs. */
 export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T>): Once<T> {
+  // Who writes no types may have left them out.
+  if (typeof (options as OnceOptions<T> | undefined)?.run !== 'function') {
+    const message = 'run must be a function: once(holdfast, name, { every, run: ({ signal, token }) => … })'
+    throw new InvalidArgumentError(message, { argument: 'run' })
+  }
   const { env = systemEnv, memory } = options
   const hold = holdOf(options)
   const { store } = holdfast
@@ -115,9 +122,15 @@ class Job<T> implements Once<T> {
     return this.memory.last()
   }
 
-  private async runUnlessDone({ signal, token }: Lease): Promise<TickOutcome<T>> {
-    const mark = await this.memory.begin()
+  private async runUnlessDone(lease: Lease): Promise<TickOutcome<T>> {
+    const { signal, token } = lease
+    const mark = await this.memory.begin(() => lease.remaining())
     if (mark === null) return { kind: 'skipped', last: await this.memory.last() }
+    if (signal.aborted) {
+      // Closed or lost meanwhile: the job is not begun, and the period is left to the others.
+      await mark.drop()
+      throw signal.reason
+    }
     const began = this.env.wall()
     const record = (outcome: RunRecord<T>['outcome']): RunRecord<T> => ({
       began,
@@ -134,6 +147,6 @@ class Job<T> implements Once<T> {
       throw error
     }
     await mark.keep(record({ kind: 'result', value }))
-    return { kind: 'ran', result: value, token }
+    return shown({ kind: 'ran', result: value, token })
   }
 }

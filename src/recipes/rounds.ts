@@ -28,6 +28,8 @@ export class Rounds<V> {
     signal: AbortSignal | undefined,
     start: (signal: AbortSignal, over: () => void) => Promise<V>,
   ): Promise<V> {
+    // An aborted signal says nothing any more: who came with one would be waited for.
+    if (signal?.aborted === true) return Promise.reject(abortedError(key, signal))
     const round = this.running.get(key) ?? this.begin(key, start)
     for (let outer = inside.getStore(); outer !== undefined; outer = outer.outer) {
       if (outer !== round) continue

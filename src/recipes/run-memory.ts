@@ -1,8 +1,10 @@
-import type { Store } from '../core/contract.ts'
-import { Holdfast } from '../locks/holdfast.ts'
-import type { Env } from '../runtime/env.ts'
+import { hostname } from 'node:os'
+import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
+import { StoreUnavailableError } from '../core/errors.ts'
+import type { Env, Timer } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
+import { backOff } from './pause.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
 export interface RunRecord<T> {
@@ -24,8 +26,8 @@ export interface Mark<T> {
 /** Where it is remembered that the job ran. */
 export interface RunMemory<T> {
   last(): Promise<RunRecord<T> | null>
-  /** Only under the job's lock. Null: there was a run less than the hold ago. */
-  begin(): Promise<Mark<T> | null>
+  /** Only under the job's lock, of which `remaining` is left. Null: there was a run less than the hold ago. */
+  begin(remaining: () => number): Promise<Mark<T> | null>
 }
 
 export interface MemoryOptions {
@@ -35,44 +37,99 @@ export interface MemoryOptions {
   readonly env: Env
 }
 
+const REQUEST_TIMEOUT_MS = { least: 50, most: 5000 }
+/** Never waits, so that it does not matter. */
+const PATIENCE_MS = 5000
+
 /**
- * A claim of its own that is neither renewed nor released: the store forgets it when the hold is over, and counts that from the
- * run's beginning, also if this process dies meanwhile. The job's own lock could not do both: it has to be renewed while
- * the job runs, and then lasts from the last renewal.
+ * A claim of its own that is not released: the store forgets it when the hold is over, counted from the run's beginning, also if
+ * this process dies meanwhile. The job's own lock could not do both: it has to be renewed while the job runs, and then
+ * lasts from the last renewal. The store is asked directly: a Holdfast would believe in the claim for less than its
+ * ttl and give it back then, clean up for as long as it could last, and end it when it is closed.
  */
 export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions): RunMemory<T> {
+  const { minTtl, maxTtl, earlyExpiry } = store.capabilities
+  const lasting = (ms: number): { ttl: number; patience: number } => ({
+    ttl: Math.min(Math.max(Math.ceil(ms + earlyExpiry), minTtl), maxTtl),
+    patience: PATIENCE_MS,
+  })
+  const owner = `${hostname()}:${process.pid}`
   let lastHere: RunRecord<T> | null = null
   return {
     last: () => Promise.resolve(lastHere),
-    async begin() {
-      // Not the user's Holdfast: to close that one would release the claim, and a restart run the job again.
-      const keeper = new Holdfast(store, { env, ttl: hold, renew: false })
-      try {
-        const lease = await keeper.mutex(`${name}:ran`).tryAcquire()
-        if (lease !== null) {
-          return {
-            async keep(record) {
-              lastHere = record
-              await keeper.close({ release: false })
-            },
-            drop: () => keeper.close(),
-          }
-        }
-      } catch (error) {
-        await keeper.close()
-        throw error
+    async begin(remaining) {
+      // A silent store should not cost the job's lock as well: then the job would be told that others may have run it.
+      const timeout = (): number => {
+        const { least, most } = REQUEST_TIMEOUT_MS
+        return Math.max(least, Math.min(most, Math.floor(remaining() / 2)))
       }
-      await keeper.close()
-      return null
+      const ref = { name: `${name}:ran`, id: `${env.randomId()}.0` }
+      const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
+      const request = { ...ref, ...kind, ...lasting(hold) }
+      const answer = await asked(() => store.claim(request, timeout()))
+      if (answer.kind === 'unknown') {
+        sweep(store, ref, env)
+        throw unavailable(store, answer)
+      }
+      if (answer.kind !== 'held') return null
+      const began = env.mono()
+      return {
+        async keep(record) {
+          lastHere = record
+          const left = began + hold - env.mono()
+          if (left <= 0) return
+          // The store has counted since it saw the claim, a little before the run began. If it does not answer now, it
+          // still knows of the run.
+          const renewal = { ...ref, ...lasting(left), tokens: 0 }
+          await asked<unknown>(() => store.renew([renewal], timeout()))
+        },
+        async drop() {
+          const dropped = await asked(() => store.release(ref, undefined, timeout()))
+          if ('kind' in dropped || dropped.released.kind === 'unknown') sweep(store, ref, env)
+        },
+      }
     },
   }
+}
+
+/** Whatever goes wrong on the way is an answer too. */
+async function asked<A>(call: () => MaybePromise<A>): Promise<A | Unknown> {
+  try {
+    return await call()
+  } catch (cause) {
+    return { kind: 'unknown', cause }
+  }
+}
+
+const SWEEP_FOR_MS = 60_000
+const SWEEP_PAUSE_MS = { first: 100, longest: 5000 }
+
+/**
+ * A mark of a run that never was: the store is asked to forget it, for a while, and without keeping the process alive. If that
+ * fails too, a period goes without its run: at most once.
+ */
+function sweep(store: Store, ref: ClaimRef, env: Env): void {
+  const ends = env.mono() + SWEEP_FOR_MS
+  const attempt = async (failures: number): Promise<void> => {
+    const { kind } = await asked(() => store.withdraw(ref, REQUEST_TIMEOUT_MS.most))
+    if (kind !== 'unknown' || env.mono() >= ends) return
+    // Cannot reject: what goes wrong is an answer.
+    const again = (): void => void attempt(failures + 1).catch(() => {})
+    env.setTimer(again, backOff(env, failures, SWEEP_PAUSE_MS), true)
+  }
+  attempt(0).catch(() => {})
+}
+
+function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailableError {
+  const message = `The ${store} store did not answer, so it is not known whether the job has run. It was not run.`
+  return new StoreUnavailableError(message, { store, cause })
 }
 
 /** A record in a cache that all instances share. Of a run that died before its end it knows nothing. */
 export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: MemoryOptions): RunMemory<T> {
   const key = `ran:${name}`
   const last = async (): Promise<RunRecord<T> | null> => {
-    const text = await cache.get(key)
+    const text = await inTime(env, () => cache.get(key))
     return typeof text === 'string' ? (JSON_CODEC.decode(text) as RunRecord<T>) : null
   }
   return {
@@ -82,13 +139,40 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
       const began = env.mono()
       return {
         async keep(record) {
-          const ttl = Math.max(1, Math.round(began + hold - env.mono()))
+          const ttl = Math.max(1, Math.ceil(began + hold - env.mono()))
           const text = JSON_CODEC.encode(record)
-          if (isFenced(cache)) await cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
-          else await cache.set(key, text, ttl)
+          await inTime<unknown>(env, () =>
+            isFenced(cache)
+              ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
+              : cache.set(key, text, ttl),
+          )
         },
         drop: () => Promise.resolve(),
       }
     },
+  }
+}
+
+/** A cache that never answers would keep the job's lock, and with it all instances, for ever. */
+const CACHE_TIMEOUT_MS = 10_000
+
+async function inTime<A>(env: Env, call: () => MaybePromise<A>): Promise<A> {
+  let timer: Timer | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = env.setTimer(
+      () =>
+        reject(
+          new StoreUnavailableError(`The memory of the job did not answer within ${CACHE_TIMEOUT_MS} ms.`, {
+            store: 'memory of a job',
+          }),
+        ),
+      CACHE_TIMEOUT_MS,
+      false,
+    )
+  })
+  try {
+    return await Promise.race([call(), late])
+  } finally {
+    timer?.cancel()
   }
 }

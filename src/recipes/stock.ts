@@ -1,5 +1,6 @@
 import { checkWhole } from '../core/arguments.ts'
 import type { MaybePromise } from '../core/contract.ts'
+import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockSet } from '../locks/lock-set.ts'
@@ -54,6 +55,12 @@ export interface StripedStock {
 }
 
 export function stripedStock(holdfast: Holdfast, name: string, options: StockOptions): StripedStock {
+  // Who writes no types may have left them out.
+  const storage = (options as StockOptions | undefined)?.storage as Partial<StockStorage> | undefined
+  if (typeof storage?.read !== 'function' || typeof storage.write !== 'function') {
+    const message = 'storage must have read(segment) and write(segment, value, fence)'
+    throw new InvalidArgumentError(message, { argument: 'storage' })
+  }
   return new Segments(holdfast, name, options)
 }
 

@@ -1,4 +1,4 @@
-import type { ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
+import type { Busy, ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import * as errors from './lane-errors.ts'
@@ -20,11 +20,19 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.inFlight = true
   claim.tokens = blockFor(claim, lane.waiting)
   claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
+  claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
     () => session.store.claim(claim, timeout),
     (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
   )
+}
+
+/** A new claim: asked for now, or, after this process had its turn while others wait, after a pause like theirs. */
+export function askInTurn(claim: Claim, now: number): void {
+  const { lane } = claim
+  if (now >= lane.politeUntil) return ask(claim, now)
+  lane.session.expiries.set(claim, lane.politeUntil, Math.ceil(lane.politeUntil - now))
 }
 
 /** A claim request that left at `sentAt` was answered, or not. */
@@ -42,7 +50,7 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
       claim.attempts = 0
       return wait(claim, sentAt)
     case 'busy':
-      return busy(claim, answer.retryAfter)
+      return busy(claim, answer)
     case 'mismatch':
       return lane.refuse(claim, errors.mismatch(lane, answer.capacity))
     case 'unknown':
@@ -100,7 +108,8 @@ export function abandon(claim: Claim): void {
   const { lane, state, inFlight, doubtful } = claim
   lane.drop(claim)
   // With a claim request under way its answer will tell what there is to remove; with none ever answered, nothing is.
-  if (state === 'asking' && (inFlight || !doubtful)) return
+  if (state === 'asking' && inFlight) return lane.session.closing?.unsettle(claim)
+  if (state === 'asking' && !doubtful) return
   lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience))
 }
 
@@ -134,10 +143,13 @@ function confirm(claim: Claim): void {
   claim.lane.session.upkeep.renewNow(claim)
 }
 
-function busy(claim: Claim, retryAfter = Infinity): void {
+function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   const { lane } = claim
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
+  // Sections are short here. Who asks seldom because he has waited long would never get his turn among them.
+  if (claim.mark !== undefined && claim.mark !== mark) claim.attempts = 0
+  claim.mark = mark
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
   if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
@@ -162,6 +174,7 @@ function retryDelay({ attempts, lane }: Claim): number {
 /** The answer came for a claim that nobody wants any more. */
 function sweep(claim: Claim, { kind }: ClaimAnswer): void {
   const { lane, doubtful } = claim
+  lane.session.closing?.settle(claim)
   const nothingThere = kind === 'busy' || kind === 'mismatch'
   if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, lane.ttl)
 }

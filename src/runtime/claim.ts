@@ -32,8 +32,13 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   since = 0
 
   validUntil = 0
+  /** How the lock looked when it was last refused; see `Busy`. */
+  mark: string | undefined = undefined
   /** Others wait for it at the store. */
   contended = false
+  /** When the store's last answer about it came, and of which era that is; see `Session.era`. */
+  heardAt = 0
+  era = 0
   /** It is given up while it was good and nobody waited; see ReleaseRequest. */
   calm = false
   nextToken = 0n
@@ -86,6 +91,11 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   takeTokens(token: bigint, count: number): void {
     this.nextToken = token
     this.tokensLeft = count
+  }
+
+  /** Those that use it are asked to come to an end. They still have it. */
+  warn(reason: Error): void {
+    for (const lease of this.leases === null ? [this.lease] : [...this.leases]) lease?.warn(reason)
   }
 
   addLease(lease: ClaimLease): void {

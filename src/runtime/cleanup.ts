@@ -1,4 +1,5 @@
 import type { ClaimRef, ReleaseAnswer, ReleaseResult } from '../core/contract.ts'
+import type { LeftLock } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { Session } from './session.ts'
 
@@ -13,18 +14,35 @@ export class Cleanup {
   private readonly session: Session
   private readonly pauses: Deadlines
   private readonly open = new Set<Removal>()
+  private stopped = false
 
   constructor(session: Session) {
     this.session = session
     // Keeps the process alive: leaving would leave a ghost behind. Ends with the claim's ttl at the latest.
-    this.pauses = new Deadlines(session.clock, session.env, { background: false })
+    this.pauses = new Deadlines(session.steady, session.env, { background: false })
   }
 
   /** `doubtful`: a copy of a request may still be under way, so the id has to be refused from now on. */
   remove(claim: ClaimRef, doubtful: boolean, ttl: number): void {
-    const removal = new Removal(this, claim, doubtful, this.session.clock.now() + ttl)
+    if (this.stopped) return
+    // Not by the clock that leases are believed by: that one may be ahead of the store's.
+    const removal = new Removal(this, claim, doubtful, this.session.env.mono() + ttl)
     this.open.add(removal)
     this.attempt(removal)
+  }
+
+  /** What has not been confirmed. */
+  left(): readonly LeftLock[] {
+    const now = this.session.env.mono()
+    return [...this.open].map(({ claim: { name }, until }) => ({ name, within: until - now }))
+  }
+
+  /** Asks no more. */
+  stop(): void {
+    this.stopped = true
+    for (const removal of this.open) removal.cancel()
+    this.open.clear()
+    this.pauses.stop()
   }
 
   attempt(removal: Removal): void {
@@ -43,8 +61,12 @@ export class Cleanup {
   }
 
   private settle(removal: Removal, { kind }: ReleaseAnswer): void {
-    const now = this.session.clock.now()
-    if (kind !== 'unknown' || now >= removal.until) return void this.open.delete(removal)
+    const now = this.session.env.mono()
+    if (kind !== 'unknown' || now >= removal.until) {
+      this.open.delete(removal)
+      return this.session.closing?.look()
+    }
+    if (this.stopped) return
     removal.doubtful = true
     removal.pause = Math.min(removal.pause * 2, LONGEST_PAUSE_MS)
     const at = Math.min(now + removal.pause * (0.5 + this.session.env.random() / 2), removal.until)

@@ -9,7 +9,7 @@ const BOOT_EVERY_MS = 1000
 
 export interface ClockOptions {
   /** `false` where the wall clock is set by hand so often that false alarms hurt more than a missed suspend. */
-  readonly wall?: boolean
+  readonly wall?: boolean | undefined
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { DowngradeAnswer } from '../core/contract.ts'
 import { ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
 import type { ClaimLease } from './lease.ts'
@@ -74,7 +75,7 @@ export class Downgrade extends Deadline {
     const { claim } = lease
     // By our own clocks the lease may just have ended; then all is said already.
     if (!lease.held || this.over) return
-    if (session.closed) return this.fail(closed(claim.name))
+    if (session.lettingGo) return this.fail(closed(claim.name))
     const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, claim.ttl * PER_TTL))
     session.ask<DowngradeAnswer>(
       () => session.store.downgrade?.({ name: claim.name, id: claim.id }, timeout) ?? NO_SUCH_METHOD,
@@ -118,7 +119,7 @@ export class Downgrade extends Deadline {
     if (events.downgraded.hasSubscribers) {
       const { name, token } = lease
       const took = session.clock.now() - this.since
-      events.downgraded.publish({ name, store: session.store.kind, token, took })
+      events.downgraded.publish(shown({ name, store: session.store.kind, token, took }))
     }
     this.resolve()
     // Readers in line here come in, unless others go first.
@@ -130,10 +131,10 @@ export class Downgrade extends Deadline {
   }
 
   private pause(): void {
-    const { clock, env, waits } = this.session
+    const { env, waits } = this.session
     const longest = Math.min(PAUSE_MS.first * 2 ** this.attempts++, PAUSE_MS.longest)
     const pause = longest * (0.5 + env.random() / 2)
-    waits.set(this, clock.now() + pause, Math.ceil(pause))
+    waits.set(this, env.mono() + pause, Math.ceil(pause))
   }
 
   private fail(error: Error): void {

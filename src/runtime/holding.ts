@@ -1,9 +1,11 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
+import type { Task } from './task.ts'
 import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
 
 /**
@@ -17,9 +19,11 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.attempts = 0
   claim.tokens = 0
   claim.validUntil = end
-  claim.contended = grant.contended
+  // The message that a queue has formed may overtake the answer that says "held".
+  claim.contended ||= grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
+  claim.heardAt = now
 }
 
 /** Whom a new grant is for. */
@@ -28,7 +32,7 @@ export function serveFirst(claim: Claim, now: number): void {
   if (claim.reserved) return
   if (only === null) return serve(claim, now)
   claim.only = null
-  only.give(lend(claim, now, only.since, only.maxHold))
+  only.give(lend(claim, now, only.maxHold, only))
   resume(claim)
 }
 
@@ -39,6 +43,8 @@ export function resume(claim: Claim): void {
   const now = lane.session.clock.now()
   if (lane.waiting > 0 && mayPassOn(claim, now)) return passOn(claim, now)
   if (claim.users === 0) giveUpInBackground(claim)
+  // Readers that may not share it any more stand in line at the store, behind whoever it is given up for.
+  else if (lane.waiting > 0) lane.pump()
 }
 
 /** The store did not answer a renewal. A claim that nobody uses just then is not worth holding on to. */
@@ -58,8 +64,8 @@ export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<Re
   return giveUp(claim, now)
 }
 
-/** A task's part in the claim, with a token of its own. */
-export function lend(claim: Claim, now: number, since: number, maxHold: number): ClaimLease {
+/** A task's part in the claim, with a token of its own. Null: it did not have to wait. */
+export function lend(claim: Claim, now: number, maxHold: number, task: Task | null = null): ClaimLease {
   const token = claim.nextToken++
   claim.tokensLeft--
   claim.sections++
@@ -68,7 +74,8 @@ export function lend(claim: Claim, now: number, since: number, maxHold: number):
   claim.addLease(lease)
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
-    events.acquired.publish({ name, store: session.store.kind, token, waited: now - since })
+    const waited = task === null ? 0 : session.env.mono() - task.since
+    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
   }
   return lease
 }
@@ -87,14 +94,16 @@ function serve(claim: Claim, now: number): void {
   while (claim.tokensLeft > 0 && (lane.shared || claim.users === 0)) {
     const task = lane.line.shift()
     if (task === null) break
-    task.give(lend(claim, now, task.since, task.maxHold))
+    task.give(lend(claim, now, task.maxHold, task))
   }
-  if (claim.users > 0) lane.trim()
-  else if (lane.waiting === 0) giveUpInBackground(claim)
-  else refill(claim)
+  if (claim.users === 0) return lane.waiting === 0 ? giveUpInBackground(claim) : refill(claim)
+  lane.trim()
+  // Readers are left for whom there was no token.
+  if (lane.shared && lane.waiting > 0) lane.pump()
 }
 
-function passOn(claim: Claim, now: number): void {
+/** The turn goes on: with those in line, or with more tokens for them. */
+export function passOn(claim: Claim, now: number): void {
   if (claim.unyielded >= YIELD_EVERY) {
     claim.unyielded = 0
     return claim.lane.session.env.defer(() => resume(claim))
@@ -109,19 +118,23 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   const { session } = lane
   lane.lastTurn = claim.sections
   claim.calm = !claim.contended && sentAt < claim.validUntil
+  if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
-  const next = lane.waiting > lane.onTheirWay() && session.canQueue ? lane.newClaim() : undefined
+  const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
   if (next !== undefined) {
     next.inFlight = true
+    next.era = session.era
     next.whenBusy = 'queue'
     next.tokens = blockFor(next, lane.waiting)
   }
+  session.closing?.unsettle(claim)
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
     () => session.store.release(claim, next, session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
+      session.closing?.settle(claim)
       outcome = released(claim, result.released.kind)
       resolve?.(outcome)
       if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
@@ -143,6 +156,8 @@ function released(claim: Claim, kind: 'released' | 'not-held' | 'unknown'): Rele
   return kind === 'not-held' ? 'expired' : kind
 }
 
+/** A waiter that has just begun to ask. */
+const FRESH = { attempts: 0 }
 const HALF_AN_ANSWER: Unknown = {
   kind: 'unknown',
   cause: new Error('The store did not answer the second half'),

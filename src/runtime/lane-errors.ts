@@ -43,6 +43,11 @@ export function closed(lane: Where): ClosedError {
   return new ClosedError(`"${lane.name}" cannot be acquired: the Holdfast was closed.`, details(lane))
 }
 
+export function closing(lane: Where, drain: number): ClosedError {
+  const message = `The Holdfast is closing. "${lane.name}" stays locked until you release it, for ${drain} ms at most: finish now.`
+  return new ClosedError(message, details(lane))
+}
+
 export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
   const cause: unknown = signal.reason
   return new LockAbortedError(`The wait for "${lane.name}" was aborted.`, { ...details(lane), cause })

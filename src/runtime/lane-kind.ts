@@ -12,7 +12,9 @@ export interface LaneSpec {
 
 /** What a lane is made for: its spec, and what follows from it. One object for all lanes that are alike. */
 export interface LaneKind extends LaneSpec {
-  /** Readers: one claim serves all of them at once. */
+  /** Readers, who never refuse each other. */
+  readonly reads: boolean
+  /** Readers: one claim serves many of them at once. */
   readonly shared: boolean
   /** How many claims can be held at once. */
   readonly most: number
@@ -20,8 +22,9 @@ export interface LaneKind extends LaneSpec {
 
 export function laneKind({ weight, capacity, ttl, renew, fair }: LaneSpec): LaneKind {
   // A lease that is not renewed cannot be handed on, so its readers claim one by one.
-  const shared = capacity === ALL && weight < ALL && renew
-  return { weight, capacity, ttl, renew, fair, shared, most: shared ? 1 : Math.floor(capacity / weight) }
+  const reads = capacity === ALL && weight < ALL
+  const shared = reads && renew
+  return { weight, capacity, ttl, renew, fair, reads, shared, most: Math.floor(capacity / weight) }
 }
 
 export function sameSpec(a: LaneSpec, b: LaneSpec): boolean {

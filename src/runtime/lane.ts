@@ -1,6 +1,6 @@
 import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askNow, told } from './asking.ts'
+import { abandon, ask, askInTurn, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
@@ -10,7 +10,7 @@ import type { LaneKind } from './lane-kind.ts'
 import type { ClaimLease, Lease, ReleaseOutcome } from './lease.ts'
 import type { Session } from './session.ts'
 import { Task, TaskLine } from './task.ts'
-import { mayPassOn } from './turn.ts'
+import { isUpToDate, mayPassOn } from './turn.ts'
 
 export interface WaitOptions {
   readonly wait: number
@@ -33,6 +33,8 @@ export class Lane {
   sibling: Lane | null = null
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
+  /** Others wait whom nobody tells that the lock is free: until then they have the same chance as we. */
+  politeUntil = 0
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
@@ -74,14 +76,15 @@ export class Lane {
   acquire({ wait, maxHold, signal }: WaitOptions): Promise<Lease> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const { clock, waits, store } = this.session
+    const { clock, env, waits, store } = this.session
     const now = clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     return new Promise((resolve, reject) => {
-      const task = new Task(this, { since: now, maxHold }, resolve as Task['resolve'], reject)
+      const since = env.mono()
+      const task = new Task(this, { since, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
-      waits.set(task, now + wait, wait)
+      waits.set(task, since + wait, wait)
       if (this.line === NO_LINE) this.line = new TaskLine()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
@@ -93,12 +96,14 @@ export class Lane {
   tryAcquire({ maxHold, signal }: Omit<WaitOptions, 'wait'>): Promise<Lease | null> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const now = this.session.clock.now()
+    const { clock, env } = this.session
+    const now = clock.now()
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
-    if (this.line.length > 0 || this.claims.length >= this.kind.most) return NOTHING
+    // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
+    if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
-      const task = new Task(this, { since: now, maxHold }, resolve, reject)
+      const task = new Task(this, { since: env.mono(), maxHold }, resolve, reject)
       const claim = this.newClaim()
       claim.only = task
       task.only = claim
@@ -140,12 +145,14 @@ export class Lane {
   lost(claim: Claim, why: string): void {
     this.drop(claim)
     const leases = claim.leases ?? (claim.lease === null ? [] : [claim.lease])
+    // All of them know before the first listener runs.
     for (const lease of leases) lease.lose(why)
+    for (const lease of leases) lease.tell()
     this.pump()
   }
 
   timedOut(task: Task): void {
-    const waited = Math.round(this.session.clock.now() - task.since)
+    const waited = Math.round(this.session.env.mono() - task.since)
     const failure = this.failure ?? (this.unanswered ? NO_ANSWER_YET : null)
     this.leave(task, failure === null ? errors.timedOut(this, waited) : errors.unavailable(this, failure))
   }
@@ -158,26 +165,18 @@ export class Lane {
       if (error === null) only.give(null)
       else only.fail(error)
     } else if (error !== null) {
-      for (let task = this.line.first; task !== null; task = this.line.first) this.leave(task, error)
+      this.failAll(error)
     }
     this.pump()
   }
 
-  /** No new claims; waiters are told; held claims are released, or left to run out. */
-  close(release: boolean): void {
-    for (let task = this.line.first; task !== null; task = this.line.first)
-      this.leave(task, errors.closed(this))
+  /** Whoever waits is told, and nobody asks any more. What is held is another matter. */
+  close(): void {
+    this.failAll(errors.closed(this))
     for (const claim of this.claims) {
-      if (claim.state !== 'held') {
-        abandon(claim)
-        claim.only?.fail(errors.closed(this))
-      } else if (release) {
-        this.session.upkeep.lose(claim, 'its Holdfast was closed')
-        this.session.cleanup.remove(claim, claim.doubtful, this.ttl)
-      } else {
-        // Without renewal it ends by itself, and its lease says so in time.
-        this.session.expiries.set(claim, claim.validUntil, this.ttl)
-      }
+      if (claim.state === 'held') continue
+      abandon(claim)
+      claim.only?.fail(errors.closed(this))
     }
   }
 
@@ -185,15 +184,13 @@ export class Lane {
   pump(): void {
     const { line, session } = this
     if (line.length > 0 && !session.closed) {
-      const held = this.claims[0]
-      if (this.shared && held?.state === 'held') {
-        if (held.tokensLeft === 0 && mayPassOn(held, session.clock.now())) holding.refill(held)
-      } else {
-        while (line.length > this.onTheirWay() && this.claims.length < this.kind.most) ask(this.newClaim())
-      }
+      const now = session.clock.now()
+      const open = this.openClaim(now)
+      if (open === null) while (this.needsClaim(now)) askInTurn(this.newClaim(), now)
+      else if (isUpToDate(open, now)) holding.passOn(open, now)
+      else holding.refill(open)
       // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
-      const { queue, wakeups } = session.store.capabilities
-      if (line.length > 0 && (queue || wakeups === 'push')) session.startWatching(() => {})
+      if (line.length > 0) session.listen()
     }
     this.retire()
   }
@@ -205,13 +202,14 @@ export class Lane {
     const { claims } = this
     this.claims =
       claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
+    this.session.closing?.look()
   }
 
-  /** The store has not said a word to any of the claims. */
+  /** The store was asked, and has not said a word to any of the claims. */
   private get unanswered(): boolean {
-    return this.claims.every(
-      ({ state, inFlight, attempts }) => state === 'asking' && inFlight && attempts === 0,
-    )
+    const silent = ({ state, inFlight, attempts }: Claim): boolean =>
+      state === 'asking' && inFlight && attempts === 0
+    return this.claims.length > 0 && this.claims.every(silent)
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {
@@ -221,22 +219,41 @@ export class Lane {
     return open && signal !== undefined ? errors.aborted(this, signal) : errors.closed(this)
   }
 
+  /** Readers: the claim that one more of them may share. */
+  private openClaim(now: number): Claim | null {
+    if (!this.shared) return null
+    let open: Claim | null = null
+    for (const claim of this.claims) {
+      if (claim.state !== 'held' || !mayPassOn(claim, now)) continue
+      if (claim.tokensLeft > 0) return claim
+      open ??= claim
+    }
+    return open
+  }
+
+  /** How many readers share this lane's claims now. */
+  get sharers(): number {
+    return this.shared ? this.claims.reduce((sum, { users }) => sum + users, 0) : 0
+  }
+
   /** A reader enters beside the others that this process lets in already. */
   private join(now: number, maxHold: number): ClaimLease | null {
-    if (!this.shared || this.line.length > 0) return null
-    const claim = this.claims[0]
-    if (claim?.state !== 'held' || claim.tokensLeft === 0 || !mayPassOn(claim, now)) return null
-    return holding.lend(claim, now, now, maxHold)
+    if (!this.shared || this.line.length > 0 || this.claims.length === 0) return null
+    this.session.listen()
+    const claim = this.openClaim(now)
+    if (claim === null || claim.tokensLeft === 0 || !isUpToDate(claim, now)) return null
+    return holding.lend(claim, now, maxHold)
   }
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
-    if (this.line.length > 0 || this.claims.length >= this.kind.most) return null
+    if (this.line.length > 0 || this.claims.length >= this.kind.most || now < this.politeUntil) return null
+    if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null)) return null
     const claim = this.newClaim()
     claim.reserved = true
     ask(claim, now)
     claim.reserved = false
-    return claim.state === 'held' ? holding.lend(claim, now, now, maxHold) : null
+    return claim.state === 'held' ? holding.lend(claim, now, maxHold) : null
   }
 
   newClaim(): Claim {
@@ -253,21 +270,33 @@ export class Lane {
     return count
   }
 
+  /** Those in line need one more claim than there are. One serves all readers. */
+  needsClaim(now: number): boolean {
+    if (this.shared) return this.line.length > 0 && this.onTheirWay() === 0 && this.openClaim(now) === null
+    return this.line.length > this.onTheirWay() && this.claims.length < this.kind.most
+  }
+
   private aborted(task: Task, signal: AbortSignal): void {
     this.leave(task, errors.aborted(this, signal))
   }
 
-  /** A task goes without its lease. Claims that nobody needs any more go too. */
+  /** A task goes without its lease. Claims that nobody needs any more go too, and those behind it get their turn. */
   private leave(task: Task, error: Error): void {
     if (task.only === null) this.line.remove(task)
     else abandon(task.only)
     task.fail(error)
     this.trim()
-    this.retire()
+    this.pump()
+  }
+
+  private failAll(error: Error): void {
+    for (let task = this.line.shift(); task !== null; task = this.line.shift()) task.fail(error)
+    this.trim()
   }
 
   trim(): void {
-    for (let surplus = this.onTheirWay() - this.line.length; surplus > 0; surplus--) {
+    const wanted = this.shared ? Math.min(this.line.length, 1) : this.line.length
+    for (let surplus = this.onTheirWay() - wanted; surplus > 0; surplus--) {
       const claim = this.claims.findLast(({ state, only }) => state !== 'held' && only === null)
       if (claim !== undefined) abandon(claim)
     }

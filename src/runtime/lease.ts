@@ -1,16 +1,19 @@
 import { LockLostError } from '../core/errors.ts'
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { tellClaim } from '../core/leased-claim.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
 import { events } from './events.ts'
+import { outside } from './sections.ts'
 
 /** `expired`: the lease had ended before. `unknown`: the store did not answer; the lock is cleaned up in the background. */
 export type ReleaseOutcome = 'released' | 'expired' | 'unknown'
 
 export interface AssertHeldOptions {
   /** Milliseconds that the lease must still be good for. */
-  readonly atLeast?: number
+  readonly atLeast?: number | undefined
 }
 
 /** A lock in hand: good until it is released or lost. */
@@ -18,7 +21,10 @@ export interface Lease {
   readonly name: string
   /** Larger than the token of every earlier grant of this name that it excludes. Unique. */
   readonly token: bigint
-  /** Aborts the moment the lease is lost, with a LockLostError as its reason. Not on release. */
+  /**
+   * Aborts the moment the lease is lost, with a LockLostError as its reason; or when the Holdfast is closing, with a ClosedError: then
+   * the lease is still held, for the drain at most. Not on release.
+   */
   readonly signal: AbortSignal
   /** Whether the lock is held now, by this process's clocks. */
   readonly held: boolean
@@ -36,39 +42,26 @@ export interface Lease {
 
 type LeaseState = 'held' | 'released' | 'lost'
 
-/** A lease on a claim of this process. */
-export class ClaimLease implements Lease {
-  readonly token: bigint
-  readonly claim: Claim
-  /** It was a writer's, and is a reader's since this began. */
-  downgrade: Downgrade | null = null
-  private readonly since: number
-  private state: LeaseState = 'held'
-  private limit: HoldLimit | null = null
+/** What a lease is in itself, whoever else shares its claim: held, released or lost, once and for all. */
+export abstract class OwnLease implements Lease {
+  abstract readonly name: string
+  abstract readonly token: bigint
+  /** The claim that it lives by. */
+  abstract readonly claim: Claim
+  protected state: LeaseState = 'held'
+  protected limit: HoldLimit | null = null
   private controller: AbortController | null = null
   private reason: LockLostError | null = null
+  protected warning: Error | null = null
   private releasing: Promise<ReleaseOutcome> | null = null
-
-  constructor(claim: Claim, token: bigint, now: number, maxHold: number) {
-    this.claim = claim
-    this.token = token
-    this.since = now
-    if (maxHold !== Infinity) {
-      this.limit = new HoldLimit(this)
-      claim.lane.session.expiries.set(this.limit, now + maxHold, maxHold)
-    }
-  }
-
-  get name(): string {
-    return this.claim.lane.name
-  }
 
   // An AbortController costs more than the rest of a lease: most leases never need theirs.
   get signal(): AbortSignal {
     if (this.controller === null) {
       this.controller = new AbortController()
       this.check()
-      if (this.reason !== null) this.controller.abort(this.reason)
+      const reason = this.reason ?? this.warning
+      if (reason !== null) this.controller.abort(reason)
     }
     return this.controller.signal
   }
@@ -79,12 +72,11 @@ export class ClaimLease implements Lease {
 
   remaining(): number {
     if (this.check() !== 'held') return 0
-    const now = this.claim.lane.session.clock.now()
-    return Math.max(0, Math.min(this.claim.validUntil, this.limit?.at ?? Infinity) - now)
+    return Math.max(0, this.end - this.claim.lane.session.clock.now())
   }
 
-  assertHeld({ atLeast = 0 }: AssertHeldOptions = {}): void {
-    if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  assertHeld(options?: AssertHeldOptions): void {
+    const atLeast = options === undefined ? 0 : checkedAtLeast(options)
     const state = this.check()
     if (state === 'lost') throw this.reason ?? this.lostError('it has ended')
     if (state === 'released') throw this.lostError('it was released')
@@ -101,55 +93,54 @@ export class ClaimLease implements Lease {
     await this.release()
   }
 
-  /** The claim is gone, or the lease has reached its limit. */
+  /** Its owner is asked to come to an end. It is still held. */
+  warn(reason: Error): void {
+    this.warning = reason
+    const { controller } = this
+    if (this.state === 'held' && controller !== null) outside(() => controller.abort(reason))
+  }
+
+  /** It is lost from here on. Whoever listens is told by `tell`, once everybody who lost the same claim knows. */
   lose(why: string): void {
     if (this.state !== 'held') return
     this.state = 'lost'
-    this.limit?.cancel()
     this.reason = this.lostError(why)
-    const { session } = this.claim.lane
-    if (events.lost.hasSubscribers) {
-      const held = session.clock.now() - this.since
-      events.lost.publish({
-        name: this.name,
-        store: session.store.kind,
-        token: this.token,
-        held,
-        reason: why,
-      })
-    }
-    this.controller?.abort(this.reason)
-    this.downgrade?.end()
   }
 
-  /** `maxHold` is over: only this lease ends; the claim goes to whoever is next. */
-  limitReached(): void {
-    this.lose('its maxHold is over')
-    // Cannot reject, see giveUp in holding.ts.
-    const { lane } = this.claim
-    lane.finish(this.claim, this, lane.session.clock.now()).catch(() => {})
+  /** Its signal aborts. In nobody's section: the timer or message that led here may have been started in a stranger's. */
+  tell(): void {
+    const { controller, reason } = this
+    if (controller !== null && reason !== null) outside(() => controller.abort(reason))
+  }
+
+  /** `maxHold` is over. */
+  abstract limitReached(): void
+
+  /** When it ends by our clocks, unless it is renewed. */
+  get end(): number {
+    return Math.min(this.claim.validUntil, this.limit?.at ?? Infinity)
+  }
+
+  /** Ends what is over. */
+  protected abstract expire(now: number): void
+  /** Its part in the claim is given up. */
+  protected abstract leave(now: number): Promise<ReleaseOutcome>
+
+  protected check(now: number = this.claim.lane.session.clock.now()): LeaseState {
+    if (this.state === 'held' && now >= this.end) this.expire(now)
+    return this.state
+  }
+
+  protected limitTo(maxHold: number, now: number): void {
+    this.limit = new HoldLimit(this)
+    this.claim.lane.session.expiries.set(this.limit, now + maxHold, maxHold)
   }
 
   private releaseOnce(): Promise<ReleaseOutcome> {
     const now = this.claim.lane.session.clock.now()
     if (this.check(now) !== 'held') return EXPIRED
     this.state = 'released'
-    this.limit?.cancel()
-    this.downgrade?.end()
-    const { lane } = this.claim
-    if (events.released.hasSubscribers) {
-      const held = now - this.since
-      events.released.publish({ name: this.name, store: lane.session.store.kind, token: this.token, held })
-    }
-    return lane.finish(this.claim, this, now)
-  }
-
-  private check(now: number = this.claim.lane.session.clock.now()): LeaseState {
-    if (this.state !== 'held') return this.state
-    const { claim, limit } = this
-    if (now >= claim.validUntil) claim.lane.session.upkeep.expire(claim)
-    else if (limit !== null && now >= limit.at) this.limitReached()
-    return this.state
+    return this.leave(now)
   }
 
   private lostError(why: string): LockLostError {
@@ -161,10 +152,121 @@ export class ClaimLease implements Lease {
   }
 }
 
-class HoldLimit extends Deadline {
-  private readonly lease: ClaimLease
+tellClaim(OwnLease, ({ claim }) => claim)
 
-  constructor(lease: ClaimLease) {
+/**
+ * A lease on a claim of this process. Others may be nested in it: the claim is held until the last of them is released, and
+ * `maxHold` counts from the first and ends them all.
+ */
+export class ClaimLease extends OwnLease {
+  readonly token: bigint
+  readonly claim: Claim
+  /** It was a writer's, and is a reader's since this began. */
+  downgrade: Downgrade | null = null
+  /** Those nested in it that are held. Most have none. */
+  nested: Set<OwnLease> | null = null
+  private readonly since: number
+
+  constructor(claim: Claim, token: bigint, now: number, maxHold: number) {
+    super()
+    this.claim = claim
+    this.token = token
+    this.since = now
+    if (maxHold !== Infinity) this.limitTo(maxHold, now)
+  }
+
+  get name(): string {
+    return this.claim.lane.name
+  }
+
+  enter(lease: OwnLease): void {
+    this.nested ??= new Set()
+    this.nested.add(lease)
+    if (this.warning !== null) lease.warn(this.warning)
+  }
+
+  /** A nested one is done with. */
+  exit(lease: OwnLease, now: number): Promise<ReleaseOutcome> {
+    this.nested?.delete(lease)
+    return this.shared || this.state === 'held' ? RELEASED : this.finish(now)
+  }
+
+  override warn(reason: Error): void {
+    super.warn(reason)
+    for (const lease of this.nested ?? []) lease.warn(reason)
+  }
+
+  override lose(why: string): void {
+    if (this.state !== 'held' && !this.shared) return
+    this.limit?.cancel()
+    super.lose(why)
+    for (const lease of this.nested ?? []) lease.lose(why)
+    if (!events.lost.hasSubscribers) return
+    const { session } = this.claim.lane
+    const held = session.clock.now() - this.since
+    const { name, token } = this
+    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
+  }
+
+  override tell(): void {
+    const { nested } = this
+    this.nested = null
+    super.tell()
+    for (const lease of nested ?? []) lease.tell()
+    this.downgrade?.end()
+  }
+
+  /** Only this lease and those nested in it end; the claim goes to whoever is next. */
+  limitReached(): void {
+    this.lose('its maxHold is over')
+    this.tell()
+    const { lane } = this.claim
+    // Cannot reject, see giveUp in holding.ts.
+    lane.finish(this.claim, this, lane.session.clock.now()).catch(() => {})
+  }
+
+  /** The time of the claim, or of this lease, is over. */
+  expire(now: number): void {
+    const { claim } = this
+    if (now >= claim.validUntil) claim.lane.session.upkeep.expire(claim)
+    else this.limitReached()
+  }
+
+  protected leave(now: number): Promise<ReleaseOutcome> {
+    this.downgrade?.end()
+    return this.shared ? RELEASED : this.finish(now)
+  }
+
+  private get shared(): boolean {
+    return this.nested !== null && this.nested.size > 0
+  }
+
+  /** Nobody uses it any more. */
+  private finish(now: number): Promise<ReleaseOutcome> {
+    this.limit?.cancel()
+    const { lane } = this.claim
+    if (events.released.hasSubscribers) {
+      const held = now - this.since
+      const { name, token } = this
+      events.released.publish(shown({ name, store: lane.session.store.kind, token, held }))
+    }
+    return lane.finish(this.claim, this, now)
+  }
+}
+
+const ASSERT_OPTIONS: readonly (keyof AssertHeldOptions)[] = ['atLeast']
+
+function checkedAtLeast(options: AssertHeldOptions): number {
+  checkOptions(options, ASSERT_OPTIONS, 'atLeast')
+  const { atLeast = 0 } = options
+  if (atLeast !== 0) checkMs('atLeast', atLeast, { min: 0, max: MAX_MS })
+  return atLeast
+}
+
+class HoldLimit extends Deadline {
+  private readonly lease: OwnLease
+
+  constructor(lease: OwnLease) {
     super()
     this.lease = lease
   }
@@ -173,6 +275,11 @@ class HoldLimit extends Deadline {
     this.lease.limitReached()
   }
 }
+
+printable(OwnLease, 'Lease', (lease) => {
+  const { name, token, held } = lease
+  return { name, token, held, remaining: Math.floor(lease.remaining()) }
+})
 
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')

@@ -3,8 +3,12 @@ import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
 import type { ClockOptions } from './clock.ts'
-import { Deadlines } from './deadlines.ts'
+import { Closing } from './closing.ts'
+import type { ClosePlan, CloseResult } from './closing.ts'
+import { Deadline, Deadlines } from './deadlines.ts'
+import type { TimeSource } from './deadlines.ts'
 import type { Env } from './env.ts'
+import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { Lane } from './lane.ts'
@@ -29,11 +33,16 @@ export interface SessionOptions {
 /** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
 const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 
+/** How soon we ask again to listen, where that is only wanted. */
+const LISTEN_AGAIN_MS = 1000
+
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
   readonly store: Store
   readonly env: Env
   readonly clock: Clock
+  /** For waits and pauses, which belong to nobody but us: the monotonic clock as it is. */
+  readonly steady: TimeSource
   readonly id: string
   readonly owner: string
   readonly patience: number
@@ -45,33 +54,54 @@ export class Session {
   readonly expiries: Deadlines
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
-  closed = false
+  closing: Closing | null = null
+  /** Nothing is renewed any more. */
+  lettingGo = false
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
+  private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
   /** Requests that have not been answered. */
   private underWay = 0
-  private onQuiet: (() => void) | null = null
+  /**
+   * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
+   * something. 0 while we do not listen.
+   */
+  era = 0
   private watch: Watch | 'starting' | null = null
+  /** When the store last would not let us listen. */
+  private deafSince = -Infinity
   private onWatch: ((watching: boolean) => void)[] = []
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
     this.store = store
     this.env = env
     this.clock = new Clock(env, clock)
+    this.steady = { now: () => env.mono(), onJump: () => {} }
     this.id = env.randomId()
+    this.jumps = JumpWatch.of(env)
     this.idPrefix = `${this.id}.`
     this.owner = owner
     this.patience = patience
     this.turn = turn
     this.requestTimeout = requestTimeout
-    this.waits = new Deadlines(this.clock, env, { background: false })
-    this.expiries = new Deadlines(this.clock, env, { background: true })
+    const onFirst = (): void => this.attend()
+    this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
+    this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
+  }
+
+  /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
+  attend(): void {
+    if (!this.jumps.has(this)) this.jumps.add(this)
+  }
+
+  get inUse(): boolean {
+    return this.waits.size > 0 || this.expiries.size > 0 || !this.upkeep.idle
   }
 
   nextClaimId(): string {
@@ -94,14 +124,39 @@ export class Session {
     )
   }
 
-  /** No new claims; resolves when nothing that was asked for can turn up at the store any more. */
-  async close(release: boolean): Promise<void> {
-    this.closed = true
-    for (const lane of this.everyLane()) lane.close(release)
-    if (!this.quiet) await new Promise<void>((resolve) => (this.onQuiet = resolve))
+  get closed(): boolean {
+    return this.closing !== null
+  }
+
+  /** Once it has begun, a further call can only bring its end forward. */
+  close(plan: ClosePlan, closeStore: () => MaybePromise<void>): Promise<CloseResult> {
+    if (this.closing === null) {
+      this.closing = new Closing(this, plan, closeStore)
+      this.closing.begin(plan)
+    } else {
+      this.closing.hasten(plan)
+    }
+    return this.closing.done
+  }
+
+  /** No timer, no listener and no request comes from here any more, but for the ends of leases that were left to run out. */
+  stop(): void {
     this.stopWatching()
+    this.cleanup.stop()
     this.upkeep.stop()
     for (const deadlines of [this.waits, this.expiries]) deadlines.stop()
+  }
+
+  /** Waits for the promise, and no longer than so many milliseconds. */
+  async within(ms: number, promise: Promise<unknown>): Promise<void> {
+    const enough = new Pause()
+    this.waits.set(enough, this.env.mono() + ms, ms)
+    try {
+      await Promise.race([promise, enough.over])
+    } finally {
+      enough.cancel()
+      this.waits.stop()
+    }
   }
 
   /** One object for all locks that are alike, as most of a process's locks are. */
@@ -142,6 +197,20 @@ export class Session {
     lane.sibling = null
   }
 
+  /** Whether the store would tell us of a queue behind our claims. */
+  get pushes(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return queue && wakeups === 'push'
+  }
+
+  /** Begins to listen, for whoever goes on also without that. */
+  listen(): void {
+    const { queue, wakeups } = this.store.capabilities
+    if (this.watch !== null || this.closed || !(queue || wakeups === 'push')) return
+    if (this.env.mono() - this.deafSince < LISTEN_AGAIN_MS) return
+    this.startWatching(() => {})
+  }
+
   get watching(): boolean {
     return this.watch !== null && this.watch !== 'starting'
   }
@@ -149,6 +218,12 @@ export class Session {
   /** Whether a claim may stand in line at the store: there is a line, and we would hear of a grant. */
   get canQueue(): boolean {
     return this.watching && this.store.capabilities.queue && !this.closed
+  }
+
+  /** Nobody stands in line and nobody is told anything: whoever asks first after a release has it. */
+  get unordered(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return !queue && wakeups === 'poll'
   }
 
   /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
@@ -161,6 +236,8 @@ export class Session {
       () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
+        if (this.watching) this.era++
+        else this.deafSince = this.env.mono()
         if (this.closed) this.stopWatching()
         const waiting = this.onWatch
         this.onWatch = []
@@ -170,18 +247,21 @@ export class Session {
     )
   }
 
-  /** A queue that formed before we listened was told to nobody: ask about what others here wait for. */
+  /** A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. */
   private catchUp(): void {
-    for (const lane of this.everyLane()) if (lane.waiting > 0) this.upkeep.renewAllNow(lane.claimsIn('held'))
+    for (const lane of this.everyLane()) {
+      if (lane.waiting > 0 || lane.shared) this.upkeep.renewAllNow(lane.claimsIn('held'))
+    }
   }
 
   private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
     this.underWay--
     settle(answer, false)
-    if (this.onQuiet !== null && this.quiet) this.onQuiet()
+    this.closing?.look()
   }
 
-  private get quiet(): boolean {
+  /** Nothing that was asked for can turn up at the store any more. */
+  get quiet(): boolean {
     return this.underWay === 0 && this.cleanup.done
   }
 
@@ -200,31 +280,38 @@ export class Session {
    * Who has waited long will not mind waiting a little longer. Anything from nothing to twice the mean: claims that were
    * refused in the same moment, because they split the votes of a quorum, must not come back together.
    */
-  pollDelay({ attempts }: Claim): number {
+  pollDelay({ attempts }: Pick<Claim, 'attempts'>): number {
     const { shortest, longest, growth } = POLL_MS
     return Math.ceil(Math.min(shortest * growth ** attempts, longest) * 2 * this.env.random()) + 1
   }
 
-  *everyLane(): Iterable<Lane> {
-    // A copy: whoever walks along may make lanes come and go.
-    for (const first of Array.from(this.lanes.values())) {
-      for (let lane: Lane | null = first; lane !== null;) {
-        const { sibling }: Lane = lane
-        yield lane
-        lane = sibling
-      }
-    }
+  /** A list of its own: whoever walks along it makes lanes come and go. */
+  everyLane(): readonly Lane[] {
+    return [...this.lanes.values()].flatMap(withSiblings)
   }
 
   private told(event: StoreEvent): void {
     if (event.kind === 'gap') {
+      this.era++
       for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      this.catchUp()
       return
     }
-    for (let lane = this.lanes.get(event.name) ?? null; lane !== null;) {
-      const { sibling }: Lane = lane
-      lane.told(event)
-      lane = sibling
-    }
+    const first = this.lanes.get(event.name)
+    if (first === undefined) return
+    for (const lane of withSiblings(first)) lane.told(event)
   }
+}
+
+class Pause extends Deadline {
+  due: () => void = () => {}
+  readonly over: Promise<void> = new Promise((resolve) => (this.due = resolve))
+}
+
+/** All lanes of a name, as they are now. */
+function withSiblings(first: Lane): readonly Lane[] {
+  if (first.sibling === null) return [first]
+  const lanes: Lane[] = []
+  for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
+  return lanes
 }

@@ -8,6 +8,7 @@ export class Task extends Deadline {
   readonly lane: Lane
   readonly resolve: (lease: Lease | null) => void
   readonly reject: (error: unknown) => void
+  /** On the monotonic clock, as its deadline is: how long somebody waits has nothing to do with what the wall clock says. */
   readonly since: number
   readonly maxHold: number
   /** In the lane's line. */

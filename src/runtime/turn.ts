@@ -16,9 +16,19 @@ export function mayPassOn({ lane, validUntil, contended, sections, since }: Clai
   return lane.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms
 }
 
+/**
+ * Whether a queue behind it would be known here, so that one more reader may share it unasked: where the store tells of queues, if nothing
+ * was missed since its last answer; where it does not, for a turn after that.
+ */
+export function isUpToDate({ lane, era, heardAt }: Claim, now: number): boolean {
+  const { session } = lane
+  return session.pushes ? era > 0 && era === session.era : now - heardAt < session.turn.ms
+}
+
 /** As many tokens as the turn is likely to use: the counter should not run ahead of the clock for nothing. */
 export function blockFor({ lane, only, sections }: Claim, waiting: number): number {
-  if (!lane.renew || only !== null) return BLOCK.least
-  const wanted = Math.max(sections, lane.lastTurn, Math.min(waiting, BLOCK.first))
+  // Whoever comes after a reader shares its claim, also if that was only a try.
+  if (!lane.renew || (only !== null && !lane.shared)) return BLOCK.least
+  const wanted = Math.max(sections, lane.lastTurn, lane.sharers, Math.min(waiting, BLOCK.first))
   return Math.min(Math.max(wanted, lane.shared ? BLOCK.readers : BLOCK.least), BLOCK.most)
 }

@@ -1,4 +1,5 @@
 import type { RenewAnswer, Unknown } from '../core/contract.ts'
+import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -33,13 +34,14 @@ export class Upkeep {
       slack: TOGETHER,
       atOnce: BATCHES_AT_ONCE * BATCH,
       afterwards: () => this.flush(),
+      onFirst: () => session.attend(),
     })
   }
 
   /** A claim was granted: `sentAt` is when the request left whose answer says so. */
   held(claim: Claim, sentAt: number): void {
     const { ttl, renew } = claim.lane
-    if (renew && !this.session.closed) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
+    if (renew && !this.session.lettingGo) this.renewals.set(claim, renewalDue(sentAt, ttl), ttl)
     else this.session.expiries.set(claim, claim.validUntil, ttl)
   }
 
@@ -95,20 +97,25 @@ export class Upkeep {
     this.renewals.stop()
   }
 
+  get idle(): boolean {
+    return this.renewals.size === 0
+  }
+
   private flush(): void {
     if (this.batch.length === 0) return
     const batch = this.batch
     this.batch = []
-    const { clock, store } = this.session
+    const { clock, store, era } = this.session
     const sentAt = clock.now()
     let timeout = Infinity
     for (const claim of batch) {
       claim.inFlight = true
-      timeout = Math.min(timeout, claim.ttl / 6, claim.patience / 6)
+      // For a holder another try has to fit in; a waiter has as much of the ttl as its first request had.
+      timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
       () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
-      (answers) => this.settleAll(batch, sentAt, answers),
+      (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)
   }
@@ -120,7 +127,7 @@ export class Upkeep {
 
   private settleAll(
     batch: readonly Claim[],
-    sentAt: number,
+    { sentAt, era }: { readonly sentAt: number; readonly era: number },
     answers: readonly RenewAnswer[] | Unknown,
   ): void {
     const now = this.session.clock.now()
@@ -128,6 +135,7 @@ export class Upkeep {
     batch.forEach((claim, index) => {
       claim.inFlight = false
       const answer = forAll ?? (answers as readonly RenewAnswer[])[index] ?? NO_ANSWER
+      if (answer.kind !== 'unknown') claim.era = era
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
     })
@@ -143,6 +151,7 @@ export class Upkeep {
         claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
+        claim.heardAt = now
         if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
         claim.tokens = 0
         this.held(claim, sentAt)
@@ -167,10 +176,15 @@ export class Upkeep {
     const { session } = this
     const remaining = claim.validUntil - now
     if (events['at-risk'].hasSubscribers) {
-      events['at-risk'].publish({ name: claim.name, store: session.store.kind, remaining, cause })
+      events['at-risk'].publish({
+        name: claim.name,
+        store: session.store.kind,
+        remaining,
+        cause: bare(cause),
+      })
     }
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
-    if (pause < remaining) this.renewals.set(claim, now + pause, Math.ceil(pause))
+    if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
     claim.tokens = 0
     claim.lane.renewalFailed(claim)

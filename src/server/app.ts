@@ -7,21 +7,32 @@ import type { Duplex } from 'node:stream'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import type { Connections } from './connections.ts'
-import { Failure } from './failure.ts'
+import { Failure, REFUSALS } from './failure.ts'
 import type { Gate } from './gate.ts'
 import type { Limits } from './limits.ts'
+import type { Outbox } from './outbox.ts'
 import { RateLimit } from './rate.ts'
 import { NOBODY } from './rights.ts'
+import type { Principal } from './rights.ts'
 import type { Call, Reply, Route } from './route.ts'
+import { Turns } from './turns.ts'
 
 export interface AppParts {
   readonly gate: Gate
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly connections: Connections
+  readonly outbox: Outbox
   readonly onRequest: (status: number) => void
+  readonly onRefusal: (caller: Caller, what: string, failure: Failure) => void
+  /** Something that should not happen. */
+  readonly onFault: (error: unknown, request: string) => void
 }
 
+/** Of a path, in the audit log. */
+const LONGEST_WHAT = 200
+/** No status of HTTP's, but the one that is used for it in logs. */
+const HUNG_UP = 499
 const NAMED = '/{name}'
 
 /** From a request to its route, past the gate. No framework: there are a dozen routes, and the hot path is not HTTP. */
@@ -31,16 +42,23 @@ export class App {
   private readonly named: readonly Route[]
   private readonly limits: Limits
   private readonly connections: Connections
+  private readonly outbox: Outbox
+  private readonly turns = new Turns()
   private readonly rate: RateLimit
   private readonly onRequest: AppParts['onRequest']
+  private readonly onRefusal: AppParts['onRefusal']
+  private readonly onFault: AppParts['onFault']
   private readonly run = randomBytes(4).toString('hex')
   private count = 0
 
-  constructor({ gate, routes, limits, connections, onRequest }: AppParts) {
+  constructor({ gate, routes, limits, connections, outbox, ...told }: AppParts) {
     this.gate = gate
     this.limits = limits
     this.connections = connections
-    this.onRequest = onRequest
+    this.outbox = outbox
+    this.onRequest = told.onRequest
+    this.onRefusal = told.onRefusal
+    this.onFault = told.onFault
     this.rate = new RateLimit(limits.requestsPerSecond)
     this.named = routes.filter(({ path }) => path.endsWith(NAMED))
     for (const route of routes) {
@@ -50,12 +68,17 @@ export class App {
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    this.turns.take(request.socket, () => this.serve(request, response))
+  }
+
+  private serve(request: IncomingMessage, response: ServerResponse): void {
     const id = this.nextId()
+    response.once('close', () => this.turns.done(request.socket))
     this.answer(request, response, id).then(
       (reply) => {
         if (reply !== null) this.send(response, reply)
       },
-      (error: unknown) => this.fail(response, error, id),
+      (error: unknown) => this.fail(response, this.noted(request, error, id)),
     )
   }
 
@@ -63,12 +86,15 @@ export class App {
   admit(request: IncomingMessage, socket: Duplex): Caller | null {
     const id = this.nextId()
     try {
+      // Answers that are still under way would end up in the middle of what comes now.
+      if (this.turns.isBusy(request.socket))
+        throw new Failure('INVALID_ARGUMENT', 'Wait for the answers to earlier requests before an upgrade.')
       this.gate.assertFromHere(request)
       const caller = this.identify(request, id)
       this.gate.assertDeliberate(request)
       return caller
     } catch (error) {
-      this.refuse(socket, error instanceof Failure ? error : internal(id))
+      this.refuse(socket, this.noted(request, error, id))
       return null
     }
   }
@@ -93,11 +119,14 @@ export class App {
     response: ServerResponse,
     id: string,
   ): Promise<Reply | null> {
-    this.gate.assertFromHere(request)
+    const allowed = this.gate.assertFromHere(request)
+    if (allowed !== null) for (const [name, value] of Object.entries(allowed)) response.setHeader(name, value)
+    if (allowed !== null && request.method === 'OPTIONS') return { status: 204, body: '', type: 'text/plain' }
     // By hand: a URL parser would take the dots out of a lock's name.
     const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s)
     const { route, rest } = this.find(request.method ?? '', path)
-    response.once('close', () => this.onRequest(response.statusCode))
+    // Who hangs up while it waits got no answer.
+    response.once('close', () => this.onRequest(response.headersSent ? response.statusCode : HUNG_UP))
     const caller = route.access === 'anybody' ? this.stranger(request, id) : this.identify(request, id)
     let body: unknown
     if (route.method === 'POST') {
@@ -106,7 +135,7 @@ export class App {
       body = await readJson(request, this.limits.body)
     }
     const { socket } = request
-    this.connections.busy(socket)
+    if (route.access === 'principals') this.connections.busy(socket)
     const leaving = new Set<() => void>()
     response.once('close', () => {
       this.connections.rest(socket)
@@ -131,7 +160,9 @@ export class App {
         ? this.named.filter(({ path: p }) => path.startsWith(p.slice(0, -NAMED.length + 1)))
         : []
     const candidates = exact ?? named
-    const route = candidates.find((one) => one.method === method)
+    // Node leaves the body out by itself.
+    const wanted = method === 'HEAD' && path !== '/v1/events' ? 'GET' : method
+    const route = candidates.find((one) => one.method === wanted)
     if (route !== undefined) {
       return {
         route,
@@ -154,7 +185,9 @@ export class App {
     const remote = remoteOf(request.socket)
     try {
       const principal = this.gate.principalOf(request)
-      this.limitRate(`${principal.name}|${remote}`)
+      // Keeping and giving back have as much room again: who may take two thousand may give back two thousand.
+      const kind = request.url === '/v1/release' || request.url === '/v1/renew' ? 'back' : ''
+      this.limitRate(`${principal.name}|${remote}|${kind}`)
       return { principal, remote, request: id }
     } catch (failure) {
       // Guessing costs, too.
@@ -187,11 +220,32 @@ export class App {
       'x-content-type-options': 'nosniff',
       ...headers,
     })
+    const { socket } = response
     response.end(text)
+    if (socket !== null) this.outbox.wrote(socket)
   }
 
-  private fail(response: ServerResponse, error: unknown, id: string): void {
-    const failure = error instanceof Failure ? error : internal(id)
+  /** What went wrong, as it may be said; and for those who look after the server, as it was. */
+  private noted(request: IncomingMessage, error: unknown, id: string): Failure {
+    if (!(error instanceof Failure)) {
+      this.onFault(error, id)
+      return internal(id)
+    }
+    if (!REFUSALS.has(error.code)) return error
+    const caller: Caller = { principal: this.nameOf(request), remote: remoteOf(request.socket), request: id }
+    this.onRefusal(caller, `${request.method ?? ''} ${(request.url ?? '').slice(0, LONGEST_WHAT)}`, error)
+    return error
+  }
+
+  private nameOf(request: IncomingMessage): Principal {
+    try {
+      return this.gate.principalOf(request)
+    } catch {
+      return NOBODY
+    }
+  }
+
+  private fail(response: ServerResponse, failure: Failure): void {
     // What was not read to its end cannot be followed by another request.
     const close = response.req.complete && failure.code !== 'STOPPING' ? {} : { connection: 'close' }
     this.send(response, {

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { createWriteStream, openSync } from 'node:fs'
-import type { WriteStream } from 'node:fs'
 
 import type { Caller } from './caller.ts'
+import { LineFile } from './line-file.ts'
+import type { Problems } from './problems.ts'
 
 /** One line of the audit log. */
 export interface AuditEntry {
@@ -33,43 +33,60 @@ export type AuditSink = (entry: AuditEntry) => void
 
 /** Who did what to which lock. Append-only lines of JSON, without any secret. */
 export class Audit {
-  /** Why nothing can be recorded now, if so. */
-  failure: Error | null = null
+  readonly on: boolean
   private readonly sink: AuditSink | null
-  private readonly stream: WriteStream | null
+  private readonly file: LineFile | null
+  private readonly problems: Problems
   // Of this run only: an id must not be checkable against an old log.
   private readonly key = randomBytes(32)
+  private scheduled = false
 
-  constructor(target: string | AuditSink | undefined) {
-    if (typeof target !== 'string') {
-      this.stream = null
-      this.sink = target ?? null
-      return
-    }
-    this.stream = this.opened(target)
-    this.sink = (entry) => void this.stream?.write(`${JSON.stringify(entry)}\n`)
+  constructor(target: string | AuditSink | undefined, problems: Problems) {
+    this.on = target !== undefined
+    this.problems = problems
+    this.file = typeof target === 'string' ? new LineFile(target) : null
+    this.sink = typeof target === 'string' ? null : (target ?? null)
+    // At once, so that the first request knows already whether it can be recorded.
+    this.flush()
   }
 
-  /** At once, so that the first request knows already whether it can be recorded. */
-  private opened(path: string): WriteStream | null {
-    try {
-      const stream = createWriteStream(path, { fd: openSync(path, 'a', 0o600) })
-      stream.on('error', (error) => (this.failure = error))
-      return stream
-    } catch (error) {
-      this.failure = error as Error
-      return null
-    }
+  /** Soon: the lines of one turn of the loop go to the file together. */
+  record(caller: Caller, what: string, facts: AuditFacts): void {
+    if (!this.on) return
+    this.add(caller, what, facts)
+    if (this.scheduled || this.file === null) return
+    this.scheduled = true
+    setImmediate(() => this.flush())
   }
 
-  get on(): boolean {
-    return this.sink !== null
+  /** Whether it is recorded, now. */
+  recordNow(caller: Caller, what: string, facts: AuditFacts): boolean {
+    if (!this.on) return false
+    return this.add(caller, what, facts) && this.flush()
   }
 
-  record({ principal, remote, request }: Caller, what: string, facts: AuditFacts): void {
-    if (this.sink === null) return
+  /** Whether everything so far is in the file. What could not be written is tried again; of a sink nobody knows before. */
+  flush(): boolean {
+    this.scheduled = false
+    if (this.file === null) return true
+    const failure = this.file.flush()
+    this.problems.note('audit', failure)
+    return failure === null
+  }
+
+  /** After the file was moved away. */
+  reopen(): void {
+    this.file?.close()
+    this.flush()
+  }
+
+  close(): void {
+    this.file?.close()
+  }
+
+  private add({ principal, remote, request }: Caller, what: string, facts: AuditFacts): boolean {
     const { id, token, ...rest } = facts
-    this.sink({
+    const entry: AuditEntry = {
       at: new Date().toISOString(),
       request,
       who: principal.name,
@@ -78,16 +95,16 @@ export class Audit {
       ...rest,
       ...(token === undefined ? {} : { token: String(token) }),
       ...(id === undefined ? {} : { claim: this.disguise(id) }),
-    })
-  }
-
-  async close(): Promise<void> {
-    const { stream } = this
-    if (stream === null || stream.destroyed) return
-    await new Promise<void>((resolve) => {
-      stream.once('close', resolve)
-      stream.end()
-    })
+    }
+    if (this.file !== null) return this.file.add(`${JSON.stringify(entry)}\n`)
+    try {
+      this.sink?.(entry)
+      this.problems.note('audit', null)
+      return true
+    } catch (error) {
+      this.problems.note('audit', error)
+      return false
+    }
   }
 
   private disguise(id: string): string {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 
 import { Failure } from './failure.ts'
@@ -20,7 +21,10 @@ export function readJson(request: IncomingMessage, limit: number): Promise<unkno
     })
     request.on('end', () => {
       try {
-        resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+        const bytes = Buffer.concat(chunks)
+        // Bytes that are none would all become the same character, and different names one.
+        if (!isUtf8(bytes)) return reject(new Failure('INVALID_ARGUMENT', 'The body is not UTF-8.'))
+        resolve(JSON.parse(bytes.toString('utf8')))
       } catch {
         reject(new Failure('INVALID_ARGUMENT', 'The body is not JSON.'))
       }

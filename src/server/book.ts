@@ -1,3 +1,4 @@
+import { sessionOf } from '../core/claim-queue.ts'
 import type {
   ClaimAnswer,
   ClaimRef,
@@ -26,6 +27,9 @@ interface Entry {
   token: bigint
 }
 
+/** A lease that is gone. */
+export type Lost = Pick<Entry, 'caller' | 'name' | 'id' | 'token'>
+
 /** What happens to the locks, for whoever watches. */
 export interface Activity {
   readonly kind: 'queued' | 'held' | 'released' | 'lost' | 'revoked'
@@ -42,10 +46,13 @@ const SWEEP_MS = 1000
  */
 export class Book {
   readonly metrics: Metrics
+  /** Told of leases that ended by themselves, or were gone when somebody asked. */
+  onLost: (lost: Lost) => void = () => undefined
   private readonly entries = new Map<string, Entry>()
   private readonly waitersByName = new Map<string, number>()
   private readonly waitersByPrincipal = new Map<Principal, number>()
   private readonly leasesByPrincipal = new Map<Principal, number>()
+  private readonly sessions = new Map<string, { readonly owner: string; claims: number }>()
   private readonly listeners = new Set<(activity: Activity) => void>()
   private readonly now: () => number
   private readonly sweeper: NodeJS.Timeout
@@ -95,8 +102,24 @@ export class Book {
     return this.leasesByPrincipal.get(principal) ?? 0
   }
 
+  /** The name that a claim is for. */
+  nameOf(id: string): string | undefined {
+    return this.entries.get(id)?.name
+  }
+
   knows(id: string): boolean {
     return this.entries.has(id)
+  }
+
+  /** The name of the principal who has claims in this session. */
+  ownerOf(session: string): string | undefined {
+    return this.sessions.get(session)?.owner
+  }
+
+  /** Who made a claim that still waits. */
+  waiterOf(id: string): Caller | null {
+    const entry = this.entries.get(id)
+    return entry?.state === 'waiting' ? entry.caller : null
   }
 
   madeBy(id: string, caller: Caller): boolean {
@@ -166,6 +189,10 @@ export class Book {
       token: 0n,
     }
     this.entries.set(id, entry)
+    const session = sessionOf(id)
+    const known = this.sessions.get(session)
+    if (known === undefined) this.sessions.set(session, { owner: caller.principal.name, claims: 1 })
+    else known.claims++
     this.countWaiter(entry, 1)
     return entry
   }
@@ -184,10 +211,14 @@ export class Book {
 
   private end(entry: Entry, how: 'released' | 'lost' | 'revoked'): void {
     this.entries.delete(entry.id)
+    const session = sessionOf(entry.id)
+    const known = this.sessions.get(session)
+    if (known !== undefined && --known.claims === 0) this.sessions.delete(session)
     if (entry.state === 'waiting') return this.countWaiter(entry, -1)
     change(this.leasesByPrincipal, entry.caller.principal, -1)
     this.ends.add('end', how)
     this.holds.observe(this.now() - entry.since)
+    if (how === 'lost') this.onLost(entry)
     this.tell(how, entry)
   }
 

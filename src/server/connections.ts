@@ -62,6 +62,8 @@ export class Connections {
       return
     }
     const key = keyOf(socket)
+    // It has been here before, with an offer that was not taken.
+    if (this.open.get(key)?.socket === socket) return
     const entry: Open = { socket, address: socket.remoteAddress ?? 'unix', idleSince: 0 }
     this.open.set(key, entry)
     socket.once('close', () => {

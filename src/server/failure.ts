@@ -28,6 +28,17 @@ export const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES
 
+/** Refusals that say something about who asked. Those about the question itself are between the two of them. */
+export const REFUSALS: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'WRONG_HOST',
+  'WRONG_ORIGIN',
+  'TOO_MANY',
+  'RATE_LIMITED',
+  'AUDIT_UNAVAILABLE',
+])
+
 export interface FailureDetails {
   /** Seconds, for `Retry-After`. */
   readonly retryAfter?: number

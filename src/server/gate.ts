@@ -32,19 +32,22 @@ export class Gate {
 
   /**
    * Every request, whatever it asks for. A page on some web site can make a browser send requests here: under a name of
-   * its own that it points at this machine (the host tells), or openly (the origin tells).
+   * its own that it points at this machine (the host tells), or openly (the origin tells). Returns the headers that let
+   * an allowed page read the answer.
    */
-  assertFromHere({ headers }: IncomingMessage): void {
+  assertFromHere({ headers, socket }: IncomingMessage): Readonly<Record<string, string>> | null {
     const host = HOST.exec(headers.host ?? '')?.[1]?.toLowerCase()
-    if (host === undefined || !this.hosts.has(host)) {
+    // A name that somebody points at this machine is not an address of its own: health checks go by that.
+    if (host === undefined || !(this.hosts.has(host) || isOwnAddress(host, socket.localAddress))) {
       throw new Failure('WRONG_HOST', 'This lock server does not answer to that Host.')
     }
     const { origin } = headers
     const site = headers['sec-fetch-site']
-    if (origin !== undefined && this.origins.has(origin)) return
+    if (origin !== undefined && this.origins.has(origin)) return allowing(origin)
     if (origin !== undefined || (site !== undefined && site !== 'same-origin' && site !== 'none')) {
       throw new Failure('WRONG_ORIGIN', 'This lock server does not answer to pages of that origin.')
     }
+    return null
   }
 
   /** The token is taken from its header only: addresses end up in logs and histories. */
@@ -73,5 +76,23 @@ export class Gate {
         'The body must be JSON, with "Content-Type: application/json".',
       )
     }
+  }
+}
+
+function isOwnAddress(host: string, local: string | undefined): boolean {
+  if (local === undefined) return false
+  const plain = local.replace(/^::ffff:/, '')
+  return host === plain || host === `[${plain}]`
+}
+
+/** What a browser has to be told before it lets a page of that origin send, and read. */
+function allowing(origin: string): Readonly<Record<string, string>> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': `authorization, content-type, ${WRITE_HEADER}`,
+    'access-control-expose-headers': 'retry-after',
+    'access-control-max-age': '600',
+    vary: 'Origin',
   }
 }

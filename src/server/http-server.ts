@@ -1,9 +1,10 @@
 import { createServer as createHttp } from 'node:http'
 import type { Server as HttpServer, ServerOptions as HttpOptions } from 'node:http'
 import { createServer as createHttps } from 'node:https'
-import type { Server as HttpsServer } from 'node:https'
+import type { Server as HttpsServer, ServerOptions as HttpsOptions } from 'node:https'
 import type { Socket } from 'node:net'
 
+import { InvalidArgumentError } from '../core/errors.ts'
 import type { Limits } from './limits.ts'
 import type { ServerOptions } from './options.ts'
 
@@ -27,10 +28,7 @@ export function makeHttpServer({ tls }: ServerOptions, limits: Limits): HttpServ
     insecureHTTPParser: false,
     noDelay: true,
   }
-  const server =
-    tls === undefined
-      ? createHttp(options)
-      : createHttps({ ...options, ...tls, handshakeTimeout: HANDSHAKE_MS })
+  const server = tls === undefined ? createHttp(options) : secure({ ...options, ...tls })
   server.maxHeadersCount = MAX_HEADERS
   // Two lengths, a folded header, half a request: whatever it was, nothing more is read from there.
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -40,4 +38,15 @@ export function makeHttpServer({ tls }: ServerOptions, limits: Limits): HttpServ
     socket.destroySoon()
   })
   return server
+}
+
+function secure(options: HttpsOptions): HttpsServer {
+  try {
+    return createHttps({ ...options, handshakeTimeout: HANDSHAKE_MS })
+  } catch (cause) {
+    throw new InvalidArgumentError(
+      'The certificate and the key must be PEM files that belong together. Look at them with: openssl x509 -in FILE -text',
+      { argument: 'tls', cause },
+    )
+  }
 }

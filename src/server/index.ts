@@ -1,6 +1,7 @@
 export { startServer } from './start.ts'
 export type { CloseServerOptions, RunningServer, ServerOptions } from './options.ts'
 export type { AuditEntry, AuditSink } from './audit.ts'
+export type { LogEntry, ServerLog } from './problems.ts'
 export { DEFAULT_LIMITS } from './limits.ts'
 export type { Limits } from './limits.ts'
 export { hashToken, parseTokens } from './tokens.ts'

@@ -39,6 +39,12 @@ export interface Limits {
   readonly requestTimeout: number
   /** For which a connection may stay without a request. */
   readonly keepAlive: number
+  /** For which a client may take next to nothing of its answers. */
+  readonly writeTimeout: number
+  /** Bytes that one client may leave unread before it is told more. */
+  readonly unread: number
+  /** The same, of all clients together. */
+  readonly unreadInAll: number
   /** After which a session that says nothing is taken for dead. */
   readonly silence: number
 }
@@ -63,6 +69,9 @@ export const DEFAULT_LIMITS: Limits = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
   keepAlive: 5000,
+  writeTimeout: 10_000,
+  unread: 4 * 1024 * 1024,
+  unreadInAll: 256 * 1024 * 1024,
   silence: 45_000,
 }
 

@@ -1,8 +1,9 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { connect, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import type { Server } from 'node:net'
 
 import { InvalidArgumentError } from '../core/errors.ts'
+import { isDeadSocket, lockPath } from './path-lock.ts'
 
 export type ListenAt =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
@@ -47,37 +48,42 @@ export function assertSafe(
 
 /** Resolves when connections are taken. A socket's file belongs to its owner alone. */
 export async function listen(server: Server, at: ListenAt): Promise<void> {
-  if (at.kind === 'unix') await removeStale(at.path)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    const done = (): void => {
-      server.off('error', reject)
-      resolve()
-    }
-    if (at.kind === 'tcp') return void server.listen({ host: at.host, port: at.port, backlog: 4096 }, done)
-    // The file is made inside this call: with the mask it never is open to others, not even for a moment.
-    const mask = process.umask(0o177)
-    try {
-      server.listen({ path: at.path }, done)
-    } finally {
-      process.umask(mask)
-    }
-  })
-  if (at.kind === 'unix') chmodSync(at.path, 0o600)
+  if (at.kind === 'tcp') return bound(server, (done) => server.listen({ ...at, backlog: 4096 }, done))
+  // Of several that find the file of a dead server, one takes it away and binds; the others find it alive.
+  const lock = await lockPath(at.path)
+  try {
+    if (lock !== null) await removeStale(at.path)
+    await bound(server, (done) => {
+      // The file is made inside this call: with the mask it never is open to others, not even for a moment.
+      const mask = process.umask(0o177)
+      try {
+        server.listen({ path: at.path }, done)
+      } finally {
+        process.umask(mask)
+      }
+    })
+    chmodSync(at.path, 0o600)
+  } finally {
+    lock?.release()
+  }
 }
 
-/** A server that was killed leaves its socket's file behind. One that answers is left alone, and binding fails. */
+function bound(server: Server, bind: (done: () => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    bind(() => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** A server that was killed leaves its socket's file behind. One that lives is left alone, and binding fails. */
 async function removeStale(path: string): Promise<void> {
   try {
     if (!lstatSync(path).isSocket()) return
   } catch {
     return
   }
-  const alive = await new Promise<boolean>((resolve) => {
-    const probe = connect(path, () => resolve(true))
-    probe.on('error', () => resolve(false))
-    probe.on('close', () => undefined)
-    setTimeout(() => resolve(true), 1000).unref()
-  })
-  if (!alive) unlinkSync(path)
+  if (await isDeadSocket(path)) unlinkSync(path)
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 
-import type { ClaimAnswer, ClaimRequest, StoreEvent } from '../core/contract.ts'
+import { sessionOf } from '../core/claim-queue.ts'
+import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
 import { Removals } from './removals.ts'
-import { unavailable } from './service.ts'
+import { unavailable, when } from './service.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -15,6 +16,8 @@ export interface Wish {
   readonly ttl: number
   readonly wait: number
   readonly owner: string
+  /** The secret, if the client made it: it can then give back what it may have been granted. */
+  readonly lease?: string | undefined
 }
 
 export interface Grant {
@@ -31,11 +34,13 @@ const POLL_MS = { shortest: 10, longest: 500 }
 
 /** One request that waits for a lock. */
 interface Poll {
-  readonly request: ClaimRequest
+  request: ClaimRequest
   readonly caller: Caller
   readonly since: number
   readonly settle: (outcome: Grant | Failure) => void
   timer: NodeJS.Timeout | undefined
+  /** Not asked for yet, stands, or cannot be had. */
+  watch: Watch | 'none' | 'refused'
   /** The store may know more of it than we do. */
   doubtful: boolean
   /** Granted, or given up. */
@@ -51,9 +56,7 @@ export class LongPolls {
   private readonly service: LockService
   private readonly sessions: Sessions
   private readonly removals: Removals
-  private readonly session = randomBytes(16).toString('base64url')
   private readonly inLine = new Map<string, Poll>()
-  private watching: Promise<boolean> | null = null
   private heartbeat: NodeJS.Timeout | null = null
 
   constructor(service: LockService, sessions: Sessions) {
@@ -64,16 +67,17 @@ export class LongPolls {
 
   /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
   async acquire(caller: Caller, wish: Wish, onGone: (leave: () => void) => void): Promise<Grant> {
-    const { wait, ...rest } = wish
-    const { queue } = this.service.store.capabilities
-    const canQueue = queue && wait > 0 && (await this.watch())
+    const { wait, lease, ...rest } = wish
+    // A session of its own: what a client learns from its lease says nothing about anybody else's.
     const request: ClaimRequest = {
       ...rest,
-      id: `${this.session}.${randomBytes(16).toString('base64url')}`,
+      id: lease ?? `${secret()}.${secret()}`,
       patience: PATIENCE_MS,
       tokens: 1,
-      whenBusy: canQueue ? 'queue' : 'try',
+      whenBusy: 'try',
     }
+    if (this.inLine.has(request.id))
+      throw new Failure('INVALID_ARGUMENT', 'A request with this lease waits already.')
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
         request,
@@ -81,16 +85,16 @@ export class LongPolls {
         since: performance.now(),
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
+        watch: 'none',
         doubtful: true,
         over: false,
       }
       onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
-      if (wait > 0) {
-        poll.timer = setTimeout(() => this.leave(poll, timedOut(poll)), wait)
-        // Before the answer: a grant may overtake it.
-        this.inLine.set(request.id, poll)
-      }
-      this.ask(poll, wait > 0)
+      if (wait === 0) return this.ask(poll, false)
+      poll.timer = setTimeout(() => this.leave(poll, timedOut(poll)), wait)
+      // Before the answer: a grant may overtake it.
+      this.inLine.set(request.id, poll)
+      this.ask(poll, true)
     })
   }
 
@@ -99,22 +103,24 @@ export class LongPolls {
     for (const poll of this.inLine.values()) this.leave(poll, failure)
   }
 
-  async close(): Promise<void> {
+  /** What is not taken away by then runs out by itself. */
+  async close(within: number): Promise<void> {
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
-    await this.removals.close()
+    await this.removals.close(within)
   }
 
   /** Takes a lease back that could not be delivered. */
-  undo(name: string, secret: string, ttl: number): void {
-    this.service.book.released({ name, id: secret }, { kind: 'released' })
-    this.removals.remove({ name, id: secret }, { ttl, doubtful: false })
+  undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
+    this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
+    this.removals.remove({ name, id }, { ttl, doubtful: false })
   }
 
   private ask(poll: Poll, patient: boolean): void {
     const settle = (answer: ClaimAnswer): void => this.answered(poll, answer, patient)
     const fail = (error: unknown): void => this.finish(poll, error instanceof Failure ? error : unavailable())
     try {
-      const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS)
+      const firstTry = patient && this.canQueue(poll)
+      const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS, { firstTry })
       if (answer instanceof Promise) answer.then(settle, fail)
       else settle(answer)
     } catch (error) {
@@ -144,6 +150,7 @@ export class LongPolls {
         return this.finish(poll, unavailable())
       case 'busy': {
         if (!patient) return this.finish(poll, new Failure('LOCK_BUSY', 'Somebody else has it.'))
+        if (this.canQueue(poll)) return this.standInLine(poll)
         // A store without a queue: ask again, the more seldom the longer it takes.
         const waited = performance.now() - poll.since
         const pause = Math.min(Math.max(waited / 8, POLL_MS.shortest), POLL_MS.longest)
@@ -182,6 +189,12 @@ export class LongPolls {
         const answer = answers[index]
         const request = requests[index]
         if (answer === undefined || request === undefined) return
+        if (
+          answer.kind === 'held' &&
+          !poll.over &&
+          !this.service.noteGrant(poll.caller, request, answer.token)
+        )
+          return this.finish(poll, unavailable())
         book.renewed(request, answer)
         if (poll.over) return
         if (answer.kind === 'held') this.granted(poll, answer.token)
@@ -210,24 +223,44 @@ export class LongPolls {
     poll.over = true
     clearTimeout(poll.timer)
     this.inLine.delete(poll.request.id)
+    if (typeof poll.watch === 'object') poll.watch.stop()
     poll.settle(outcome)
   }
 
-  private remove({ request, doubtful }: Poll): void {
-    this.service.book.released(request, { kind: 'released' })
+  private remove({ caller, request, doubtful }: Poll): void {
+    this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
     this.removals.remove(request, { ttl: request.ttl, doubtful })
   }
 
-  private watch(): Promise<boolean> {
-    this.watching ??= Promise.resolve(
-      this.sessions.watch(this.session, (event) => this.told(event), STORE_TIMEOUT_MS),
-    ).then(({ kind }) => {
-      if (kind !== 'watching') this.watching = null
-      return kind === 'watching'
-    })
-    return this.watching
+  private canQueue({ watch }: Poll): boolean {
+    return watch === 'none' && this.service.store.capabilities.queue
+  }
+
+  /**
+   * Only who finds it taken listens for its turn: most do not have to. Where grants cannot be told there is no queueing
+   * either, for who is not told would be passed over.
+   */
+  private standInLine(poll: Poll): void {
+    const session = sessionOf(poll.request.id)
+    const asked = when(
+      this.sessions.watch(
+        session,
+        { principal: poll.caller.principal, confirms: true },
+        (event) => this.told(event),
+        STORE_TIMEOUT_MS,
+      ),
+      (watch) => {
+        poll.watch = watch.kind === 'watching' ? watch : 'refused'
+        if (poll.over) return watch.kind === 'watching' ? watch.stop() : undefined
+        if (watch.kind === 'watching') poll.request = { ...poll.request, whenBusy: 'queue' }
+        this.ask(poll, true)
+      },
+    )
+    if (asked instanceof Promise) asked.then(undefined, () => this.finish(poll, unavailable()))
   }
 }
+
+const secret = (): string => randomBytes(16).toString('base64url')
 
 function timedOut(poll: Poll): Failure {
   const waited = Math.round(performance.now() - poll.since)

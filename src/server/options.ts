@@ -1,6 +1,7 @@
 import type { Store } from '../core/contract.ts'
 import type { AuditSink } from './audit.ts'
 import type { Limits } from './limits.ts'
+import type { ServerLog } from './problems.ts'
 
 export interface ServerOptions {
   /** `host:port`, `[ipv6]:port` or `unix:/path`. Default `127.0.0.1:7420`. Port 0 takes any that is free. */
@@ -27,6 +28,8 @@ export interface ServerOptions {
   readonly audit?: string | AuditSink
   /** Refuse to grant what cannot be recorded. */
   readonly auditRequired?: boolean
+  /** Told of what goes wrong with the server itself, and of its recovery. */
+  readonly log?: ServerLog
 }
 
 export interface CloseServerOptions {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { ClaimRef, ReleaseAnswer, Store } from '../core/contract.ts'
 
 const PAUSE_MS = { first: 50, longest: 2000 }
@@ -7,6 +9,7 @@ export class Removals {
   private readonly store: Store
   private readonly timeout: number
   private readonly open = new Set<Promise<void>>()
+  private closed = false
 
   constructor(store: Store, timeout: number) {
     this.store = store
@@ -20,16 +23,21 @@ export class Removals {
     this.open.add(done)
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.open)
+  /** Waits for those under way, but not for a store that does not answer. */
+  async close(within: number): Promise<void> {
+    const over = new AbortController()
+    const enough = sleep(within, undefined, { signal: over.signal, ref: false }).catch(() => undefined)
+    await Promise.race([Promise.all(this.open), enough])
+    over.abort()
+    this.closed = true
   }
 
   private async attempt(claim: ClaimRef, doubtful: boolean, until: number): Promise<void> {
     for (let pause = PAUSE_MS.first; ; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
       const first = pause === PAUSE_MS.first && !doubtful
       const answer = await this.ask(claim, first)
-      if (answer.kind !== 'unknown' || performance.now() + pause > until) return
-      await new Promise((resolve) => void setTimeout(resolve, pause))
+      if (answer.kind !== 'unknown' || this.closed || performance.now() + pause > until) return
+      await sleep(pause, undefined, { ref: false })
     }
   }
 

@@ -17,6 +17,11 @@ export class Principal {
     this.everything = prefixes.includes('*')
   }
 
+  /** Prefixes whose names it may read. */
+  get readable(): readonly string[] {
+    return this.rights.has('read') || this.rights.has('admin') ? this.prefixes : []
+  }
+
   may(right: Right, name: string): boolean {
     if (!this.rights.has(right) && !this.rights.has('admin')) return false
     return this.everything || this.prefixes.some((prefix) => isWithin(name, prefix))

@@ -8,6 +8,7 @@ import type { EmbeddedStore } from './embedded/store.ts'
 import { Failure } from './failure.ts'
 import type { LongPolls } from './long-polls.ts'
 import type { CloseServerOptions, RunningServer } from './options.ts'
+import type { PathLock } from './path-lock.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { Streams } from './stream/streams.ts'
@@ -23,6 +24,7 @@ export interface RunningParts {
   readonly audit: Audit
   /** The store that ends with the server. */
   readonly own: EmbeddedStore | null
+  readonly stateLock: PathLock | null
 }
 
 interface Facts {
@@ -33,6 +35,7 @@ interface Facts {
 }
 
 const GRACE_MS = 1000
+const LONGEST_TIMER_MS = 2 ** 30
 
 /** A server from its start to its end. */
 export class Running implements RunningServer {
@@ -56,7 +59,7 @@ export class Running implements RunningServer {
     if (startsIn === 0) this.started()
     else {
       parts.service.state = { kind: 'starting', until: performance.now() + startsIn }
-      this.starting = setTimeout(() => this.start(), startsIn)
+      this.startAt(performance.now() + startsIn)
     }
   }
 
@@ -65,13 +68,20 @@ export class Running implements RunningServer {
     return this.closing
   }
 
+  /** In steps: one timer reaches no further than 2^31 milliseconds, and fires at once beyond that. */
+  private startAt(moment: number): void {
+    const left = moment - performance.now()
+    if (left <= 0) return this.start()
+    this.starting = setTimeout(() => this.startAt(moment), Math.min(left, LONGEST_TIMER_MS))
+  }
+
   private start(): void {
     this.parts.service.state = { kind: 'ready' }
     this.started()
   }
 
   private async stop(grace: number): Promise<void> {
-    const { server, connections, service, sessions, polls, streams, book, audit, own } = this.parts
+    const { server, connections, service, sessions, polls, streams, book, audit, own, stateLock } = this.parts
     clearTimeout(this.starting)
     this.started()
     service.state = { kind: 'stopping' }
@@ -83,10 +93,11 @@ export class Running implements RunningServer {
     const timer = setTimeout(() => connections.destroyAll(), grace)
     await ended
     clearTimeout(timer)
-    await polls.close()
+    await polls.close(grace)
     sessions.close()
     book.close()
     await own?.close()
-    await audit.close()
+    stateLock?.release()
+    audit.close()
   }
 }

@@ -1,3 +1,4 @@
+import { sessionOf } from '../core/claim-queue.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
@@ -18,11 +19,13 @@ import type {
 import type { Audit } from './audit.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
-import { Cursors } from './cursors.ts'
-import { Failure } from './failure.ts'
+import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
+import type { Counter } from './metrics.ts'
+import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
+import { VisibleNames } from './visible-names.ts'
 
 export interface ServiceParts {
   readonly store: Store
@@ -38,6 +41,10 @@ export interface Revoked {
   readonly owner: string
   readonly token: bigint
 }
+
+/** Audit lines a second for one principal at one address. */
+const REFUSAL_LINES = 10
+const TAKE_BACK_MS = 5000
 
 type State =
   | { readonly kind: 'starting'; readonly until: number }
@@ -58,7 +65,9 @@ export class LockService {
   private readonly sessions: Sessions
   private readonly audit: Audit
   private readonly auditRequired: boolean
-  private readonly cursors = new Cursors()
+  private readonly visible: VisibleNames
+  private readonly refusals: Counter
+  private readonly refusalLines = new RateLimit(REFUSAL_LINES)
 
   constructor({ store, book, sessions, audit, limits, auditRequired }: ServiceParts) {
     this.store = store
@@ -67,16 +76,30 @@ export class LockService {
     this.audit = audit
     this.limits = limits
     this.auditRequired = auditRequired
+    this.visible = new VisibleNames(store)
+    this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
+    book.onLost = ({ caller, name, id, token }) =>
+      audit.record(caller, 'end', { name, result: 'lost', token, id })
+    sessions.onGrant = ({ name, id, token }) => {
+      const caller = book.waiterOf(id)
+      return caller === null || this.noteGrant(caller, { name, id }, token)
+    }
   }
 
-  claim(caller: Caller, request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+  /** `firstTry`: if it is busy, the same claim comes again to stand in line, and only that is noted. */
+  claim(
+    caller: Caller,
+    request: ClaimRequest,
+    timeout: number,
+    { firstTry = false }: { readonly firstTry?: boolean } = {},
+  ): MaybePromise<ClaimAnswer> {
     this.assertMayClaim(caller, request)
     const full = this.lineIsFull(caller, request)
     // A claim that may not wait may still be granted.
     const asked: ClaimRequest =
       full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
     return when(this.store.claim(asked, timeout), (answer) => {
-      this.noteClaim(caller, request, answer)
+      if (!firstTry || answer.kind !== 'busy') this.noteClaim(caller, request, answer, 'claim')
       if (asked !== request && answer.kind === 'busy') throw tooMany('waiters')
       return answer
     })
@@ -88,10 +111,10 @@ export class LockService {
     timeout: number,
   ): MaybePromise<readonly RenewAnswer[]> {
     for (const { name } of requests) this.assertMay(caller, 'acquire', name)
-    return when(this.store.renew(requests, timeout), (answers) => {
-      requests.forEach((request, index) => {
-        const answer = answers[index]
-        if (answer !== undefined) this.book.renewed(request, answer)
+    return when(this.store.renew(requests, timeout), (told) => {
+      const answers = told.map((answer, index) => {
+        const request = requests[index]
+        return request === undefined ? answer : this.renewed(request, answer)
       })
       if (this.audit.on) {
         const lost = answers.filter(({ kind }) => kind === 'lost').length
@@ -115,9 +138,16 @@ export class LockService {
     const asked = refusal === null ? next : undefined
     return when(this.store.release(claim, asked, timeout), (result) => {
       this.noteEnd(caller, 'release', claim, result.released)
-      if (asked !== undefined && result.next !== undefined) this.noteClaim(caller, asked, result.next)
       // Giving something back is never refused for what was asked along with it.
-      return refusal === null ? result : { ...result, next: { kind: 'unknown', cause: refusal } }
+      const { released } = result
+      if (refusal !== null) return { released, next: { kind: 'unknown', cause: refusal } }
+      if (asked === undefined || result.next === undefined) return result
+      try {
+        this.noteClaim(caller, asked, result.next, 'claim')
+        return result
+      } catch (cause) {
+        return { released, next: { kind: 'unknown', cause } }
+      }
     })
   }
 
@@ -147,18 +177,9 @@ export class LockService {
     return this.store.inspect(name, timeout)
   }
 
-  /** Names that the caller may not read are left out; a page may have fewer than its limit for that. */
-  list(caller: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
-    const { principal } = caller
+  list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
     if (principal.mayEverywhere('read')) return this.store.list(query, timeout)
-    const { cursor: sealed, ...rest } = query
-    const cursor = sealed === undefined ? undefined : this.cursors.open(sealed)
-    if (cursor === null) throw new Failure('INVALID_ARGUMENT', 'cursor must be one that this server gave.')
-    return when(this.store.list(cursor === undefined ? rest : { ...rest, cursor }, timeout), (page) => {
-      if ('kind' in page) return page
-      const names = page.names.filter((name) => principal.may('read', name))
-      return page.cursor === undefined ? { names } : { names, cursor: this.cursors.seal(page.cursor) }
-    })
+    return this.visible.list(principal, query, timeout)
   }
 
   /** Takes a name from whoever holds it. The next grant's token is larger, so a resource that checks it is safe. */
@@ -205,6 +226,7 @@ export class LockService {
 
   private assertMayClaim(caller: Caller, { name, id, ttl, capacity }: ClaimRequest): void {
     this.assertMay(caller, 'acquire', name)
+    this.sessions.assertOwn(caller.principal, sessionOf(id))
     this.assertOpen()
     this.assertRecordable()
     const { shared, permits } = this.store.capabilities
@@ -214,12 +236,23 @@ export class LockService {
         `The ${this.store.kind} store has no ${capacity === ALL ? 'shared locks' : 'permits'}.`,
       )
     }
+    this.assertOneName({ name, id })
     const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
     if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id))
       throw tooMany('leases')
+  }
+
+  /** One id for many names would count as one lease. */
+  private assertOneName({ name, id }: ClaimRef): void {
+    const other = this.book.nameOf(id)
+    if (other !== undefined && other !== name)
+      throw new Failure(
+        'INVALID_ARGUMENT',
+        'This id is that of a claim for another name. Each claim needs its own.',
+      )
   }
 
   private refusal(caller: Caller, request: ClaimRequest): Failure | null {
@@ -240,21 +273,70 @@ export class LockService {
   }
 
   private assertRecordable(): void {
-    if (!this.auditRequired || this.audit.failure === null) return
-    throw new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', {
-      retryAfter: 5,
-    })
+    // Tried again each time: a full disk may have room by now.
+    if (this.auditRequired && !(this.audit.on && this.audit.flush())) throw unrecordable()
   }
 
-  private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
+  private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer, what: string): void {
+    // Two with one id may have been under way to a slow store at once.
+    if (answer.kind === 'held' || answer.kind === 'queued') {
+      try {
+        this.assertOneName(request)
+      } catch (failure) {
+        this.takeBack(request)
+        throw failure
+      }
+    }
+    if (answer.kind === 'held') {
+      if (!this.noteGrant(caller, request, answer.token, what)) throw unrecordable()
+    } else if (this.audit.on) {
+      const { name, id } = request
+      this.audit.record(caller, what, { name, result: answer.kind, id })
+    }
     this.book.claimed(caller, request, answer)
-    if (!this.audit.on) return
-    const { name, id } = request
-    const facts = { name, result: answer.kind, id }
-    this.audit.record(caller, 'claim', answer.kind === 'held' ? { ...facts, token: answer.token } : facts)
   }
 
-  private noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
+  /** False when it had to be recorded and could not be: then it is taken back, and nobody may hear of it. */
+  noteGrant(caller: Caller, { name, id }: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
+    if (!this.audit.on) return true
+    const facts = { name, result: 'held', id, ...(token === undefined ? {} : { token }) }
+    if (!this.auditRequired) {
+      this.audit.record(caller, what, facts)
+      return true
+    }
+    if (this.audit.recordNow(caller, what, facts)) return true
+    this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
+    this.takeBack({ name, id })
+    return false
+  }
+
+  /** What the store does not hear of ends with its ttl; nobody knows that it is held. */
+  private takeBack({ name, id }: ClaimRef): void {
+    const taken = this.store.withdraw({ name, id }, TAKE_BACK_MS)
+    if (taken instanceof Promise) taken.catch(() => undefined)
+  }
+
+  /** What was refused, and to whom. Lines for a few of them a second: a stranger must not be able to fill the disk. */
+  noteRefusal(caller: Caller, what: string, { code }: Failure): void {
+    if (!REFUSALS.has(code)) return
+    this.refusals.add('code', code)
+    if (!this.audit.on || this.refusalLines.take(`${caller.principal.name}|${caller.remote}`) > 0) return
+    this.audit.record(caller, what, { result: `refused: ${code}` })
+  }
+
+  private renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer {
+    const { id } = request
+    if (answer.kind === 'held' || answer.kind === 'renewed') {
+      const waiter = this.book.waiterOf(id)
+      const token = answer.kind === 'held' ? answer.token : undefined
+      if (waiter !== null && !this.noteGrant(waiter, request, token))
+        return { kind: 'unknown', cause: unrecordable() }
+    }
+    this.book.renewed(request, answer)
+    return answer
+  }
+
+  noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
     this.book.released(claim, answer)
     if (this.audit.on)
       this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
@@ -269,6 +351,12 @@ export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): May
 export function unavailable(): Failure {
   return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
     retryAfter: 1,
+  })
+}
+
+function unrecordable(): Failure {
+  return new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', {
+    retryAfter: 5,
   })
 }
 

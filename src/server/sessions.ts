@@ -1,38 +1,63 @@
 import { sessionOf } from '../core/claim-queue.ts'
 import type { MaybePromise, Store, StoreEvent, StoreListener, Unknown, Watch } from '../core/contract.ts'
 import type { Book } from './book.ts'
+import type { Caller } from './caller.ts'
+import { Failure } from './failure.ts'
+import type { Principal } from './rights.ts'
+
+type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
 
 interface Session {
+  /** The name of the principal whose it is. */
+  readonly owner: string
+  /** It asks about its grants before anybody hears of them, and notes them then. */
+  readonly confirms: boolean
   listener: StoreListener
   watch: Watch | null
 }
 
 /**
  * Who is told about which session's claims. The store is asked once per session: a client that comes back on a new
- * connection, before the old one is known to be dead, takes its place.
+ * connection, before the old one is known to be dead, takes its place. Events name claims by their ids, and who knows
+ * an id can release the claim: so a session is one principal's, as long as anybody listens for it or has a claim in it.
  */
 export class Sessions {
   private readonly store: Store
   private readonly book: Book
   private readonly sessions = new Map<string, Session>()
+  /** Asked about every other grant before anybody is told of it. */
+  onGrant: (grant: Granted) => boolean = () => true
 
   constructor(store: Store, book: Book) {
     this.store = store
     this.book = book
   }
 
-  watch(id: string, listener: StoreListener, timeout: number): MaybePromise<Watch | Unknown> {
+  watch(
+    id: string,
+    { principal, confirms = false }: Pick<Caller, 'principal'> & { readonly confirms?: boolean },
+    listener: StoreListener,
+    timeout: number,
+  ): MaybePromise<Watch | Unknown> {
+    this.assertOwn(principal, id)
     const known = this.sessions.get(id)
     if (known !== undefined && known.watch !== null) {
       known.listener = listener
       return { kind: 'watching', stop: () => this.stop(id, listener) }
     }
-    const session: Session = { listener, watch: null }
+    const session: Session = { owner: principal.name, confirms, listener, watch: null }
     this.sessions.set(id, session)
     const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
     return answer instanceof Promise
       ? answer.then((settled) => this.settle(id, session, settled))
       : this.settle(id, session, answer)
+  }
+
+  /** By names, not by tokens: one principal may have several, and gets new ones. */
+  assertOwn({ name }: Principal, session: string): void {
+    const owner = this.sessions.get(session)?.owner ?? this.book.ownerOf(session)
+    if (owner !== undefined && owner !== name)
+      throw new Failure('FORBIDDEN', 'This session is not of that token.')
   }
 
   /** Tells whoever made a claim, if they are connected here. */
@@ -65,7 +90,10 @@ export class Sessions {
   }
 
   private deliver(id: string, event: StoreEvent): void {
+    const session = this.sessions.get(id)
+    const noted = event.kind !== 'granted' || session?.confirms === true || this.onGrant(event)
+    if (!noted) return
     this.book.told(event)
-    this.sessions.get(id)?.listener(event)
+    session?.listener(event)
   }
 }

@@ -4,6 +4,7 @@ import type { Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 import type { Store } from '../core/contract.ts'
+import { InvalidArgumentError } from '../core/errors.ts'
 import { App } from './app.ts'
 import { Audit } from './audit.ts'
 import { Book } from './book.ts'
@@ -20,6 +21,12 @@ import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
 import type { ListenAt } from './listen.ts'
 import { LongPolls } from './long-polls.ts'
 import type { RunningServer, ServerOptions } from './options.ts'
+import { Outbox } from './outbox.ts'
+import { lockPath } from './path-lock.ts'
+import type { PathLock } from './path-lock.ts'
+import { Problems } from './problems.ts'
+import { Readiness } from './readiness.ts'
+import { withoutOffer } from './reoffer.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
@@ -42,16 +49,22 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
 
   const server = makeHttpServer(options, limits)
   const connections = new Connections(server, limits)
-  // First of all: a second server at this address must not touch the state of the first. No request is heard before
-  // the rest is done, for none of it waits.
-  await listen(server, at)
+  const outbox = new Outbox(server, limits)
+  const problems = new Problems(options.log)
+  const path = statePathOf(options, at)
+  // First of all: a second server at this address, or with this file, must not touch the state of the first.
+  const stateLock = path === null ? null : await lockState(path)
   try {
-    const { store, own, startsIn } = openStore(options, at)
+    await listen(server, at)
+    // No request is heard before the rest is done, for none of it waits.
+    const { store, own, startsIn } = openStore(options, path, problems)
     const book = new Book(store.kind)
-    const audit = new Audit(options.audit)
+    const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options
     const service = new LockService({ store, book, sessions, audit, limits, auditRequired })
+    const retryAudit = (): void => void audit.flush()
+    const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const polls = new LongPolls(service, sessions)
     const counts = new StreamCounts(limits.streamsPerPrincipal)
     const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
@@ -60,12 +73,15 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       routes: [
         ...leaseRoutes(service, polls),
         ...lockRoutes(service),
-        ...eventRoutes(service, counts),
-        ...statusRoutes(service),
+        ...eventRoutes(service, counts, outbox),
+        ...statusRoutes(service, readiness),
       ],
       limits,
       connections,
+      outbox,
       onRequest: (status) => requests.add('status', String(status)),
+      onRefusal: (caller, what, failure) => service.noteRefusal(caller, what, failure),
+      onFault: (error, request) => problems.say('error', wordsOf(error), request),
     })
     const hello = {
       kind: 'hello',
@@ -73,18 +89,28 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       capabilities: capabilitiesOf(store, limits, at),
       downgrade: store.downgrade !== undefined,
     } as const
-    const streams = new Streams(app, { service, sessions, limits, hello }, { connections, counts })
+    const streams = new Streams(
+      app,
+      { service, sessions, limits, outbox, hello },
+      {
+        connections,
+        counts,
+        ignore: (request, socket, head) => withoutOffer(server, request, socket, head),
+      },
+    )
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
+    book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
-      service.state.kind === 'ready' ? 1 : 0,
+      service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
     server.on('request', app.handle)
     server.on('upgrade', streams.upgrade)
-    const parts = { server, connections, service, sessions, polls, streams, book, audit, own }
+    const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
     return new Running(parts, { ...addressOf(server, at, tls !== undefined), startsIn })
   } catch (error) {
     server.close()
+    stateLock?.release()
     throw error
   }
 }
@@ -96,14 +122,35 @@ interface OpenStore {
   readonly startsIn: number
 }
 
-function openStore({ store, state }: ServerOptions, at: ListenAt): OpenStore {
+function statePathOf({ store, state }: ServerOptions, at: ListenAt): string | null {
+  if (store !== undefined) return null
+  return state === undefined ? defaultStatePath(at) : state
+}
+
+/** Two servers with one file would each forget what the other promised. */
+async function lockState(path: string): Promise<PathLock> {
+  const lock = await lockPath(path)
+  if (lock !== null) return lock
+  throw new InvalidArgumentError(
+    `The state file ${path} is in use by another lock server. Give each server a state file of its own.`,
+    { argument: 'state' },
+  )
+}
+
+function openStore({ store }: ServerOptions, path: string | null, problems: Problems): OpenStore {
   if (store !== undefined) return { store, own: null, startsIn: 0 }
   const clocks = systemClocks()
-  const path = state === undefined ? defaultStatePath(at) : state
   const file = path === null ? null : new HorizonFile(path, randomBytes(8).toString('hex'))
-  const horizon = file === null ? null : new Horizon({ file, clocks })
+  const horizon =
+    file === null
+      ? null
+      : new Horizon({ file, clocks, onWrite: (failure) => problems.note('state', failure) })
   const own = new EmbeddedStore(horizon, clocks)
   return { store: own, own, startsIn: horizon?.pastEndsIn ?? 0 }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

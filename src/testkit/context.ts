@@ -2,6 +2,8 @@ import type { Capabilities, MaybePromise, Store } from '../core/contract.ts'
 import type { Env } from '../runtime/env.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { CaseContext, Target } from './case.ts'
+import { checkedStore } from './checked-store.ts'
+import type { StoreFaultError } from './checked-store.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import type { StoreModule } from './taker-protocol.ts'
 
@@ -13,6 +15,8 @@ export class TargetContext implements CaseContext {
   readonly capabilities: Capabilities
   readonly env: Env
   readonly grace: number
+  /** What the store answered against the contract, if it did. */
+  readonly faults: StoreFaultError[] = []
   private readonly target: Target
   private readonly undo: (() => MaybePromise<unknown>)[] = []
   private readonly run: string
@@ -27,9 +31,7 @@ export class TargetContext implements CaseContext {
   }
 
   async createStore(): Promise<Store> {
-    const store = await this.target.createStore()
-    this.cleanup(() => store.close())
-    return store
+    return this.opened(await this.target.createStore())
   }
 
   async createProxied(): Promise<{ store: Store; proxy: FaultProxy }> {
@@ -37,9 +39,7 @@ export class TargetContext implements CaseContext {
     if (proxied === undefined) throw new Error('the target has no proxy')
     const proxy = await FaultProxy.open(await proxied.upstream())
     this.cleanup(() => proxy.close())
-    const store = await proxied.createStore(proxy)
-    this.cleanup(() => store.close())
-    return { store, proxy }
+    return { store: this.opened(await proxied.createStore(proxy)), proxy }
   }
 
   async restart(): Promise<void> {
@@ -85,6 +85,11 @@ export class TargetContext implements CaseContext {
 
   cleanup(undo: () => MaybePromise<unknown>): void {
     this.undo.push(undo)
+  }
+
+  private opened(store: Store): Store {
+    this.cleanup(() => store.close())
+    return checkedStore(store, { onFault: (fault) => this.faults.push(fault) })
   }
 
   /** Undoes everything, the last first, also when one of them fails. */

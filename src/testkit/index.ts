@@ -2,6 +2,9 @@
 
 export type { Case, CaseContext, Need, ProxiedTarget, Target } from './case.ts'
 export { conformance, faultCases, lockCases, storeCases } from './conformance.ts'
+export { documented } from './documented.ts'
+export { checkedStore, StoreFaultError } from './checked-store.ts'
+export type { CheckedStoreOptions } from './checked-store.ts'
 export { runCase } from './run-case.ts'
 export type { CaseResult } from './run-case.ts'
 export { nodeTestConformance } from './node-test.ts'

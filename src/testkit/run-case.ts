@@ -1,5 +1,6 @@
 import type { Capabilities } from '../core/contract.ts'
 import type { Case, Need, Target } from './case.ts'
+import { checkedStore } from './checked-store.ts'
 import { TargetContext } from './context.ts'
 import { VirtualEnv } from './virtual-env.ts'
 
@@ -22,14 +23,25 @@ async function attempt(testCase: Case, target: Target): Promise<CaseResult> {
     const missing = testCase.needs.filter((need) => !has(need, target, abilities))
     if (missing.length > 0) return { status: 'not applicable', reason: `needs ${missing.join(', ')}` }
     const ctx = new TargetContext(target, abilities.capabilities)
+    const error = await failureOf(testCase, ctx)
+    // First what the store did wrong by itself: what came of that says less.
+    const [fault = error] = ctx.faults
+    return fault === undefined ? { status: 'passed' } : { status: 'failed', error: fault }
+  } catch (error) {
+    return { status: 'failed', error }
+  }
+}
+
+async function failureOf(testCase: Case, ctx: TargetContext): Promise<unknown> {
+  try {
     try {
       await testCase.run(ctx)
     } finally {
       await ctx.close()
     }
-    return { status: 'passed' }
+    return undefined
   } catch (error) {
-    return { status: 'failed', error }
+    return error ?? new Error('rejected with nothing')
   }
 }
 
@@ -39,9 +51,9 @@ interface Abilities {
 }
 
 async function abilitiesOf(target: Target): Promise<Abilities> {
-  const store = await target.createStore()
-  const { capabilities, downgrade } = store
-  await store.close()
+  const opened = await target.createStore()
+  const { capabilities, downgrade } = checkedStore(opened)
+  await opened.close()
   return { capabilities, downgrade: capabilities.shared && downgrade !== undefined }
 }
 

@@ -39,7 +39,7 @@ class Taker {
       case 'block':
         return this.block(command.ms)
       case 'close':
-        return this.holdfast.close()
+        return this.holdfast.close({ drain: 0 })
     }
   }
 

@@ -54,6 +54,15 @@ describe('holdfast acquire', () => {
     await vi.waitUntil(() => sockets().length === 0)
   })
 
+  it('prints one thing alone for a script', async () => {
+    const { stdout } = await run(['acquire', 'alone', '--print', 'lease', ...parent], { url, env })
+    expect(stdout).toMatch(/^[0-9a-f]{16}\n$/)
+    expect((await run(['release', stdout.trim()], { env })).code).toBe(0)
+    const wrong = await run(['acquire', 'alone', '--print', 'leese', ...parent], { url, env })
+    expect([wrong.code, wrong.stdout]).toEqual([64, ''])
+    expect(await isFree('alone', url)).toBe(true)
+  })
+
   it('may be released by name, if there is only one', async () => {
     await run(['acquire', 'named', ...parent], { url, env })
     expect((await run(['release', 'named', '--json'], { env })).stdout).toContain('"outcome":"released"')

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmodSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 
 import { afterEach, describe, expect, it } from 'vitest'
@@ -24,6 +25,20 @@ describe('holdfast serve', () => {
       expect(server.stderr).toContain('leases stay')
     },
   )
+
+  it('ends at once when it is told a second time', async () => {
+    const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none'])
+    const said = await server.says(/Listening at \S+/)
+    // Half a request, which an orderly end waits for.
+    const half = connect(Number(/127\.0\.0\.1:(\d+)/.exec(said)?.[1]), '127.0.0.1')
+    half.on('error', () => undefined)
+    await new Promise<void>((resolve) => void half.write('GET /v1/health HTTP/1.1\r\n', () => resolve()))
+    server.kill('SIGTERM')
+    await server.says('stopping')
+    server.kill('SIGTERM')
+    expect(await server.end()).toBe(143)
+    half.destroy()
+  })
 
   it('listens at a socket file', async () => {
     const path = join(folder, 'locks.sock')
@@ -51,6 +66,10 @@ describe('holdfast serve', () => {
     [['--listen', '0.0.0.0:0'], 'insecure'],
     [['--tls-cert', 'cert.pem'], 'go together'],
     [['--listen', 'somewhere'], 'listen'],
+    // One letter away from an option that means a lot.
+    [['--token-file', 'tokens'], '--tokens-file'],
+    [['--audit-required'], '--audit FILE'],
+    [['--tokens-fle', 'tokens'], 'tokens-fle'],
   ])('refuses %j', async (args, message) => {
     const { code, stderr } = await run(['serve', '--state', 'none', ...args])
     expect(stderr).toContain(message)
@@ -63,6 +82,40 @@ describe('holdfast serve', () => {
       const { code, stderr } = await run(['serve', '--state', 'none', '--listen', new URL(server.url).host])
       expect(stderr).toMatch(/^holdfast: .*EADDRINUSE.*\n$/)
       expect(code).toBe(71)
+    } finally {
+      server.kill('SIGKILL')
+    }
+  })
+
+  it.each(['no token', 'a wrong one', 'no right'])('tells 77 from 69: with %s', async (what) => {
+    const token = randomBytes(24).toString('base64url')
+    const write = (name: string, text: string): string => {
+      const path = join(folder, name)
+      writeFileSync(path, text, { mode: 0o600 })
+      return path
+    }
+    const hash = createHash('sha256').update(token).digest('hex')
+    const server = await lockServer(
+      '--tokens-file',
+      write('tokens-77', `me sha256:${hash} acquire,read mine/\n`),
+    )
+    try {
+      const { url } = server
+      const auth = {
+        'no token': [],
+        'a wrong one': ['--token-file', write('wrong-77', `${token}x`)],
+        'no right': ['--token-file', write('token-77', token)],
+      }[what] as readonly string[]
+      for (const args of [
+        ['run', 'theirs/a', '--wait', '0', ...auth, '--', 'true'],
+        ['acquire', 'theirs/a', '--wait', '1s', ...auth],
+        ['inspect', 'theirs/a', ...auth],
+      ]) {
+        const { code, stderr } = await run(args, { url })
+        expect(stderr).toMatch(/token/)
+        expect(stderr).not.toContain('did not answer')
+        expect([args[0], code]).toEqual([args[0], 77])
+      }
     } finally {
       server.kill('SIGKILL')
     }

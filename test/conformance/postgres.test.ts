@@ -1,7 +1,7 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 
-import { vitestConformance } from 'holdfast/testkit'
+import { documented, vitestConformance } from 'holdfast/testkit'
 
 import { available, postgres } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
@@ -48,8 +48,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
       name: 'with LISTEN',
       createStore: () => open(server, true),
       proxied: { upstream: () => server, createStore: (at) => open(at, true) },
-      // A database tells what is done, not what has run out: that is seen with the next sign of life of a waiter.
-      grace: 2500,
+      ...documented['postgres'],
     },
   )
   vitestConformance(

@@ -1,38 +1,15 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
 
-import { memoryNode } from 'holdfast/memory'
-import { openRedlockStore, quorumStore } from 'holdfast/quorum'
-import type { QuorumClock } from 'holdfast/quorum'
+import { openRedlockStore } from 'holdfast/quorum'
 import { vitestConformance } from 'holdfast/testkit'
 import type { StoreModule } from 'holdfast/testkit'
 
 import { available, redis } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
-import { VirtualEnv } from '../../src/testkit/virtual-env.ts'
 import { votesLeftAt } from '../stores/quorum/leftovers.ts'
 
 /** As long as the longest lease of a case. */
 const maxTtl = 120_000
-
-for (const count of [2, 3, 4, 5]) {
-  const env = new VirtualEnv({ seed: count })
-  const nodes = Array.from({ length: count }, () => memoryNode({ now: () => env.instant() }))
-  const clock: QuorumClock = {
-    now: () => env.mono(),
-    setTimer(callback, ms) {
-      const timer = env.setTimer(callback, ms, true)
-      return () => timer.cancel()
-    },
-  }
-  vitestConformance(
-    { describe, it },
-    {
-      name: `a quorum of ${count} memory stores`,
-      env,
-      createStore: () => quorumStore(nodes, { maxTtl, setUp: 'now', clock }),
-    },
-  )
-}
 
 /** Processes that die are the same to both drivers; so are two servers more, where each is a connection more. */
 const DRIVERS = [

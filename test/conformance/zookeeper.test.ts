@@ -4,7 +4,7 @@ import { available, zookeeper, zookeeperEnsemble } from '../../scripts/services.
 import type { Server, ZooKeeperEnsemble } from '../../scripts/services.mjs'
 import type { Store } from '../../src/core/contract.ts'
 import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
-import { vitestConformance } from 'holdfast/testkit'
+import { documented, vitestConformance } from 'holdfast/testkit'
 import type { StoreModule } from 'holdfast/testkit'
 import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
 
@@ -16,10 +16,6 @@ const takerModule = (servers: string): StoreModule => ({
   args: `zookeeper://${servers}?ttl=5000&maxSessionTimeout=${MAX_SESSION_TIMEOUT}`,
 })
 const options = { maxSessionTimeout: MAX_SESSION_TIMEOUT }
-const exceptions = {
-  'process/waiter-killed':
-    'ZooKeeper drops the waiters of a dead process when its session ends, which lasts as long as the ttl asks for',
-}
 const connect = (servers: readonly Server[]): string =>
   servers.map(({ host, port }) => `${host}:${port}`).join(',')
 
@@ -41,7 +37,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
           createStore: ({ host, port }): Store => zookeeperStore(`${host}:${port}`, options),
         },
         restart: () => server.restart(),
-        exceptions,
+        ...documented['zookeeper'],
       },
     )
   })
@@ -63,7 +59,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
           await ensemble.restart()
           await ensemble.serving()
         },
-        exceptions,
+        ...documented['zookeeper'],
       },
     )
   })

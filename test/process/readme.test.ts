@@ -24,6 +24,7 @@ const surroundings = `
 export {}
 declare global {
   const client: import('ioredis').Redis
+  const holdfast: import('holdfast').Holdfast
   const seat: string
   function sell(seat: string, options: { fence: bigint; signal: AbortSignal }): Promise<void>
 }`

@@ -15,10 +15,17 @@ import { LOCK_OPTIONS, lockWish } from '../lock-option.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { scrubbed, storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { printJson } from '../table.ts'
+import { print, printJson } from '../table.ts'
+
+const PRINTABLE = ['json', 'lease', 'token', 'expires'] as const
 
 const options = {
   ...LOCK_OPTIONS,
+  print: {
+    value: 'WHAT',
+    help: 'json (default), or one thing alone: lease, token, expires',
+    choices: PRINTABLE,
+  },
   parent: { value: 'PID', help: 'keep it as long as this process lives; default the script that calls' },
   ...STORE_OPTIONS,
 } as const
@@ -29,13 +36,14 @@ const acquire: Command = command({
     usage: 'NAME [options]',
     summary: 'Takes a lock for a script and keeps it',
     details:
-      'Prints JSON: name, token (the fencing token), lease (for "holdfast release") and expires. A process in the\n' +
+      'Prints JSON: name, token (the fencing token), lease (for "holdfast release") and expires. In a script use --print\n' +
+      'lease: behind a pipe the status would be that of the last program, and the script go on without the lock. A process in the\n' +
       'background renews it until it is released or the calling script ends. Prefer "holdfast run" where you can: it ends\n' +
       'the work when the lock is lost, which a script has to see to by itself.',
     options,
     words: [1, 1],
     examples: [
-      'lease=$(holdfast acquire deploy --wait 5m | jq -r .lease) || exit; make deploy; holdfast release "$lease"',
+      'lease=$(holdfast acquire deploy --wait 5m --print lease) || exit; make deploy; holdfast release "$lease"',
       'holdfast acquire deploy && make deploy && holdfast release deploy',
       'holdfast acquire deploy --parent $$',
     ],
@@ -43,6 +51,7 @@ const acquire: Command = command({
 
   async run({ options: given, words: [name = ''] }) {
     const { wait, ...wish } = lockWish(name, given)
+    const wanted = printable(given.print ?? 'json')
     const address = storeAddress(given)
     const lease = randomBytes(8).toString('hex')
     keeperFolder()
@@ -56,12 +65,19 @@ const acquire: Command = command({
     if (typeof report === 'number') return report
     if (report.kind === 'failed') throw new CommandError(report.message, report.exitCode)
     const { token, expires } = report
-    printJson({ name, token, lease, expires, store: address.shown })
+    if (wanted === 'json') printJson({ name, token, lease, expires, store: address.shown })
+    else print(String({ lease, token, expires }[wanted]))
     return EXIT.ok
   },
 })
 
 export default acquire
+
+function printable(what: string): (typeof PRINTABLE)[number] {
+  const known = PRINTABLE.find((one) => one === what)
+  if (known === undefined) throw new UsageError(`--print takes ${PRINTABLE.join(', ')}; got "${what}"`)
+  return known
+}
 
 function pidOf(text: string): number {
   const pid = Number(text)

@@ -44,6 +44,12 @@ function choicesOf(specs: readonly CommandSpec[]): Map<string, readonly string[]
   )
 }
 
+/** Options that take a file. */
+function filesOf(specs: readonly CommandSpec[]): readonly string[] {
+  const found = specs.flatMap(({ options: all }) => Object.entries(all))
+  return [...new Set(found.filter(([, { value }]) => value === 'FILE').map(([name]) => `--${name}`))]
+}
+
 function bash(specs: readonly CommandSpec[]): string {
   const choices = [...choicesOf(specs)].map(
     ([flag, values]) => `    ${flag}) COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$word")); return ;;`,
@@ -57,7 +63,7 @@ function bash(specs: readonly CommandSpec[]): string {
   done
   case $before in
 ${choices.join('\n')}
-    --store-file|--token-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    ${filesOf(specs).join('|')}) COMPREPLY=($(compgen -f -- "$word")); return ;;
   esac
   if ((COMP_CWORD == 1)); then
     words='${specs.map(({ name }) => name).join(' ')} help'

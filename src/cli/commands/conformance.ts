@@ -1,5 +1,6 @@
 import type { Target } from '../../testkit/case.ts'
 import { conformance as allCases } from '../../testkit/conformance.ts'
+import { documented } from '../../testkit/documented.ts'
 import { runCase } from '../../testkit/run-case.ts'
 import type { CaseResult } from '../../testkit/run-case.ts'
 import { sharedStore } from '../../testkit/shared-store.ts'
@@ -24,7 +25,8 @@ const conformance: Command = command({
     summary: 'Runs the conformance cases against a store',
     details:
       'Every case uses names of its own, so the store may be in use meanwhile. Cases that need what the store does not\n' +
-      'have, or a server that can be restarted, are left out and counted. Exit code 1 when a case fails.',
+      'have, that its page in the docs excepts, or that need a server which can be restarted, are left out and counted. Exit\n' +
+      'code 1 when a case fails.',
     options,
     words: [0, 1],
     examples: ['holdfast conformance redis://localhost', 'holdfast conformance memory: --only tokens'],
@@ -57,11 +59,12 @@ export default conformance
 async function targetOf(address: StoreAddress): Promise<Target> {
   const { shown } = address
   const store = await storeAt(address)
-  const { reach } = store.capabilities
+  const { kind, capabilities } = store
   // A store inside this process cannot be opened twice: its clients share it.
-  if (reach === 'process') return { name: shown, createStore: () => sharedStore(store) }
+  if (capabilities.reach === 'process') return { name: shown, createStore: () => sharedStore(store) }
   await store.close()
   return {
+    ...documented[kind],
     name: shown,
     createStore: () => storeAt(address),
     // Other processes are told over a channel of their own: nothing of it is an argument.

@@ -4,7 +4,7 @@ import { EXIT } from '../exit.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { paint, print, printJson, table } from '../table.ts'
+import { paint, plain, print, printJson, table } from '../table.ts'
 
 const options = {
   json: { help: 'print JSON; times in milliseconds' },
@@ -25,9 +25,9 @@ const inspect: Command = command({
     const info = await withStore(storeAddress(given), (holdfast) => holdfast.inspect(name))
     const rows = claimRows(info)
     if (given.json === true) printJson(lockJson(info))
-    else if (rows.length === 0) print(`Nobody holds "${name}" or waits for it.`)
+    else if (rows.length === 0) print(`Nobody holds "${plain(name)}" or waits for it.`)
     else {
-      print(`${paint('bold', name)} (${kindOf(info)})\n`)
+      print(`${paint('bold', plain(name))} (${kindOf(info)})\n`)
       print(table(['STATE', 'OWNER', 'TAKES', 'TOKEN', 'FOR', 'EXPIRES IN'], rows))
     }
     return EXIT.ok

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Store } from '../../core/contract.ts'
 import { startServer } from '../../server/index.ts'
 import type { RunningServer, ServerOptions } from '../../server/index.ts'
 import { storeAt, systemError } from '../connect.ts'
@@ -54,7 +55,8 @@ const serve: Command = command({
     const { 'tls-cert': cert, 'tls-key': key, 'tokens-file': tokensFile, listen, state, audit } = given
     if ((cert === undefined) !== (key === undefined))
       throw new UsageError('--tls-cert and --tls-key go together.')
-    const interrupt = new Interrupt()
+    refuseMistaken(given)
+    const interrupt = new Interrupt({ impatient: true })
     const behind =
       given.store === undefined && given['store-file'] === undefined ? undefined : storeAddress(given)
     const storeBehind = behind === undefined ? undefined : await storeAt(behind)
@@ -71,6 +73,8 @@ const serve: Command = command({
       ...(given.insecure === true ? { insecure: true } : {}),
       ...(audit === undefined ? {} : { audit }),
       ...(given['audit-required'] === true ? { auditRequired: true } : {}),
+      log: ({ at, level, message, request }) =>
+        note(`${at} ${level} ${message}${request === undefined ? '' : ` (request ${request})`}`),
     }
     try {
       const server = await startServer(wish)
@@ -80,13 +84,41 @@ const serve: Command = command({
       await server.close()
       return EXIT.ok
     } finally {
-      await storeBehind?.close()
+      await closed(storeBehind)
       interrupt.stop()
     }
   },
 })
 
 export default serve
+
+/** Options that would do nothing here, and of which somebody expects a lot. */
+function refuseMistaken(given: {
+  readonly store?: string
+  readonly 'store-file'?: string
+  readonly 'token-file'?: string
+  readonly audit?: string
+  readonly 'audit-required'?: true
+}): void {
+  if (given['token-file'] !== undefined && given.store === undefined && given['store-file'] === undefined) {
+    throw new UsageError(
+      '--token-file is the token for a lock server behind this one (--store). Who may use this one is said by --tokens-file.',
+    )
+  }
+  if (given['audit-required'] === true && given.audit === undefined)
+    throw new UsageError('--audit-required needs --audit FILE.')
+}
+
+const CLOSE_MS = 2000
+
+/** A store that does not answer must not keep a server that was told to stop. */
+async function closed(store: Store | undefined): Promise<void> {
+  const closing = Promise.resolve(store?.close()).catch(() => undefined)
+  let timer: NodeJS.Timeout | undefined
+  const enough = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+  await Promise.race([closing, enough])
+  clearTimeout(timer)
+}
 
 function tellWhere({ url, http, startsIn }: RunningServer, json: boolean): void {
   if (json) return printJson({ url, http, pid: process.pid, startsIn })

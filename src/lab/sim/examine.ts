@@ -85,7 +85,18 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
       ...checkAbortLatency(losses, { standstills: standstillsOf(traces) }),
       ...diaries.flatMap(({ lies }) => lies.map((message) => ({ rule: 'abort-latency' as const, message }))),
     ]),
+    messages(traces),
   ]
+}
+
+/** A grant is told after it was made. */
+function messages({ backend }: Traces): Finding {
+  const told = backend.falseMessages?.()
+  if (told === undefined) return notRun('messages')
+  return finding(
+    'messages',
+    told.map((message) => ({ rule: 'noise', message })),
+  )
 }
 
 function linearizability({ world, names }: Traces): Finding {

@@ -30,6 +30,8 @@ export type Fault =
       readonly method: string
       readonly later: number
     }
+  /** The next message that nobody asked for arrives a second time, `later` after the first. */
+  | { readonly kind: 'echo'; readonly at: number; readonly process: number; readonly later: number }
   /** Nothing passes between a process and a node, in either direction. */
   | {
       readonly kind: 'partition'
@@ -66,6 +68,17 @@ export type Fault =
       readonly until: number
       readonly node: number
       readonly behind: number
+    }
+  /**
+   * A planned failover: nothing is lost, and commands go to the new primary. Whoever listens stays at the old one, its replica now,
+   * for `stays` milliseconds, and hears what the primary publishes when it was replicated.
+   */
+  | {
+      readonly kind: 'hand-over'
+      readonly at: number
+      readonly until: number
+      readonly node: number
+      readonly stays: number
     }
   /** Somebody sets a process's wall clock. */
   | { readonly kind: 'clock-jump'; readonly at: number; readonly process: number; readonly by: number }

@@ -73,6 +73,8 @@ function faultOf(kind: FaultKind, random: Random, target: Target): Fault {
     }
     case 'duplicate':
       return { kind, at, process, method: random.pick(METHODS), later: random.below(ttl * 1.5) }
+    case 'echo':
+      return { kind, at, process, later: random.below(ttl) }
     case 'partition':
       return { kind, at, until: until(2 * ttl), process, node }
     case 'pause':
@@ -92,6 +94,11 @@ function faultOf(kind: FaultKind, random: Random, target: Target): Fault {
       return { kind, at, until: until(ttl), node, memory: random.next() < 0.3 ? 'kept' : 'lost' }
     case 'failover':
       return { kind, at, until: until(ttl / 2), node, behind: random.below(ttl / 2) }
+    case 'hand-over': {
+      const back = until(ttl / 4)
+      // Everybody is where he belongs when the faults are over.
+      return { kind, at, until: back, node, stays: random.below(Math.max(1, target.until - back)) }
+    }
     case 'clock-jump':
       return { kind, at, process, by: jump(random, ttl) }
     case 'node-clock-jump':

@@ -43,6 +43,8 @@ function start(fault: Fault, { backend, networks, onKill }: Victims): void {
       return network?.lose(fault)
     case 'duplicate':
       return network?.duplicate(fault)
+    case 'echo':
+      return network?.echo(fault)
     case 'partition':
       return network?.cut(fault.node)
     case 'pause':
@@ -56,6 +58,7 @@ function start(fault: Fault, { backend, networks, onKill }: Victims): void {
       return onKill(fault.process)
     case 'restart':
     case 'failover':
+    case 'hand-over':
       if (node !== undefined) node.up = false
       return
     case 'clock-jump':
@@ -73,7 +76,10 @@ function start(fault: Fault, { backend, networks, onKill }: Victims): void {
   }
 }
 
-function stop(fault: Extract<Fault, { readonly until: number }>, { backend, networks }: Victims): void {
+function stop(
+  fault: Extract<Fault, { readonly until: number }>,
+  { world, backend, networks }: Victims,
+): void {
   switch (fault.kind) {
     case 'delay':
       return networks[fault.process]?.quick()
@@ -91,6 +97,15 @@ function stop(fault: Extract<Fault, { readonly until: number }>, { backend, netw
       else backend.failedOver?.(fault.node, fault.at - fault.behind)
       node.up = true
       for (const network of networks) network.reachable(fault.node)
+      return
+    }
+    case 'hand-over': {
+      const node = backend.nodes[fault.node]
+      if (node === undefined) return
+      backend.handedOver?.(fault.node)
+      node.up = true
+      const noticed = (): void => networks.forEach((network) => network.reachable(fault.node))
+      world.setTimer(noticed, fault.stays, true)
     }
   }
 }

@@ -16,6 +16,8 @@ interface Trouble {
   delay: { request: number; reply: number; event: number }
   readonly losses: { readonly what: string; readonly method: string; times: number }[]
   readonly duplicates: { readonly method: string; readonly later: number }[]
+  /** Messages from a node that come twice: how much later each. */
+  readonly echoes: number[]
   /** Nodes that cannot be reached, and how many partitions keep them apart. */
   readonly cut: Map<number, number>
 }
@@ -37,6 +39,8 @@ const NO_DELAY = { request: 0, reply: 0, event: 0 }
 export class Network {
   readonly name: string
   readonly env: ProcessEnv
+  /** Every request, in true time; `lost`: it was given up. */
+  readonly requests: { readonly from: number; to: number; lost: boolean }[] = []
   /** Requests that are neither answered nor given up. */
   underWay = 0
   private readonly world: VirtualEnv
@@ -46,7 +50,13 @@ export class Network {
   private readonly last = { there: 0, here: 0 }
   /** One connection, as TCP keeps it: nothing overtakes. Otherwise requests may come over several, in any order. */
   ordered = false
-  private readonly trouble: Trouble = { delay: NO_DELAY, losses: [], duplicates: [], cut: new Map() }
+  private readonly trouble: Trouble = {
+    delay: NO_DELAY,
+    losses: [],
+    duplicates: [],
+    echoes: [],
+    cut: new Map(),
+  }
   /** Called when a node that was out of reach may be reached again. */
   private readonly onReconnect: ((node: number) => void)[] = []
 
@@ -61,7 +71,10 @@ export class Network {
   /** One request and its reply. Whatever is not answered within `timeout` of the process's time is unknown. */
   call<T>(node: Node, method: string, timeout: number, run: () => T): Promise<T | Unknown> {
     return new Promise((resolve) => {
-      const timer = this.env.setTimer(() => settle(unknown('no answer in time')), timeout, true)
+      const giveUp = (): void => settle(unknown('no answer in time'))
+      const timer = this.env.setTimer(giveUp, timeout, true)
+      const request = { from: this.world.mono(), to: Infinity, lost: false }
+      this.requests.push(request)
       let open = true
       this.underWay++
       const settle = (answer: T | Unknown): void => {
@@ -69,6 +82,8 @@ export class Network {
         open = false
         this.underWay--
         timer.cancel()
+        request.to = this.world.mono()
+        request.lost = isUnknown(answer)
         resolve(answer)
       }
       const deliver = (after: number): void => {
@@ -92,13 +107,17 @@ export class Network {
   /** A message that nobody asked for, from a node to the process. */
   push(node: Node, what: string, callback: () => void): void {
     if (this.loses('event', what)) return this.log(this.name, `event ${what} lost`)
-    this.later('here', this.travel('event'), () => {
+    const arrive = (): void => {
       if (this.isCut(node)) return this.log(this.name, `event ${what} lost on its way`)
       this.env.reach(() => {
         this.log(this.name, `event ${what}`)
         callback()
       })
-    })
+    }
+    const after = this.travel('event')
+    const copy = this.trouble.echoes.shift()
+    if (copy !== undefined) this.later('here', after + copy, arrive)
+    this.later('here', after, arrive)
   }
 
   reconnected(callback: (node: number) => void): void {
@@ -125,6 +144,10 @@ export class Network {
     this.trouble.duplicates.push({ method, later })
   }
 
+  echo({ later }: FaultOf<'echo'>): void {
+    this.trouble.echoes.push(later)
+  }
+
   cut(node: number): void {
     const { cut } = this.trouble
     cut.set(node, (cut.get(node) ?? 0) + 1)
@@ -137,9 +160,10 @@ export class Network {
   }
 
   heal(): void {
-    const { losses, duplicates } = this.trouble
+    const { losses, duplicates, echoes } = this.trouble
     losses.length = 0
     duplicates.length = 0
+    echoes.length = 0
   }
 
   private answer(node: Node, method: string, callback: () => void): void {
@@ -184,6 +208,10 @@ export class Network {
     const index = duplicates.findIndex((each) => each.method === method || each.method === ANY)
     return index === -1 ? undefined : duplicates.splice(index, 1)[0]?.later
   }
+}
+
+function isUnknown(answer: unknown): boolean {
+  return typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown'
 }
 
 function unknown(why: string): Unknown {

@@ -18,6 +18,7 @@ const HOLDS: Readonly<Record<Check, Expected>> = {
   leftovers: 'holds',
   noise: 'holds',
   'abort latency': 'holds',
+  messages: 'holds',
 }
 
 interface Given {
@@ -128,6 +129,16 @@ const REDIS = [
     settings: { fencing: 'durable' },
     breaks: ['exclusivity', 'linearizability', 'token order'],
     mayBreak: ['lost update'],
+  }),
+  scenario('redis', 'planned-failover', {
+    title: 'Redis: planned failover, listeners stay at the old primary',
+    faults: ['hand-over', 'delay', 'echo'],
+  }),
+  scenario('redis', 'early-messages', {
+    title: 'Redis: the same, and grants are told before they are made',
+    faults: ['hand-over', 'hand-over', 'delay'],
+    settings: { tells: 'early' },
+    breaks: ['messages'],
   }),
   scenario('redis', 'server-clock', {
     title: "Redis: somebody sets the server's clock",

@@ -17,6 +17,7 @@ export type Check =
   | 'leftovers'
   | 'noise'
   | 'abort latency'
+  | 'messages'
 
 export type Expected = Verdict['expected']
 

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { mkdir, open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
+import { InvalidArgumentError } from '../../core/errors.ts'
+
 /**
  * What a server with an embedded store has to remember beyond its own life, and nothing else: until when somebody may
  * believe in a lease of its, and a token that it has never reached.
@@ -30,8 +32,8 @@ class ForeignWriterError extends Error {
 export class HorizonFile {
   readonly path: string
   private readonly writer: string
-  /** Who wrote what we expect to find. */
-  private expected: string | null = null
+  /** What we expect to find, word for word: what we read, what we wrote, and what we may have written. */
+  private expected: readonly string[] = []
 
   constructor(path: string, writer: string) {
     this.path = path
@@ -40,45 +42,45 @@ export class HorizonFile {
 
   /** At once: a server that listens must know its past before it hears the first request. */
   read(): HorizonRecord | null {
-    const record = this.load()
-    this.expected = record?.writer ?? null
+    const text = this.load()
+    if (text === null) return null
+    const record = parse(text)
+    if (record === null) {
+      throw new InvalidArgumentError(
+        `${this.path} is not a state file of a lock server. Remove it only if every lease of the former run has ended.`,
+        { argument: 'state' },
+      )
+    }
+    this.expected = [text]
     return record
   }
 
   /** Resolves when the record would survive a power cut. */
   async write(record: Omit<HorizonRecord, 'writer'>): Promise<void> {
     const there = this.load()
-    if (there !== null && there.writer !== this.expected && there.writer !== this.writer) {
-      throw new ForeignWriterError(this.path)
-    }
-    this.expected = this.writer
+    if (there !== null && !this.expected.includes(there)) throw new ForeignWriterError(this.path)
+    const text = `${JSON.stringify({ writer: this.writer, ...record })}\n`
+    this.expected = there === null ? [text] : [there, text]
     const folder = dirname(this.path)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const fresh = `${this.path}.new`
     await withFile(fresh, 'w', async (file) => {
-      await file.writeFile(`${JSON.stringify({ writer: this.writer, ...record })}\n`)
+      await file.writeFile(text)
       await file.sync()
     })
     await rename(fresh, this.path)
     // The name is part of the folder, and has to reach the disk like the contents.
     if (process.platform !== 'win32') await withFile(folder, 'r', (file) => file.sync())
+    this.expected = [text]
   }
 
-  private load(): HorizonRecord | null {
-    let text: string
+  private load(): string | null {
     try {
-      text = readFileSync(this.path, 'utf8')
+      return readFileSync(this.path, 'utf8')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error
     }
-    const record = parse(text)
-    if (record === null) {
-      throw new Error(
-        `${this.path} is not a state file of a lock server. Remove it only if every lease of the former run has ended.`,
-      )
-    }
-    return record
   }
 }
 

@@ -12,6 +12,8 @@ export interface HorizonOptions {
   readonly clocks: Clocks
   /** Milliseconds by which the file runs ahead of what is needed, so that nobody waits for the disk. */
   readonly ahead?: number
+  /** Told of every write: null, or why it failed. */
+  readonly onWrite?: (failure: unknown) => void
 }
 
 /** What one answer promises: a lease until `end` on the monotonic clock, and tokens up to `token`. */
@@ -44,6 +46,7 @@ export class Horizon {
   private readonly file: RecordKeeper
   private readonly clocks: Clocks
   private readonly ahead: number
+  private readonly onWrite: (failure: unknown) => void
   private committed: Need
   private wanted: Need
   private writing: Promise<void> | null = null
@@ -54,11 +57,12 @@ export class Horizon {
   private asked: [now: number, before: number] = [0, 0]
   private windowBegan = 0
 
-  constructor({ file, clocks, ahead = AHEAD_MS }: HorizonOptions) {
+  constructor({ file, clocks, ahead = AHEAD_MS, onWrite = () => undefined }: HorizonOptions) {
     const past = file.read()
     this.file = file
     this.clocks = clocks
     this.ahead = ahead
+    this.onWrite = onWrite
     this.pastEndsIn = past === null ? 0 : remaining(past, clocks)
     this.tokenFloor = past?.token ?? 0
     // What the former run left is still needed if this one dies while it waits.
@@ -88,8 +92,12 @@ export class Horizon {
   async settleAt(end: number): Promise<void> {
     while (this.writing !== null) await this.writing
     this.wanted = { end: Math.max(end, this.pastEnd), token: this.wanted.token }
-    await this.write(this.wanted)
-    this.committed = this.wanted
+    try {
+      await this.write(this.wanted)
+      this.committed = this.wanted
+    } catch {
+      // The file promises more than is needed: the next start waits longer than it has to.
+    }
   }
 
   /**
@@ -146,11 +154,24 @@ export class Horizon {
     for (const one of waiting) if (which(one)) one.settle(failure)
   }
 
-  private write({ end, token }: Need): Promise<void> {
+  /** Writes what is promised already: whoever looks after the server learns that the disk is full before a client does. */
+  async check(): Promise<void> {
+    if (this.writing === null) this.start()
+    await this.writing
+  }
+
+  private async write({ end, token }: Need): Promise<void> {
     const { clocks } = this
     const span = Math.max(0, end - clocks.mono())
     const { boot } = clocks
-    return this.file.write({ boot, uptime: clocks.uptime() + span, wall: clocks.wall() + span, span, token })
+    const [uptime, wall] = [clocks.uptime() + span, clocks.wall() + span]
+    try {
+      await this.file.write({ boot, uptime, wall, span, token })
+      this.onWrite(null)
+    } catch (failure) {
+      this.onWrite(failure)
+      throw failure
+    }
   }
 }
 

@@ -109,6 +109,11 @@ export class EmbeddedStore implements Store {
     return this.memory.list(query, timeout) as ListPage
   }
 
+  /** Whether anything could be promised is told to whoever hears of the horizon's writes. */
+  async check(): Promise<void> {
+    await this.horizon?.check()
+  }
+
   /** The horizon is brought back to the leases that are left, so that the next start waits for those and no longer. */
   async close(): Promise<void> {
     clearInterval(this.sweeper)

@@ -48,6 +48,10 @@ export const schemas: Readonly<Record<string, Schema>> = {
       ttl: { ...ttl, default: 15_000 },
       wait: whole('Milliseconds to wait in line. 0: one attempt.', { minimum: 0, default: 0 }),
       owner,
+      lease: text(
+        'The secret, if you make it yourself, from a random source: then you can release what you may have been granted and did not hear of.',
+        { pattern: '^[A-Za-z0-9_-]{22,60}[.][A-Za-z0-9_-]{22,60}$' },
+      ),
     },
     ['name'],
   ),

@@ -1,30 +1,34 @@
-import type { Activity } from '../book.ts'
+import { EventHub } from '../event-hub.ts'
 import { Failure } from '../failure.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
+import type { Outbox } from '../outbox.ts'
 import type { StreamCounts } from '../stream-counts.ts'
 
 /** A comment line now and then: proxies close what is silent. */
 const SIGN_OF_LIFE_MS = 15_000
-/** Bytes that a slow reader may leave unread. */
-const UNREAD = 256 * 1024
 
 /** What happens to the locks, as server-sent events, while it happens. */
-export function eventRoutes(service: LockService, counts: StreamCounts): readonly Route[] {
+export function eventRoutes(service: LockService, counts: StreamCounts, outbox: Outbox): readonly Route[] {
+  const hub = new EventHub(service.book)
   return [
     {
       method: 'GET',
       path: '/v1/events',
       access: 'principals',
       handle: (call) => {
-        stream(call, service, counts)
+        stream(call, service, { counts, outbox, hub })
         return null
       },
     },
   ]
 }
 
-function stream({ caller, query, response, onGone }: Call, service: LockService, counts: StreamCounts): void {
+function stream(
+  { caller, query, request, response, onGone }: Call,
+  service: LockService,
+  { counts, outbox, hub }: { counts: StreamCounts; outbox: Outbox; hub: EventHub },
+): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
   if (!counts.enter(principal))
@@ -35,18 +39,19 @@ function stream({ caller, query, response, onGone }: Call, service: LockService,
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
   })
-  const send = (text: string): void => {
+  const send = (text: string | Buffer): void => {
+    if (response.writableLength > service.limits.unread) return void response.destroy()
     response.write(text)
-    if (response.writableLength > UNREAD) response.destroy()
+    outbox.wrote(request.socket)
   }
   send(': watching\n\n')
-  const stopListening = service.book.listen(({ kind, ...facts }: Activity) => {
-    if (!facts.name.startsWith(prefix) || !principal.may('read', facts.name)) return
-    send(`event: ${kind}\ndata: ${JSON.stringify(facts)}\n\n`)
-  })
+  const stopListening = hub.add(principal, prefix, send)
   const alive = setInterval(() => send(': \n\n'), SIGN_OF_LIFE_MS)
   alive.unref()
-  const end = (): void => void response.end()
+  const end = (): void => {
+    hub.flush()
+    response.end()
+  }
   service.onStop.add(end)
   onGone(() => {
     service.onStop.delete(end)

@@ -36,11 +36,13 @@ async function acquire(call: Call, limits: Limits, polls: LongPolls): Promise<Re
   return {
     status: 200,
     body: { name, lease: secret, token: String(token), ttl, waited },
-    undelivered: () => polls.undo(name, secret, ttl),
+    undelivered: () => polls.undo(call.caller, { name, id: secret, ttl }),
   }
 }
 
-const WISH = ['name', 'mode', 'permits', 'of', 'ttl', 'wait', 'owner']
+const WISH = ['name', 'mode', 'permits', 'of', 'ttl', 'wait', 'owner', 'lease']
+/** As hard to guess as one that the server makes. */
+const LEASE = /^[\w-]{22,60}\.[\w-]{22,60}$/
 
 function wishOf(fields: Fields, limits: Limits, { caller }: Call): Wish {
   noOthers(fields, WISH)
@@ -51,7 +53,16 @@ function wishOf(fields: Fields, limits: Limits, { caller }: Call): Wish {
     ttl: wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl }) ?? Math.min(DEFAULT_TTL_MS, maxTtl),
     wait: wholeOf(fields, 'wait', { min: 0, max: maxWait }) ?? 0,
     owner: ownerOf(fields) ?? `${caller.principal.name} at ${caller.remote}`,
+    lease: leaseOf(fields['lease']),
   }
+}
+
+function leaseOf(value: unknown): string | undefined {
+  if (value === undefined || (typeof value === 'string' && LEASE.test(value))) return value
+  throw new Failure(
+    'INVALID_ARGUMENT',
+    'lease must be two random words of 22 to 60 letters, digits, - and _, with a dot between them',
+  )
 }
 
 /** A mode in the words of the store: how much of how much. */

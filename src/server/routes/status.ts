@@ -2,11 +2,15 @@ import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
 import { openapi } from '../openapi/index.ts'
 import { ok } from '../route.ts'
-import type { Route } from '../route.ts'
+import type { Readiness } from '../readiness.ts'
+import type { Reply, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 
+/** The largest page that strangers may ask for: made once. */
+const DESCRIPTION: Reply = { status: 200, body: `${JSON.stringify(openapi)}\n`, type: 'application/json' }
+
 /** How the server is, for machines that look after it. */
-export function statusRoutes(service: LockService): readonly Route[] {
+export function statusRoutes(service: LockService, readiness: Readiness): readonly Route[] {
   return [
     {
       method: 'GET',
@@ -19,8 +23,10 @@ export function statusRoutes(service: LockService): readonly Route[] {
       method: 'GET',
       path: '/v1/ready',
       access: 'anybody',
-      handle: () => {
+      handle: async () => {
         service.assertOpen()
+        const problem = await readiness.problem()
+        if (problem !== null) throw problem
         return ok({ status: 'ready', store: service.store.kind })
       },
     },
@@ -44,6 +50,6 @@ export function statusRoutes(service: LockService): readonly Route[] {
         throw new Failure('UPGRADE_REQUIRED', `Send "Connection: Upgrade" and "Upgrade: ${PROTOCOL}".`)
       },
     },
-    { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => ok(openapi) },
+    { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => DESCRIPTION },
   ]
 }

@@ -50,10 +50,17 @@ export class Operations {
   run(operation: unknown, payload: unknown, timeout: unknown): MaybePromise<Spoken> {
     try {
       const answer = this.perform(operation, payload, timeoutOf(timeout))
-      return answer instanceof Promise ? answer.catch(refusalOf) : answer
+      return answer instanceof Promise
+        ? answer.catch((error: unknown) => this.refused(operation, error))
+        : answer
     } catch (error) {
-      return refusalOf(error)
+      return this.refused(operation, error)
     }
+  }
+
+  private refused(operation: unknown, error: unknown): Spoken {
+    if (error instanceof Failure) this.service.noteRefusal(this.caller, String(operation), error)
+    return refusalOf(error)
   }
 
   close(): void {
@@ -131,7 +138,7 @@ export class Operations {
   private watch(session: string, timeout: number): MaybePromise<Spoken> {
     if (this.watches.size >= WATCHES)
       throw new Failure('TOO_MANY', 'One connection listens for too many sessions.')
-    return when(this.sessions.watch(session, this.tell(session), timeout), (answer) => {
+    return when(this.sessions.watch(session, this.caller, this.tell(session), timeout), (answer) => {
       if (answer.kind === 'unknown') return unknownToWire(hushed(answer))
       this.watches.get(session)?.stop()
       this.watches.set(session, answer)
@@ -190,6 +197,6 @@ function refusalOf(error: unknown): Spoken {
   if (!(error instanceof Failure)) return { kind: 'unknown', cause: STORE_SILENT }
   const { code, message } = error
   return PASSING.has(code)
-    ? { kind: 'unknown', cause: message }
-    : { kind: 'unknown', cause: message, retryable: false }
+    ? { kind: 'unknown', cause: message, code }
+    : { kind: 'unknown', cause: message, code, retryable: false }
 }

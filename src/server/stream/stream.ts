@@ -5,6 +5,7 @@ import { eventToWire } from '../../stores/holdfast/wire.ts'
 import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
 import type { Caller } from '../caller.ts'
 import type { Limits } from '../limits.ts'
+import type { Outbox } from '../outbox.ts'
 import { RateLimit } from '../rate.ts'
 import type { LockService } from '../service.ts'
 import type { Sessions } from '../sessions.ts'
@@ -14,13 +15,19 @@ export interface StreamParts {
   readonly service: LockService
   readonly sessions: Sessions
   readonly limits: Limits
+  readonly outbox: Outbox
   readonly hello: Hello
 }
 
-/** Bytes that a client may leave unread before it is taken for gone. */
-const UNREAD = 4 * 1024 * 1024
+/** Characters of answers that are put together before they are written. */
+const TOGETHER = 64 * 1024
 /** Requests of one connection that the store has not answered; more are read when there is room. */
 const UNANSWERED = 10_000
+/** The same, for those whose answers may be long. */
+const LONG_UNANSWERED = 4
+const LONG = new Set<unknown>(['list', 'inspect'])
+/** Milliseconds of one connection's work before the others have their turn. */
+const SLICE_MS = 20
 const MALFORMED = -1
 
 /** One connection of a remote store. */
@@ -29,16 +36,21 @@ export class SessionStream {
   private readonly operations: Operations
   private readonly lines: LineCutter
   private readonly rate: RateLimit
+  private readonly unread: number
+  private readonly outbox: Outbox
   private out = ''
   private scheduled = false
   private unanswered = 0
+  private longUnanswered = 0
   private heardAt = performance.now()
   /** Lines that were read while there was no room for them. */
   private backlog: string[] = []
   private paused = false
 
-  constructor({ service, sessions, limits, hello }: StreamParts, caller: Caller, socket: Socket) {
+  constructor({ service, sessions, limits, outbox, hello }: StreamParts, caller: Caller, socket: Socket) {
     this.socket = socket
+    this.outbox = outbox
+    this.unread = limits.unread
     this.lines = new LineCutter(limits.line)
     this.rate = new RateLimit(limits.operationsPerSecond)
     this.operations = new Operations({ service, sessions }, caller, (session) => (event) => {
@@ -83,17 +95,29 @@ export class SessionStream {
   }
 
   private work(lines: readonly string[]): void {
+    const began = performance.now()
     // The answers of one packet go out in one packet.
     this.scheduled = true
     for (const [index, line] of lines.entries()) {
       const pause = this.rate.take('')
-      if (pause > 0 || this.unanswered >= UNANSWERED || this.socket.writableNeedDrain) {
+      if (pause > 0 || !this.hasRoom() || performance.now() - began > SLICE_MS) {
         this.pause(lines.slice(index), pause)
         break
       }
       if (!this.take(line)) return this.destroy()
+      if (this.out.length > TOGETHER) this.write()
     }
     this.flush()
+  }
+
+  /** Looked at before a request is worked on: what it answers has to be kept until the client reads it. */
+  private hasRoom(): boolean {
+    return (
+      this.unanswered < UNANSWERED &&
+      this.longUnanswered < LONG_UNANSWERED &&
+      !this.socket.writableNeedDrain &&
+      !this.socket.destroyed
+    )
   }
 
   private take(line: string): boolean {
@@ -104,10 +128,13 @@ export class SessionStream {
       this.send(number, answer)
       return true
     }
+    const long = LONG.has(operation) ? 1 : 0
     this.unanswered++
+    this.longUnanswered += long
     answer.then(
       (settled) => {
         this.unanswered--
+        this.longUnanswered -= long
         this.send(number, settled)
         this.goOn()
       },
@@ -122,11 +149,11 @@ export class SessionStream {
     this.backlog = [...rest, ...this.backlog]
     this.socket.pause()
     if (ms > 0) setTimeout(() => this.goOn(), ms).unref()
+    else if (this.hasRoom()) setImmediate(() => this.goOn())
   }
 
   private goOn(): void {
-    if (!this.paused || this.socket.destroyed) return
-    if (this.unanswered >= UNANSWERED || this.socket.writableNeedDrain) return
+    if (!this.paused || !this.hasRoom()) return
     this.paused = false
     const lines = this.backlog
     this.backlog = []
@@ -144,11 +171,17 @@ export class SessionStream {
 
   private flush(): void {
     this.scheduled = false
+    this.write()
+  }
+
+  private write(): void {
     const { out, socket } = this
     if (out === '' || socket.destroyed) return
     this.out = ''
+    // Before this one: an answer may be longer than that, if somebody reads it.
+    if (socket.writableLength > this.unread) return this.destroy()
     socket.write(out)
-    if (socket.writableLength > UNREAD) this.destroy()
+    this.outbox.wrote(socket)
   }
 }
 

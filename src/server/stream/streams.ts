@@ -17,18 +17,25 @@ export class Streams {
   private readonly parts: StreamParts
   private readonly connections: Connections
   private readonly counts: StreamCounts
+  /** Takes a request back that offered something we do not speak. */
+  private readonly ignore: (request: IncomingMessage, socket: Socket, head: Buffer) => void
   private readonly open = new Set<SessionStream>()
   private readonly look: NodeJS.Timeout
 
   constructor(
     app: App,
     parts: StreamParts,
-    { connections, counts }: { connections: Connections; counts: StreamCounts },
+    {
+      connections,
+      counts,
+      ignore,
+    }: { connections: Connections; counts: StreamCounts; ignore: Streams['ignore'] },
   ) {
     this.app = app
     this.parts = parts
     this.connections = connections
     this.counts = counts
+    this.ignore = ignore
     this.look = setInterval(() => this.dropSilent(), LOOK_MS)
     this.look.unref()
   }
@@ -40,9 +47,10 @@ export class Streams {
   readonly upgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
     socket.on('error', () => undefined)
     const refuse = (failure: Failure): void => this.app.refuse(socket, failure)
+    const wanted = (request.headers.upgrade ?? '').toLowerCase()
+    if (!wanted.startsWith('holdfast')) return this.ignore(request, socket, head)
     const caller = this.app.admit(request, socket)
     if (caller === null) return
-    const wanted = (request.headers.upgrade ?? '').toLowerCase()
     if (request.url !== SESSION_PATH || request.method !== 'GET')
       return refuse(new Failure('NOT_FOUND', 'There is nothing to upgrade here.'))
     if (wanted !== PROTOCOL)

@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
 
-import type { Unknown } from '../../core/contract.ts'
-import { dial, RefusedError } from './dial.ts'
+import { dial } from './dial.ts'
 import type { DialOptions } from './dial.ts'
 import { LineCutter } from './lines.ts'
 import { PendingRequests } from './pending.ts'
-import type { Hello, Operation, Spoken } from './wire.ts'
+import { RefusedError } from './refused.ts'
+import { helloOf } from './replies.ts'
+import type { Hello, Operation } from './wire.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
 const { setTimeout, clearTimeout, setInterval, clearInterval, performance } = globalThis
@@ -28,7 +29,7 @@ export interface LinkOwner {
   connected(): void
   /** Whether the connection has to be there although nobody asks anything. */
   listening(): boolean
-  told(spoken: Spoken): void
+  told(said: unknown): void
 }
 
 /**
@@ -37,6 +38,8 @@ export interface LinkOwner {
  */
 export class ServerLink {
   hello: Hello | null = null
+  /** On this connection. */
+  private greeted = false
   private readonly options: DialOptions
   private readonly owner: LinkOwner
   private readonly requests: PendingRequests
@@ -67,7 +70,7 @@ export class ServerLink {
     return this.socket !== null
   }
 
-  ask(operation: Operation, payload: unknown, timeout: number): Promise<Spoken | Unknown> {
+  ask(operation: Operation, payload: unknown, timeout: number): Promise<unknown> {
     if (this.closed) return Promise.resolve({ kind: 'unknown', cause: new Error('The store was closed') })
     const answer = this.requests.add(operation, payload, timeout)
     if (this.socket === null) this.connect()
@@ -123,6 +126,7 @@ export class ServerLink {
 
   private opened(socket: Socket, head: Buffer): void {
     this.socket = socket
+    this.greeted = false
     this.failures = 0
     this.heardAt = this.usedAt = performance.now()
     this.expectingSince = 0
@@ -159,18 +163,27 @@ export class ServerLink {
     this.heardAt = performance.now()
     this.expectingSince = 0
     for (const line of lines) {
-      let spoken: readonly [number, Spoken]
-      try {
-        spoken = JSON.parse(line) as [number, Spoken]
-      } catch {
-        // Somebody else's protocol: nothing that follows can be trusted.
-        return void socket.destroy()
-      }
-      const [number, what] = spoken
-      if (number > 0) this.requests.settle(number, what)
-      else if ('kind' in what && what.kind === 'hello') this.hello = what
-      else this.owner.told(what)
+      // Somebody else's protocol: nothing that follows can be trusted.
+      if (!this.take(line)) return void socket.destroy()
     }
+  }
+
+  /** The first thing that a server says is its hello; what comes before it is no answer of a lock server. */
+  private take(line: string): boolean {
+    const [number, said] = parse(line)
+    if (number > 0 && this.greeted) {
+      this.requests.settle(number, said)
+      return true
+    }
+    if (number !== 0) return false
+    if (this.greeted) {
+      this.owner.told(said)
+      return true
+    }
+    const hello = helloOf(said)
+    if (hello !== null) this.hello = hello
+    this.greeted = hello !== null
+    return this.greeted
   }
 
   /** A request was not answered in time. If nothing else was, either, the connection is not worth keeping. */
@@ -220,5 +233,18 @@ export class ServerLink {
       if (stay) one?.ref()
       else one?.unref()
     }
+  }
+}
+
+const NONE: readonly [number, unknown] = [-1, null]
+
+function parse(line: string): readonly [number, unknown] {
+  try {
+    const parsed = JSON.parse(line) as unknown
+    if (!Array.isArray(parsed)) return NONE
+    const [number, said] = parsed as unknown[]
+    return typeof number === 'number' && Number.isSafeInteger(number) ? [number, said] : NONE
+  } catch {
+    return NONE
   }
 }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 
 import { showAddress } from './address.ts'
 import type { Address } from './address.ts'
+import { RefusedError } from './refused.ts'
 import { PROTOCOL, SESSION_PATH, WRITE_HEADER } from './wire.ts'
 
 export interface DialOptions {
@@ -17,17 +18,6 @@ export interface Dialled {
   readonly socket: Socket
   /** What the server said in the same packet as its consent. */
   readonly head: Buffer
-}
-
-/** The server is there and says no. `retryable: false` where asking again will not change its mind. */
-export class RefusedError extends Error {
-  readonly retryable: boolean
-
-  constructor(message: string, retryable: boolean) {
-    super(message)
-    this.retryable = retryable
-    this.name = 'RefusedError'
-  }
 }
 
 /** Answers that come from who and where we are, not from how the server feels just now. */
@@ -48,20 +38,23 @@ export async function dial({ address, token, ca }: DialOptions, signal: AbortSig
   return new Promise((resolve, reject) => {
     const request =
       https === null ? httpRequest(options) : https.request(ca === undefined ? options : { ...options, ca })
-    request.on('upgrade', (_response: IncomingMessage, socket: Socket, head: Buffer) => {
-      socket.setNoDelay(true)
-      resolve({ socket, head })
+    request.on('upgrade', ({ headers: agreed }: IncomingMessage, socket: Socket, head: Buffer) => {
+      // Whatever becomes of it: nobody listens to the socket yet.
+      socket.on('error', () => undefined)
+      if (agreed.upgrade?.toLowerCase() === PROTOCOL) {
+        socket.setNoDelay(true)
+        return resolve({ socket, head })
+      }
+      socket.destroy()
+      const message = `What answers at ${showAddress(address)} is no lock server of this version (${PROTOCOL})`
+      reject(new RefusedError(message, { retryable: false }))
     })
     request.on('response', (response) => {
-      readRefusal(response, (words) => {
+      readRefusal(response, (words, code) => {
         const { statusCode = 0 } = response
         const said = words === '' ? `status ${statusCode}` : words
-        reject(
-          new RefusedError(
-            `The lock server at ${showAddress(address)} refused: ${said}`,
-            !FINAL.has(statusCode),
-          ),
-        )
+        const message = `The lock server at ${showAddress(address)} refused: ${said}`
+        reject(new RefusedError(message, { retryable: !FINAL.has(statusCode), code }))
       })
     })
     request.on('error', (error: NodeJS.ErrnoException) => {
@@ -72,19 +65,25 @@ export async function dial({ address, token, ca }: DialOptions, signal: AbortSig
   })
 }
 
-function readRefusal(response: IncomingMessage, done: (words: string) => void): void {
+function readRefusal(response: IncomingMessage, done: (words: string, code?: string) => void): void {
   let text = ''
-  response.setEncoding('utf8')
-  response.on('data', (chunk: string) => {
-    if (text.length < MAX_REFUSAL) text += chunk
-  })
-  response.on('error', () => done(''))
-  response.on('end', () => {
+  const end = (): void => {
     try {
-      const { error } = JSON.parse(text) as { error?: { message?: unknown } }
-      done(typeof error?.message === 'string' ? error.message : '')
+      const said = JSON.parse(text) as { error?: { message?: unknown; code?: unknown } } | null
+      const { message, code } = said?.error ?? {}
+      done(typeof message === 'string' ? message : '', typeof code === 'string' ? code : undefined)
     } catch {
       done('')
     }
+  }
+  response.setEncoding('utf8')
+  response.on('data', (chunk: string) => {
+    text += chunk
+    if (text.length < MAX_REFUSAL) return
+    // A refusal is short. Somebody else's page may have no end.
+    end()
+    response.destroy()
   })
+  response.on('error', () => done(''))
+  response.on('end', end)
 }

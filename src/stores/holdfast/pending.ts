@@ -1,9 +1,9 @@
 import type { Unknown } from '../../core/contract.ts'
-import type { Operation, Spoken } from './wire.ts'
+import type { Operation } from './wire.ts'
 
 const { setTimeout, clearTimeout, performance } = globalThis
 
-type Settle = (answer: Spoken | Unknown) => void
+type Settle = (answer: unknown) => void
 
 /** A request that has no answer yet. */
 class Pending {
@@ -40,7 +40,7 @@ export class PendingRequests {
     return this.open.size
   }
 
-  add(operation: Operation, payload: unknown, timeout: number): Promise<Spoken | Unknown> {
+  add(operation: Operation, payload: unknown, timeout: number): Promise<unknown> {
     this.number++
     const { number } = this
     const deadline = performance.now() + timeout
@@ -70,7 +70,7 @@ export class PendingRequests {
     return lines
   }
 
-  settle(number: number, answer: Spoken | Unknown): void {
+  settle(number: number, answer: unknown): void {
     const pending = this.open.get(number)
     // Too late, and told so already.
     if (pending === undefined) return

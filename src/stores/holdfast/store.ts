@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -20,14 +21,18 @@ import { parseAddress, showAddress } from './address.ts'
 import { assumedCapabilities } from './capabilities.ts'
 import { ServerLink } from './client.ts'
 import {
-  answerFromWire,
-  eventFromWire,
-  infoFromWire,
-  releaseFromWire,
-  RENEWALS_PER_LINE,
-  unknownFromWire,
-} from './wire.ts'
-import type { Operation, Spoken, Wire, WireInfo, WireRelease } from './wire.ts'
+  claimAnswerOf,
+  downgradeAnswerOf,
+  eventOf,
+  listPageOf,
+  nameInfoOf,
+  refusalOf,
+  releaseAnswerOf,
+  releaseResultOf,
+  renewAnswersOf,
+} from './replies.ts'
+import { RENEWALS_PER_LINE } from './wire.ts'
+import type { Operation } from './wire.ts'
 
 export interface HoldfastStoreOptions {
   /** The bearer token. Better here, read from a file, than in the URL. */
@@ -70,8 +75,7 @@ export class HoldfastStore implements Store {
 
   async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const answer = await this.link.ask('claim', claimToSend(request), timeout)
-    if (isUnknown(answer)) return answer
-    return this.seen(request.id, answerFromWire<ClaimAnswer>(answer as Wire<ClaimAnswer>))
+    return this.seen(request.id, isUnknown(answer) ? answer : claimAnswerOf(answer))
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
@@ -89,7 +93,7 @@ export class HoldfastStore implements Store {
     const answer = await this.link.ask('release', payload, timeout)
     if (isUnknown(answer))
       return next === undefined ? { released: answer } : { released: answer, next: answer }
-    const result = releaseFromWire(answer as WireRelease)
+    const result = releaseResultOf(answer, next !== undefined)
     if (result.released.kind !== 'unknown') this.gone(id)
     if (next !== undefined && result.next !== undefined) this.seen(next.id, result.next)
     return result
@@ -97,9 +101,9 @@ export class HoldfastStore implements Store {
 
   async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     const answer = await this.link.ask('withdraw', { name, id }, timeout)
-    if (isUnknown(answer)) return answer
-    this.gone(id)
-    return answerFromWire<ReleaseAnswer>(answer as Wire<ReleaseAnswer>)
+    const released = isUnknown(answer) ? answer : releaseAnswerOf(answer)
+    if (released.kind !== 'unknown') this.gone(id)
+    return released
   }
 
   /** If the store behind the server has it; who holds a lock has heard of that. */
@@ -112,9 +116,10 @@ export class HoldfastStore implements Store {
     const watch: SessionWatch = { listener, stands: false }
     this.watches.set(session, watch)
     const answer = await this.link.ask('watch', session, timeout)
-    if (isUnknown(answer)) {
+    const refusal = isUnknown(answer) ? answer : refusalOf(answer)
+    if (refusal !== null) {
       if (this.watches.get(session) === watch) this.watches.delete(session)
-      return answer
+      return refusal
     }
     watch.stands = true
     return { kind: 'watching', stop: () => this.unwatch(session, watch) }
@@ -122,12 +127,12 @@ export class HoldfastStore implements Store {
 
   async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
     const answer = await this.link.ask('inspect', name, timeout)
-    return isUnknown(answer) ? answer : infoFromWire(answer as WireInfo)
+    return isUnknown(answer) ? answer : nameInfoOf(answer)
   }
 
   async list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
     const answer = await this.link.ask('list', query, timeout)
-    return isUnknown(answer) ? answer : (answer as ListPage)
+    return isUnknown(answer) ? answer : listPageOf(answer)
   }
 
   close(): void {
@@ -138,13 +143,12 @@ export class HoldfastStore implements Store {
   /** Whether the server answers; its hello has been heard then. */
   async reach(timeout: number): Promise<Unknown | null> {
     const answer = await this.link.ask('ping', null, timeout)
-    return isUnknown(answer) ? answer : null
+    return isUnknown(answer) ? answer : refusalOf(answer)
   }
 
   private readonly toReader = async ({ name, id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> => {
     const answer = await this.link.ask('downgrade', { name, id }, timeout)
-    if (isUnknown(answer)) return answer
-    return answerFromWire<DowngradeAnswer>(answer as Wire<DowngradeAnswer>)
+    return isUnknown(answer) ? answer : downgradeAnswerOf(answer)
   }
 
   private async renewSome(
@@ -161,13 +165,12 @@ export class HoldfastStore implements Store {
     }))
     const answer = await this.link.ask('renew', payload, timeout)
     if (isUnknown(answer)) return requests.map(() => answer)
-    const answers = answer as readonly Wire<RenewAnswer>[]
-    return requests.map(({ id }, index) => {
+    const answers = renewAnswersOf(answer, requests.length)
+    requests.forEach(({ id }, index) => {
       const one = answers[index]
-      if (one === undefined)
-        return { kind: 'unknown', cause: new Error('The lock server gave too few answers') }
-      return this.seen(id, answerFromWire<RenewAnswer>(one))
+      if (one !== undefined) this.seen(id, one)
     })
+    return answers
   }
 
   private unwatch(session: string, watch: SessionWatch): void {
@@ -177,11 +180,12 @@ export class HoldfastStore implements Store {
     if (this.link.connected) this.ignore('unwatch', session)
   }
 
-  private told(spoken: Spoken): void {
-    if (!('session' in spoken)) return
-    const event = eventFromWire(spoken.event)
+  private told(said: unknown): void {
+    const heard = eventOf(said)
+    if (heard === null) return
+    const { session, event } = heard
     if ('id' in event && event.kind !== 'contended') this.gone(event.id)
-    this.watches.get(spoken.session)?.listener(event)
+    this.watches.get(session)?.listener(event)
   }
 
   /** After a reconnect: events may have been missed, and the server has to learn again whom to tell. */
@@ -190,7 +194,8 @@ export class HoldfastStore implements Store {
       if (!watch.stands) continue
       this.link.ask('watch', session, WATCH_AGAIN_MS).then(
         (answer) => {
-          if (!isUnknown(answer) && this.watches.get(session) === watch) watch.listener({ kind: 'gap' })
+          if (!isUnknown(answer) && refusalOf(answer) === null && this.watches.get(session) === watch)
+            watch.listener({ kind: 'gap' })
         },
         () => undefined,
       )
@@ -224,15 +229,15 @@ function claimToSend(request: ClaimRequest): ClaimRequest {
   return { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner }
 }
 
-function isUnknown(answer: Spoken | Unknown): answer is Unknown {
-  if (!('kind' in answer) || answer.kind !== 'unknown') return false
-  // From the server it comes as words.
-  if (typeof answer.cause === 'string')
-    Object.assign(answer, unknownFromWire({ ...answer, cause: answer.cause }))
-  return true
+/** It never came to an answer. What comes over the wire has no errors in it. */
+function isUnknown(answer: unknown): answer is Unknown {
+  return typeof answer === 'object' && answer !== null && (answer as Partial<Unknown>).cause instanceof Error
 }
 
 /** Locks at a lock server: `holdfast://host:7420`, `holdfasts://…` (TLS), `holdfast+unix:/path`. Connects when first used. */
 export function holdfastStore(url: string, options: HoldfastStoreOptions = {}): Store {
   return new HoldfastStore(url, options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(HoldfastStore, 'Store', ({ kind }) => ({ kind }))

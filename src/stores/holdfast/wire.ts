@@ -64,6 +64,8 @@ type AnyAnswer = ClaimAnswer | RenewAnswer | ReleaseAnswer | DowngradeAnswer
 interface WireUnknown {
   readonly kind: 'unknown'
   readonly cause: string
+  /** Of a refusal: why, for programs. */
+  readonly code?: string
   readonly retryable?: false
 }
 
@@ -91,23 +93,6 @@ export function unknownToWire({ cause, retryable }: Unknown): WireUnknown {
     : { kind: 'unknown', cause: words }
 }
 
-export function answerFromWire<T extends AnyAnswer>(answer: Wire<T>): T {
-  const one = answer as Wire<AnyAnswer>
-  if (one.kind === 'held') {
-    const { token, count, contended } = one
-    return { kind: 'held', token: BigInt(token), count, contended } as AnyAnswer as T
-  }
-  if (one.kind === 'unknown') return unknownFromWire(one) as AnyAnswer as T
-  return one as T
-}
-
-export function unknownFromWire({ cause, retryable }: WireUnknown): Unknown {
-  const error = new Error(cause)
-  return retryable === false
-    ? { kind: 'unknown', cause: error, retryable }
-    : { kind: 'unknown', cause: error }
-}
-
 export interface WireRelease {
   readonly released: Wire<ReleaseAnswer>
   readonly next?: Wire<ClaimAnswer>
@@ -120,19 +105,8 @@ export function releaseToWire({ released, next }: ReleaseResult): WireRelease {
     : { released: first, next: answerToWire(next) as Wire<ClaimAnswer> }
 }
 
-export function releaseFromWire({ released, next }: WireRelease): ReleaseResult {
-  const first = answerFromWire<ReleaseAnswer>(released)
-  return next === undefined
-    ? { released: first }
-    : { released: first, next: answerFromWire<ClaimAnswer>(next) }
-}
-
 export function eventToWire(event: StoreEvent): Wire<StoreEvent> {
   return event.kind === 'granted' ? { ...event, token: String(event.token) } : event
-}
-
-export function eventFromWire(event: Wire<StoreEvent>): StoreEvent {
-  return event.kind === 'granted' ? { ...event, token: BigInt(event.token) } : event
 }
 
 type WireClaim = Omit<ClaimInfo, 'token'> & { readonly token?: string }
@@ -146,16 +120,8 @@ export function infoToWire({ name, capacity, holders, waiters }: NameInfo): Wire
   return { name, capacity, holders: holders.map(claimToWire), waiters: waiters.map(claimToWire) }
 }
 
-export function infoFromWire({ name, capacity, holders, waiters }: WireInfo): NameInfo {
-  return { name, capacity, holders: holders.map(claimFromWire), waiters: waiters.map(claimFromWire) }
-}
-
 function claimToWire({ token, ...claim }: ClaimInfo): WireClaim {
   return token === undefined ? claim : { ...claim, token: String(token) }
-}
-
-function claimFromWire({ token, ...claim }: WireClaim): ClaimInfo {
-  return token === undefined ? claim : { ...claim, token: BigInt(token) }
 }
 
 /** What stands in the second place of a server's line. */

@@ -23,15 +23,16 @@ export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Pr
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const found = readLook(seen as Reply)
     const { value } = found
+    const contended = desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (value === wire.nonce && lasts(found, seconds)) {
-      return granted(desk, exchange, request, { wire, seconds, found, minted: minted as Reply })
+      return granted(desk, exchange, request, { wire, seconds, found, minted: minted as Reply, contended })
     }
     if (value === undefined) return { kind: 'busy' }
     if (!isOurs(value)) return foreign()
     // Ours from before, to be renewed, or what somebody left who withdrew. His own late copies are not let in.
     const free = isTombstone(value) && value !== tombstoneOf(wire.nonce)
     return value === wire.nonce || free
-      ? takeOver(desk, exchange, request, { wire, seconds, found })
+      ? takeOver(desk, exchange, request, { wire, seconds, found, contended })
       : busy(found)
   })
 }
@@ -40,6 +41,8 @@ interface Place {
   readonly wire: Wire
   readonly seconds: number
   readonly found: Look
+  /** Others asked for it since we last did. */
+  readonly contended: boolean
 }
 
 /** For one reader's sake one would do; a few more cost nothing where there is none. */
@@ -51,12 +54,13 @@ function takeOver(
   request: ClaimRequest,
   place: Place & Pick<Won, 'tombstone'> & { readonly again?: number },
 ): Promise<ClaimAnswer> {
-  const { wire, seconds, found, again = SECOND_TRIES } = place
+  const { wire, seconds, found, contended, again = SECOND_TRIES } = place
   const { value: from = '', cas, secondsLeft } = found
   const changed = change(exchange.link, wire, { from, to: wire.nonce, cas, seconds })
   const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const now = readLook(seen as Reply)
+    desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (now.value !== wire.nonce) return busy(now)
     if (!lasts(now, seconds)) return disturbed()
     const tombstone = isTombstone(from)
@@ -66,8 +70,22 @@ function takeOver(
     // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it,
     // unless the reader goes on and on.
     if (now.secondsLeft > seconds && tombstone !== undefined && again > 0)
-      return takeOver(desk, exchange, request, { wire, seconds, found: now, tombstone, again: again - 1 })
-    return granted(desk, exchange, request, { wire, seconds, found: now, minted: minted as Reply, tombstone })
+      return takeOver(desk, exchange, request, {
+        wire,
+        seconds,
+        found: now,
+        contended,
+        tombstone,
+        again: again - 1,
+      })
+    return granted(desk, exchange, request, {
+      wire,
+      seconds,
+      found: now,
+      minted: minted as Reply,
+      contended,
+      tombstone,
+    })
   })
 }
 
@@ -99,7 +117,7 @@ function granted(desk: Desk, { link, deadline }: Exchange, request: ClaimRequest
   }
   desk.grants.add(grant)
   desk.descriptions.later(grant)
-  return { kind: 'held', token, count, contended: false }
+  return { kind: 'held', token, count, contended: won.contended }
 }
 
 /** The first of the tokens that were reserved; the reply tells the last. */
@@ -119,8 +137,10 @@ export function disturbed(): Unknown {
   )
 }
 
-function busy({ secondsLeft }: Look): Busy {
-  return secondsLeft > 0 ? { kind: 'busy', retryAfter: secondsLeft * 1000 } : { kind: 'busy' }
+function busy({ secondsLeft, cas }: Look): Busy {
+  // The whole of it would name the holder's item.
+  const mark = cas.slice(-4)
+  return secondsLeft > 0 ? { kind: 'busy', retryAfter: secondsLeft * 1000, mark } : { kind: 'busy', mark }
 }
 
 function foreign(): Unknown {

@@ -10,6 +10,7 @@ import { asItIs } from './pending.ts'
 import type { Read, Terms } from './pending.ts'
 import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
+import type { Rivals } from './rivals.ts'
 import type { ServerClock } from './server-clock.ts'
 
 // Taken once: a user's fake timers must not move a lease.
@@ -25,6 +26,7 @@ export interface Desk {
   readonly clock: ServerClock
   readonly grants: Grants
   readonly descriptions: Descriptions
+  readonly rivals: Rivals
 }
 
 /** One operation's connection and the time by which it has to be done. */

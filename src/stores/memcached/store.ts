@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type { ConnectionOptions } from 'node:tls'
 
 import type {
@@ -32,6 +33,7 @@ import { renew } from './keeping.ts'
 import { keysFor } from './keys.ts'
 import { release, withdraw } from './leaving.ts'
 import { asItIs } from './pending.ts'
+import { Rivals } from './rivals.ts'
 import { ServerClock } from './server-clock.ts'
 import { readSettings } from './startup-checks.ts'
 import type { ServerReport } from './startup-checks.ts'
@@ -71,7 +73,14 @@ export class MemcachedStore implements Store {
       keys,
       clock,
     })
-    this.desk = { client, keys, clock, grants: new Grants(), descriptions: new Descriptions() }
+    this.desk = {
+      client,
+      keys,
+      clock,
+      grants: new Grants(),
+      descriptions: new Descriptions(),
+      rivals: new Rivals(),
+    }
   }
 
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
@@ -157,3 +166,6 @@ function unsupported(what: string): Unknown {
 export function memcachedStore(url: string, options: MemcachedStoreOptions = {}): Store {
   return new MemcachedStore(url, options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(MemcachedStore, 'Store', ({ kind }) => ({ kind }))

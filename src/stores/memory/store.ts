@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
 import type {
@@ -130,15 +131,20 @@ class MemoryStore implements Store {
 
   list({ prefix = '', limit = 100, cursor = '' }: ListQuery): ListPage {
     const now = this.now()
-    const names: string[] = []
-    for (const name of [...this.queues.keys()].sort()) {
-      if (!name.startsWith(prefix) || name <= cursor) continue
-      const { holders, waiters } = view(this.queues.get(name) ?? emptyQueue(), name, now)
+    // The first of them in order, and one more. To sort two hundred thousand for a page takes a tenth of a second.
+    const first: string[] = []
+    for (const [name, queue] of this.queues) {
+      if (name <= cursor || !name.startsWith(prefix)) continue
+      const last = first.at(-1)
+      if (last !== undefined && first.length > limit && name > last) continue
+      const { holders, waiters } = view(queue, name, now)
       if (holders.length + waiters.length === 0) continue
-      if (names.length === limit) return { names, cursor: names.at(-1) ?? '' }
-      names.push(name)
+      first.splice(placeOf(name, first), 0, name)
+      if (first.length > limit + 1) first.pop()
     }
-    return { names }
+    if (first.length <= limit) return { names: first }
+    first.pop()
+    return { names: first, cursor: first.at(-1) ?? '' }
   }
 
   close(): void {
@@ -184,7 +190,21 @@ class MemoryStore implements Store {
   }
 }
 
+/** Where a name belongs in a list that is in order. */
+function placeOf(name: string, ordered: readonly string[]): number {
+  let [low, high] = [0, ordered.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((ordered[middle] ?? '') < name) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
 /** Locks between the tasks of one process. For tests, and for programs that never run twice. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(MemoryStore, 'Store', ({ kind }) => ({ kind }))

@@ -84,6 +84,12 @@ export const isFinal = (code: string): boolean => FINAL.has(code)
 /** Accepts what mysql2 makes, with promises or callbacks. */
 export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): MysqlDriver {
   const promised = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
+  // The driver `mariadb` has the same names for other things, and fails where nobody can catch it.
+  if ('batch' in promised || 'importFile' in promised) {
+    throw new InvalidArgumentError('mysqlStore needs a pool of mysql2; this one is of the driver mariadb', {
+      argument: 'client',
+    })
+  }
   if ('getConnection' in promised) return new MysqlDriver(promised, close)
   if ('query' in promised) return new MysqlDriver(promised, close)
   throw new InvalidArgumentError('mysqlStore needs a pool or a connection of mysql2', { argument: 'client' })
@@ -104,7 +110,11 @@ export class MysqlDriver implements Driver<MysqlLink> {
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!('getConnection' in source)) {
-      return this.turns.take(call, () => work(new Link(new Promised(source), call)))
+      return this.turns.take(call, async () => {
+        // Its owner may be in the middle of a transaction there, which is not ours to end: look before anything is done.
+        await refuseTransaction(source)
+        return work(new Link(new Promised(source), call))
+      })
     }
     const connection = await (this.core === undefined
       ? source.getConnection().then((lent) => new Promised(lent))
@@ -122,8 +132,8 @@ export class MysqlDriver implements Driver<MysqlLink> {
     }
   }
 
-  /** Runs work in a transaction of its own: committed when it resolves, rolled back when it rejects. */
-  async transaction<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
+  /** Runs work in a transaction of its own: committed when it resolves and `check` finds nothing wrong, else rolled back. */
+  async transaction<T>(work: (connection: MysqlConnection) => Promise<T>, check: () => void): Promise<T> {
     const { source } = this
     if (!('getConnection' in source)) {
       throw new InvalidArgumentError(
@@ -135,6 +145,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
     try {
       await connection.beginTransaction()
       const result = await work(connection)
+      check()
       await connection.commit()
       connection.release()
       return result
@@ -206,26 +217,51 @@ const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
 type Queries = Pick<MysqlConnection, 'query'>
 
+/** The statement belongs to the transaction that it is sent in. */
+export const INSIDE: unique symbol = Symbol('inside a transaction')
+
 /** One statement, with its values inside: see `literal`. */
-export async function send(connection: Queries, sql: string): Promise<MysqlResult> {
-  return resultOf(connection, await connection.query({ sql, ...AS_IT_IS }))
+export async function send(connection: Queries, sql: string, where?: typeof INSIDE): Promise<MysqlResult> {
+  return resultOf(connection, await connection.query({ sql, ...AS_IT_IS }), where)
 }
 
 function resultOf(
   connection: Queries,
   [result]: readonly [unknown, unknown],
+  where?: typeof INSIDE,
 ): MysqlResult | Promise<MysqlResult> {
   if (Array.isArray(result)) return { rows: result as Cells[], changed: 0, insertId: 0 }
   const { affectedRows, insertId, serverStatus } = result as Record<string, unknown>
-  if ((Number(serverStatus) & IN_TRANSACTION) !== 0) return refuse(connection)
+  if (where !== INSIDE && (Number(serverStatus) & IN_TRANSACTION) !== 0) return refuse(connection)
   return { rows: [], changed: Number(affectedRows), insertId: Number(insertId) }
 }
 
+/** Somebody gave a connection back to the pool in the middle of a transaction: what was done there must not stay. */
 async function refuse(connection: Queries): Promise<never> {
   await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
-  throw new DatabaseError(
-    'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
-      'commit. Give holdfast a pool with autocommit on',
-    'HOLDFAST_AUTOCOMMIT',
-  )
+  throw new InTransaction()
+}
+
+const AUTOCOMMIT = 2
+
+/** The answer to a statement that does nothing tells what the connection is in. */
+async function refuseTransaction(connection: Queries): Promise<void> {
+  const [result] = await connection.query({ sql: 'DO 0', ...AS_IT_IS })
+  if (isInTransaction(result as object)) throw new InTransaction()
+}
+
+/** What the answer to a statement says; with autocommit off, the next statement begins one. */
+export function isInTransaction(result: object): boolean {
+  const status = Number((result as Record<string, unknown>)['serverStatus'])
+  return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0
+}
+
+class InTransaction extends DatabaseError {
+  constructor() {
+    super(
+      'The connection is in a transaction or has autocommit off: a lock taken there would be nobody’s until the ' +
+        'commit. Give holdfast a pool with autocommit on',
+      'HOLDFAST_AUTOCOMMIT',
+    )
+  }
 }

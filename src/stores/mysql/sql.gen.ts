@@ -8,6 +8,7 @@ export interface Script {
 export interface Scripts {
   readonly create: Script
   readonly free: Script
+  readonly guardFree: Script
   readonly guard: Script
   readonly keep: Script
   readonly kept: Script
@@ -15,6 +16,7 @@ export interface Scripts {
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
+  readonly seize: Script
   readonly swap: Script
   readonly take: Script
   readonly touch: Script
@@ -29,25 +31,29 @@ export const scripts: Scripts = {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
+  guardFree: {
+    sha1: 'ba7efdbb018655131c815e279b71afdc873e9ab6',
+    sql: 'SELECT name FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name = :guard FOR UPDATE SKIP LOCKED',
+  },
   guard: {
-    sha1: 'a7d1054cdf1abb7807d0cc29be7c99d80c5d6595',
-    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name IN (:names) LOCK IN SHARE MODE',
+    sha1: '80d244bcb11f2b316914888ddb552930d8a5a68b',
+    sql: 'SELECT name, version FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:guards) ORDER BY name LOCK IN SHARE MODE',
   },
   keep: {
-    sha1: 'ef741ec258c2c5b1c8ccf4ba111ca12189c7c5b7',
-    sql: 'UPDATE holdfast_locks SET version = version + 1, expires_us = LAST_INSERT_ID(:now) + :ttl\nWHERE name IN (:names) AND claim IN (:ids) AND expires_us > :now',
+    sha1: '74571d0828977bd02855e12264ad9fe0946e5369',
+    sql: 'UPDATE holdfast_locks FORCE INDEX (PRIMARY) SET version = version + 1, expires_us = LAST_INSERT_ID(:now) + :ttl\nWHERE name IN (:names) AND claim IN (:ids) AND expires_us > :now',
   },
   kept: {
-    sha1: '1bacfba61b20736cbbc01b523edbf40706966c2b',
-    sql: 'SELECT claim, waiting FROM holdfast_locks WHERE name IN (:names) AND claim IN (:ids) AND expires_us = :expires',
+    sha1: 'b461bab11637dae925deb69cef1e10b4f018ba01',
+    sql: 'SELECT claim, waiting FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names) AND claim IN (:ids) AND expires_us = :expires',
   },
   list: {
     sha1: '26a984d9f332a6fc9e184838fb7dc3dadce890df',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND LEFT(name, LENGTH(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
   },
   read: {
-    sha1: 'c9a127aa1d3b434447639f7336d1d3cf56285e8b',
-    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name IN (:names)',
+    sha1: 'a4c24c2498c024bee6579cb6988ed5e067d69b49',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)',
   },
   schemaVersion: {
     sha1: 'aaa47318f4bacbfbce6d8bf074fa73733d0b50fd',
@@ -57,13 +63,17 @@ export const scripts: Scripts = {
     sha1: 'ff32f9a6c029b3946a91a861bcc7fffadc1a3e25',
     sql: 'CREATE TABLE IF NOT EXISTS holdfast_locks (\nname       VARBINARY(512) NOT NULL PRIMARY KEY,\nversion    BIGINT         NOT NULL COMMENT \'grows with every change\',\ncapacity   BIGINT         NOT NULL COMMENT \'weight that can be held at once\',\nfence      BIGINT         NOT NULL COMMENT \'the last token given\',\nwaiting    INT            NOT NULL COMMENT \'claims in line\',\nclaim      VARBINARY(255) NULL     COMMENT \'the first holder\',\nowner      VARCHAR(255)   CHARACTER SET utf8mb4 NULL COMMENT \'the first holder, in words\',\nweight     BIGINT         NOT NULL,\ntoken      BIGINT         NOT NULL COMMENT \'its fencing token, the first of a block\',\ntokens     INT            NOT NULL,\nexpires_us BIGINT         NOT NULL COMMENT \'when its lease ends\',\nqueue      MEDIUMTEXT     CHARACTER SET utf8mb4 NULL COMMENT \'further holders, waiters, withdrawn claims\'\n) ENGINE = InnoDB COMMENT = \'holdfast schema 1\'',
   },
+  seize: {
+    sha1: 'da1f3165ec930c6d2e411e894e524818b6363c6d',
+    sql: 'UPDATE holdfast_locks AS g JOIN holdfast_locks AS l ON l.name = :name AND l.version = :version\nSET\ng.version = g.version + 1,\nl.version = l.version + 1, l.capacity = :capacity, l.fence = :fence, l.waiting = :waiting, l.claim = :claim,\nl.owner = :owner, l.weight = :weight, l.token = :token, l.tokens = :tokens, l.expires_us = :expires, l.queue = :queue\nWHERE g.name = :guard',
+  },
   swap: {
     sha1: '258682624a6b3ba0b5721a3ab79b2ad5480b18d2',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version',
   },
   take: {
-    sha1: 'dae8053c41deb860c246784264e77efbfa2e4b95',
-    sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now',
+    sha1: '1ea043e6cbfd1a0c57dd0e214d724d7c03793ef3',
+    sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND claim IS NULL',
   },
   touch: {
     sha1: 'f10222bec2ea08e6b991305aea4aeff1de13f90c',

@@ -1,7 +1,7 @@
-import type { Notice } from '../../core/claim-queue.ts'
+import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
-import { codeOf } from '../sql/causes.ts'
-import type { Statements, Taken } from '../sql/client.ts'
+import { codeOf, DatabaseError } from '../sql/causes.ts'
+import type { Effects, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
@@ -10,7 +10,7 @@ import { schemaVersion } from '../sql/schema.ts'
 import { compile, compileAll, inline, valueOf } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
 import type { MysqlConnection, MysqlLink, MysqlResult } from './client.ts'
-import { send } from './client.ts'
+import { INSIDE, send } from './client.ts'
 import type { Parameter } from './core-pool.ts'
 import { KnownNames } from '../sql/known-names.ts'
 import { scripts } from './sql.gen.ts'
@@ -49,6 +49,15 @@ function parametersOf({ params }: Statement, values: Values): Parameter[] | unde
   return parameters
 }
 
+/** The row that is locked while a transaction is guarded by a claim on the name. Nobody ever holds it. */
+const guardOf = (name: string): string =>
+  `\u0000guard:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
+
+const OLD_PICTURE = new DatabaseError(
+  'The transaction has read before, and sees the locks as they were then: make guard the first thing in it',
+  'HOLDFAST_OLD_PICTURE',
+)
+
 export interface MysqlStatementOptions extends TableOptions {
   /** Another clock, for tests. */
   readonly now?: string
@@ -61,6 +70,10 @@ export class MysqlStatements implements Statements<MysqlLink> {
   private readonly table: string
   private readonly schema: string | null
   private readonly known = new KnownNames()
+  /** Names that have a row to guard them. */
+  private readonly guards = new KnownNames()
+  /** From MySQL 8.0 and MariaDB 10.6 on. */
+  private skipsLocked = true
 
   constructor({ table = DEFAULT_TABLE, schema, now = NOW }: MysqlStatementOptions) {
     const flavour = { table: tableName({ table, ...(schema && { schema }) }, '`'), now, placeholder: null }
@@ -119,9 +132,10 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return rows.map((cells) => rowOf(cells, text))
   }
 
-  async swap(link: MysqlLink, row: Row, next: Columns, _notices: readonly Notice[]): Promise<boolean> {
-    const { changed } = await this.change(link, 'swap', { ...next, name: row.name, version: row.version })
-    return changed > 0
+  async swap(link: MysqlLink, { name, version }: Row, next: Columns, { ended }: Effects): Promise<boolean> {
+    const values = { ...next, name, version }
+    if (ended.length > 0) return this.seize(link, guardOf(name), values)
+    return (await this.change(link, 'swap', values)).changed > 0
   }
 
   async create(link: MysqlLink, name: string): Promise<void> {
@@ -144,10 +158,66 @@ export class MysqlStatements implements Statements<MysqlLink> {
     await this.change(link, 'schema', {})
   }
 
-  /** The row of a name, share-locked until the transaction ends. */
-  async guard(connection: MysqlConnection, name: string): Promise<Row | undefined> {
-    const [cells] = (await send(connection, inline(this.sql.guard, { names: [name] }, literal))).rows
-    return cells && rowOf(cells, text)
+  knowGuards(names: readonly string[]): boolean {
+    return names.every((name) => this.guards.has(name))
+  }
+
+  /** Makes the rows that guard the names. */
+  async makeGuards(link: MysqlLink, names: readonly string[]): Promise<undefined> {
+    const there = await this.read(link, names.map(guardOf))
+    const known = new Set(there.map(({ name }) => name))
+    for (const name of names) {
+      if (!known.has(guardOf(name))) await this.create(link, guardOf(name))
+      this.guards.add(name)
+    }
+  }
+
+  /**
+   * The rows of names, whose claims nobody else can end from before they are read until the transaction ends. Undefined
+   * when there is nothing yet that could be locked for that.
+   */
+  async guard(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[] | undefined> {
+    const guards = names.map(guardOf)
+    const locked = await send(tx, inline(this.sql.guard, { guards }, literal))
+    if (locked.rows.length < names.length) {
+      for (const name of names) this.guards.delete(name)
+      return undefined
+    }
+    const { rows } = await send(tx, inline(this.sql.read, { names: [...names, ...guards] }, literal))
+    const read = rows.map((cells) => rowOf(cells, text))
+    // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
+    for (const [name, version] of locked.rows) {
+      const seen = read.find((row) => row.name === text(name))
+      if (seen?.version !== Number(version)) throw OLD_PICTURE
+    }
+    return read
+  }
+
+  /** The same for names that were never guarded before: others who guard them wait for this transaction. */
+  async guardNew(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[]> {
+    for (const name of names) await send(tx, inline(this.sql.touch, { name: guardOf(name) }, literal), INSIDE)
+    const rows = await this.guard(tx, names)
+    if (rows === undefined) throw OLD_PICTURE
+    return rows
+  }
+
+  /** False, without waiting, while a transaction is guarded there. */
+  private async seize(link: MysqlLink, guard: string, values: Values): Promise<boolean> {
+    if (!(await this.isFree(link, guard))) return false
+    return (await this.change(link, 'seize', { ...values, guard })).changed > 0
+  }
+
+  private async isFree(link: MysqlLink, guard: string): Promise<boolean> {
+    try {
+      if (this.skipsLocked && (await this.run(link, 'guardFree', { guard })).rows.length > 0) return true
+    } catch (error) {
+      if (codeOf(error) !== 'ER_PARSE_ERROR') throw error
+      // A server from before that: the statement itself waits.
+      this.skipsLocked = false
+    }
+    const [row] = await this.read(link, [guard])
+    if (row === undefined) await this.create(link, guard)
+    return row === undefined || !this.skipsLocked
   }
 
   get schemaText(): string {

@@ -1,7 +1,10 @@
 import type { Capabilities, Store } from '../../core/contract.ts'
-import { checkGuard, whileGuarded } from '../sql/guarded.ts'
+import { StoreUnavailableError } from '../../core/errors.ts'
+import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
+import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
+import type { Row } from '../sql/row.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, mysqlDriver } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
@@ -22,13 +25,16 @@ export type MysqlTransaction<C> = C extends { getConnection(): Promise<infer T> 
 
 export interface MysqlStore<C> extends Store {
   /**
-   * Runs work in a transaction that can commit only if the lease's grant still stands: it begins by locking the lock's
-   * own row against change, so that nobody can take the lock before the commit, even if the lease runs out meanwhile.
-   * Rejects with a LockLostError, and commits nothing, when the lease is lost already. Keep it short: everything that is
-   * asked about this name, renewals too, waits for its end. Do not release the lease inside.
+   * Runs work in a transaction that commits only if the lease is held from before its first statement to its last. It
+   * begins by locking the claim against its end, so that nobody can take it over before the commit, even if the lease
+   * runs out meanwhile; and ends by asking the lease. Rejects with a LockLostError, and commits nothing, when the
+   * lease was lost, released or turned into a reader's. Renewals, and everybody else's leases, go on beside it.
    */
   guarded<T>(lease: GuardedLease, work: (tx: MysqlTransaction<C>) => Promise<T>): Promise<T>
-  /** The same check, as the first thing in a transaction of your own. */
+  /**
+   * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
+   * the commit.
+   */
   guard(lease: GuardedLease, tx: MysqlTransaction<C>): Promise<void>
 }
 
@@ -52,6 +58,8 @@ const capabilities: Capabilities = {
   },
 }
 
+const MAKE_MS = 5000
+
 export interface MysqlInternals extends MysqlStoreOptions, MysqlStatementOptions {
   /** See `SqlStoreParts`; for tests. */
   readonly slack?: number
@@ -70,17 +78,48 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     this.driver = driver
   }
 
-  guarded<T>(lease: GuardedLease, work: (tx: MysqlConnection) => Promise<T>): Promise<T> {
-    return whileGuarded(lease.name, () =>
-      this.driver.transaction(async (tx) => {
-        await this.guard(lease, tx)
-        return work(tx)
-      }),
-    )
+  async guarded<T>(lease: GuardedLease, work: (tx: MysqlConnection) => Promise<T>): Promise<T> {
+    const guard = new Guard(lease, this.kind)
+    guard.end()
+    await this.makeGuards(guard)
+    let release: (() => void) | undefined
+    return this.driver
+      .transaction(
+        async (tx) => {
+          guard.begin(await this.rowsOf(guard, tx))
+          return work(tx)
+        },
+        () => {
+          // What ends the claim from here on waits for the commit.
+          release = keepGuarding(guard.ids)
+          guard.end()
+        },
+      )
+      .finally(() => release?.())
   }
 
   async guard(lease: GuardedLease, tx: MysqlConnection): Promise<void> {
-    checkGuard(await this.statements.guard(tx, lease.name), lease, this.kind)
+    const guard = new Guard(lease, this.kind)
+    guard.begin(await this.rowsOf(guard, tx))
+    keepGuarding(guard.ids)
+  }
+
+  /** Before the transaction, so that no two of them wait for each other's. */
+  private async makeGuards({ names }: Guard): Promise<void> {
+    if (this.statements.knowGuards(names)) return
+    const failure = await this.call(MAKE_MS, async (link) => this.statements.makeGuards(link, names))
+    if (failure === undefined) return
+    throw new StoreUnavailableError(
+      'The database did not answer in time to guard a transaction. Try again.',
+      {
+        store: this.kind,
+        cause: failure.cause,
+      },
+    )
+  }
+
+  private async rowsOf({ names }: Guard, tx: MysqlConnection): Promise<readonly Row[]> {
+    return (await this.statements.guard(tx, names)) ?? this.statements.guardNew(tx, names)
   }
 }
 

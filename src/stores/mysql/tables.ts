@@ -4,6 +4,7 @@ import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
 import type { UserTables } from '../sql/user-table.ts'
+import { isInTransaction } from './client.ts'
 
 /** A pool or connection of mysql2, inside a transaction or not. */
 export interface MysqlExecutor {
@@ -28,11 +29,18 @@ function userTables(client: MysqlTables): UserTables {
   return {
     quote: '`',
     placeholder: () => '?',
+    key: keyOf,
+    newest: ' LOCK IN SHARE MODE',
+    inTransaction: async () =>
+      !('getConnection' in executor) && isInTransaction((await execute('DO 0', [])) as object),
     select: async (sql, values) => (await execute(sql, values)) as Record<string, unknown>[],
     change: async (sql, values) => ((await execute(sql, values)) as { affectedRows: number }).affectedRows,
     undone: (error) => UNDONE.has(codeOf(error)),
   }
 }
+
+/** A key that is a number would be compared as one: to a column of texts 0 is equal to all that are no numbers. */
+const keyOf = (value: unknown): unknown => (typeof value === 'number' ? String(value) : value)
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
 export function optimistic<R extends object = Row>(

@@ -1,11 +1,12 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { codeOf } from '../sql/causes.ts'
-import { TimeIsUp } from '../sql/client.ts'
-import type { Call, Driver } from '../sql/client.ts'
+import { Call, TimeIsUp } from '../sql/client.ts'
+import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { Exchange, exchanging } from './exchange.ts'
+import { askInTransaction, inTransaction, InTransaction } from './transaction.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -57,13 +58,16 @@ export interface PostgresLink {
   script(text: string): Promise<void>
 }
 
-// Texts as they come: a program may have told pg to make other things of big integers.
+// Texts as they come: a program may have told pg to make other things of big integers. With `binary` on, bytes come.
 const RAW = {
-  getTypeParser:
-    () =>
-    (text: string): string =>
-      text,
+  getTypeParser: (oid: number, format?: string) =>
+    (format === 'binary' ? BINARY.get(oid) : undefined) ?? asText,
 }
+const asText = (cell: string | Buffer): string => String(cell)
+const BINARY = new Map<number, (cell: Buffer) => number | string>([
+  [20, (cell) => cell.readBigInt64BE().toString()],
+  [23, (cell) => cell.readInt32BE()],
+])
 
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])
@@ -92,13 +96,13 @@ export class PostgresDriver implements Driver<PostgresLink> {
 
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
     const { source } = this
-    if (!isPool(source)) return this.turns.take(call, () => work(new Link(source, call)))
-    const client = await lend(source)
-    if (call.expired) {
-      client.removeListener('error', gone)
-      client.release()
-      throw new TimeIsUp()
+    if (!isPool(source)) {
+      return this.turns.take(call, async () => {
+        if (inTransaction(source) ?? (await askInTransaction(source))) throw new InTransaction()
+        return work(new Link(source, call))
+      })
     }
+    const client = await this.lendClean(source, call)
     call.onExpire = () => client.release(true)
     let broken = false
     try {
@@ -115,8 +119,27 @@ export class PostgresDriver implements Driver<PostgresLink> {
     }
   }
 
-  /** Runs work in a transaction of its own: committed when it resolves, rolled back when it rejects. */
-  async transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T> {
+  /** A connection in no transaction. One that was given back in the middle of one is nobody's any more: it is closed. */
+  private async lendClean(pool: PostgresPool, call: Call): Promise<PostgresPoolClient> {
+    for (;;) {
+      const client = await lend(pool)
+      if (call.expired) {
+        client.removeListener('error', gone)
+        client.release()
+        throw new TimeIsUp()
+      }
+      try {
+        if (!(inTransaction(client) ?? (await askInTransaction(client)))) return client
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+      client.release(true)
+    }
+  }
+
+  /** Runs work in a transaction of its own: committed when it resolves and `check` finds nothing wrong, else rolled back. */
+  async transaction<T>(work: (client: PostgresClient) => Promise<T>, check: () => void): Promise<T> {
     const { source } = this
     if (!isPool(source)) {
       throw new InvalidArgumentError(
@@ -124,10 +147,11 @@ export class PostgresDriver implements Driver<PostgresLink> {
         { argument: 'client' },
       )
     }
-    const client = await lend(source)
+    const client = await this.lendClean(source, new Call())
     try {
       await client.query({ text: 'BEGIN' })
       const result = await work(client)
+      check()
       await client.query({ text: 'COMMIT' })
       client.removeListener('error', gone)
       client.release()
@@ -171,7 +195,7 @@ class Link implements PostgresLink {
   }
 
   run(text: string, values: readonly Value[], name?: string): Promise<PostgresResult> {
-    return insisting(this.call, isUndone, () => send(this.client, text, values, name))
+    return insisting(this.call, isUndone, () => send(this.client, { text, values, name, alone: true }))
   }
 
   async script(text: string): Promise<void> {
@@ -181,28 +205,30 @@ class Link implements PostgresLink {
 
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
-export function send(
-  client: PostgresClient,
-  text: string,
-  values: readonly Value[],
-  name?: string,
-): Promise<PostgresResult> {
+interface Sending {
+  readonly text: string
+  readonly values: readonly Value[]
+  readonly name?: string | undefined
+  /** It must not be part of a transaction: whoever has the same client may have begun one in between. */
+  readonly alone?: true
+}
+
+export function send(client: PostgresClient, sending: Sending): Promise<PostgresResult> {
   const quick = exchanging(client)
-  if (quick === undefined) return query(client, text, values, name)
+  if (quick === undefined) return query(client, sending)
+  const { text, values, name = '', alone = false } = sending
   return new Promise((resolve, reject) => {
-    const done = (error: Error | null, result?: PostgresResult): void =>
-      result === undefined ? reject(error ?? new Error('there was no answer')) : resolve(result)
-    quick.query(new Exchange(text, name ?? '', values, done))
+    const done = (error: Error | null, result?: PostgresResult): void => {
+      if (result === undefined) reject(error ?? new Error('there was no answer'))
+      else if (alone && inTransaction(client) === true) reject(new InTransaction())
+      else resolve(result)
+    }
+    quick.query(new Exchange(text, name, values, done))
   })
 }
 
 /** For other clients than pg's own. */
-async function query(
-  client: PostgresClient,
-  text: string,
-  values: readonly Value[],
-  name?: string,
-): Promise<PostgresResult> {
+async function query(client: PostgresClient, { text, values, name }: Sending): Promise<PostgresResult> {
   const { rows, rowCount } = await client.query({
     text,
     name,

@@ -14,6 +14,7 @@ export interface Scripts {
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
+  readonly seize: Script
   readonly swap: Script
   readonly take: Script
   readonly touch: Script
@@ -29,12 +30,12 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guard: {
-    sha1: 'd0407bff6f7cc9fa10d2a81ffb2b64b8490f4a2f',
-    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = ANY(CAST(:names AS text[])) FOR SHARE',
+    sha1: 'b9fdc63be1ead9ae9a7c484d298d5ace24ae3ccf',
+    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(:ids AS text[])) AS id\n)\nSELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(:names AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
   },
   keep: {
-    sha1: '23fedce81545a4093c8d8f8e340af63950000d23',
-    sql: 'WITH mine AS (\nSELECT name FROM holdfast_locks\nWHERE name = ANY(CAST(:names AS text[])) AND claim = ANY(CAST(:ids AS text[]))\nORDER BY name FOR UPDATE\n)\nUPDATE holdfast_locks AS l SET version = l.version + 1, expires_us = :now + CAST(:ttl AS bigint)\nFROM mine WHERE l.name = mine.name AND l.claim = ANY(CAST(:ids AS text[])) AND l.expires_us > :now\nRETURNING l.claim, l.waiting',
+    sha1: '16242ff4b8b664d4f58a57def01683b4be87fe95',
+    sql: 'WITH mine AS (\nSELECT name FROM holdfast_locks\nWHERE name = ANY(CAST(:names AS text[])) AND claim = ANY(CAST(:ids AS text[]))\nORDER BY name FOR NO KEY UPDATE\n)\nUPDATE holdfast_locks AS l SET version = l.version + 1, expires_us = :now + CAST(:ttl AS bigint)\nFROM mine WHERE l.name = mine.name AND l.claim = ANY(CAST(:ids AS text[])) AND l.expires_us > :now\nRETURNING l.claim, l.waiting',
   },
   list: {
     sha1: '961f1ea6c4032e16ca879baf0d4db7de149bfb3c',
@@ -52,13 +53,17 @@ export const scripts: Scripts = {
     sha1: '1de990429d465cd51363e6be983a01ac37b9eb81',
     sql: 'CREATE TABLE IF NOT EXISTS holdfast_locks (\nname       text COLLATE "C" NOT NULL PRIMARY KEY,\nversion    bigint NOT NULL,\ncapacity   bigint NOT NULL,\nfence      bigint NOT NULL,\nwaiting    integer NOT NULL,\nclaim      text,\nowner      text,\nweight     bigint NOT NULL,\ntoken      bigint NOT NULL,\ntokens     integer NOT NULL,\nexpires_us bigint NOT NULL,\nqueue      text\n) WITH (fillfactor = 50);\nCOMMENT ON TABLE holdfast_locks IS \'holdfast schema 1\'',
   },
+  seize: {
+    sha1: 'fdc691b0606b25c530b2251cc865027e4610c69f',
+    sql: 'WITH claims AS MATERIALIZED (\nSELECT bool_and(pg_try_advisory_xact_lock(hashtextextended(id, 7525758567302165364))) AS free\nFROM unnest(CAST(:ended AS text[])) AS id\n), swapped AS (\nUPDATE holdfast_locks SET\nversion = version + 1, capacity = CAST(:capacity AS bigint), fence = CAST(:fence AS bigint),\nwaiting = CAST(:waiting AS integer), claim = CAST(:claim AS text), owner = CAST(:owner AS text),\nweight = CAST(:weight AS bigint), token = CAST(:token AS bigint), tokens = CAST(:tokens AS integer),\nexpires_us = CAST(:expires AS bigint), queue = CAST(:queue AS text)\nFROM claims WHERE claims.free AND name = CAST(:name AS text) AND version = CAST(:version AS bigint)\nRETURNING 1\n)\nSELECT (\nSELECT count(pg_notify(told.channel, told.message))\nFROM unnest(CAST(:channels AS text[]), CAST(:messages AS text[])) AS told (channel, message)\n) FROM swapped',
+  },
   swap: {
     sha1: 'f3971197898b8b8411f95c36a97c328608852443',
     sql: 'WITH swapped AS (\nUPDATE holdfast_locks SET\nversion = version + 1, capacity = CAST(:capacity AS bigint), fence = CAST(:fence AS bigint),\nwaiting = CAST(:waiting AS integer), claim = CAST(:claim AS text), owner = CAST(:owner AS text),\nweight = CAST(:weight AS bigint), token = CAST(:token AS bigint), tokens = CAST(:tokens AS integer),\nexpires_us = CAST(:expires AS bigint), queue = CAST(:queue AS text)\nWHERE name = CAST(:name AS text) AND version = CAST(:version AS bigint)\nRETURNING 1\n)\nSELECT (\nSELECT count(pg_notify(told.channel, told.message))\nFROM unnest(CAST(:channels AS text[]), CAST(:messages AS text[])) AS told (channel, message)\n) FROM swapped',
   },
   take: {
-    sha1: 'bca2b5970e5a400fe0a654575bb57fab6b288ef1',
-    sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = CAST(:capacity AS bigint),\nfence = GREATEST(fence + 1, clock.us) + CAST(:tokens AS integer) - 1,\nclaim = :id,\nowner = :owner,\nweight = CAST(:weight AS bigint),\ntoken = GREATEST(fence + 1, clock.us),\ntokens = CAST(:tokens AS integer),\nexpires_us = clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nWHERE name = :name AND queue IS NULL AND expires_us <= clock.us\nRETURNING token',
+    sha1: '427de860e1608548f1fb6336006bd7451b8179c8',
+    sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = CAST(:capacity AS bigint),\nfence = GREATEST(fence + 1, clock.us) + CAST(:tokens AS integer) - 1,\nclaim = :id,\nowner = :owner,\nweight = CAST(:weight AS bigint),\ntoken = GREATEST(fence + 1, clock.us),\ntokens = CAST(:tokens AS integer),\nexpires_us = clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nWHERE name = :name AND queue IS NULL AND claim IS NULL\nRETURNING token',
   },
   touch: {
     sha1: '36e87ed719e53073f307e2609046753a3708d4e7',

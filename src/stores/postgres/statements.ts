@@ -69,9 +69,11 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     await link.script(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`)
   }
 
-  /** The row of a name, share-locked until the transaction ends. */
-  async guard(client: PostgresClient, name: string): Promise<Row | undefined> {
-    const [cells] = (await send(client, this.guardSql.text, [[name]])).rows
-    return cells && rowOf(cells, String)
+  /** The rows of names, with the claims locked against their end until the transaction ends. */
+  async guard(client: PostgresClient, names: readonly string[], ids: readonly string[]): Promise<Row[]> {
+    const { text, params } = this.guardSql
+    const values: Values = { names, ids }
+    const { rows } = await send(client, { text, values: params.map((key) => valueOf(values, key)) })
+    return rows.map((cells) => rowOf(cells, String))
   }
 }

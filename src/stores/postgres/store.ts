@@ -1,6 +1,7 @@
 import type { Capabilities, Store } from '../../core/contract.ts'
-import { checkGuard, whileGuarded } from '../sql/guarded.ts'
+import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
+import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
@@ -33,13 +34,16 @@ export type PostgresTransaction<C> = C extends {
 
 export interface PostgresStore<C> extends Store {
   /**
-   * Runs work in a transaction that can commit only if the lease's grant still stands: it begins by locking the lock's
-   * own row against change, so that nobody can take the lock before the commit, even if the lease runs out meanwhile.
-   * Rejects with a LockLostError, and commits nothing, when the lease is lost already. Keep it short: everything that is
-   * asked about this name, renewals too, waits for its end. Do not release the lease inside.
+   * Runs work in a transaction that commits only if the lease is held from before its first statement to its last. It
+   * begins by locking the claim against its end, so that nobody can take it over before the commit, even if the lease
+   * runs out meanwhile; and ends by asking the lease. Rejects with a LockLostError, and commits nothing, when the
+   * lease was lost, released or turned into a reader's. Renewals, and everybody else's leases, go on beside it.
    */
   guarded<T>(lease: GuardedLease, work: (tx: PostgresTransaction<C>) => Promise<T>): Promise<T>
-  /** The same check, as the first thing in a transaction of your own. */
+  /**
+   * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
+   * the commit.
+   */
   guard(lease: GuardedLease, tx: PostgresTransaction<C>): Promise<void>
 }
 
@@ -103,17 +107,29 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     await super.close()
   }
 
-  guarded<T>(lease: GuardedLease, work: (tx: PostgresClient) => Promise<T>): Promise<T> {
-    return whileGuarded(lease.name, () =>
-      this.driver.transaction(async (tx) => {
-        await this.guard(lease, tx)
-        return work(tx)
-      }),
-    )
+  async guarded<T>(lease: GuardedLease, work: (tx: PostgresClient) => Promise<T>): Promise<T> {
+    const guard = new Guard(lease, this.kind)
+    guard.end()
+    let release: (() => void) | undefined
+    return this.driver
+      .transaction(
+        async (tx) => {
+          guard.begin(await this.statements.guard(tx, guard.names, guard.ids))
+          return work(tx)
+        },
+        () => {
+          // What ends the claim from here on waits for the commit.
+          release = keepGuarding(guard.ids)
+          guard.end()
+        },
+      )
+      .finally(() => release?.())
   }
 
   async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
-    checkGuard(await this.statements.guard(tx, lease.name), lease, this.kind)
+    const guard = new Guard(lease, this.kind)
+    guard.begin(await this.statements.guard(tx, guard.names, guard.ids))
+    keepGuarding(guard.ids)
   }
 }
 

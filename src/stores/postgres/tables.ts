@@ -4,6 +4,8 @@ import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
 import type { UserTables } from '../sql/user-table.ts'
+import type { PostgresClient } from './client.ts'
+import { askInTransaction, inTransaction } from './transaction.ts'
 
 /** A Pool or Client of pg, inside a transaction or not. */
 export interface PostgresTables {
@@ -19,11 +21,20 @@ function userTables(client: PostgresTables): UserTables {
   return {
     quote: '"',
     placeholder: (index) => `$${index}`,
+    key: (value) => value,
+    newest: ' FOR SHARE',
+    inTransaction: () => isInTransaction(client),
     select: async (text, values) =>
       (await client.query({ text, values: [...values] })).rows as Record<string, unknown>[],
     change: async (text, values) => (await client.query({ text, values: [...values] })).rowCount ?? 0,
     undone: (error) => UNDONE.has(codeOf(error)),
   }
+}
+
+/** A pool sends each statement by itself. */
+function isInTransaction(client: PostgresTables): boolean | Promise<boolean> {
+  if ('totalCount' in client) return false
+  return inTransaction(client as PostgresClient) ?? askInTransaction(client as PostgresClient)
 }
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */

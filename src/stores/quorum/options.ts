@@ -34,6 +34,8 @@ export interface QuorumSettings {
 
 const MOST_NODES = 31
 const MAX_TTL = { usual: 30_000, most: 86_400_000 }
+/** Tokens begin at the server's clock in whole seconds: one that forgot its counter must not vote in the same second. */
+const LEAST_PROBATION_MS = 1_000
 const NODE_MS = { least: 50, ofTtl: 1 / 200, most: 10_000 }
 
 export function checkNodes(stores: readonly Store[]): void {
@@ -71,7 +73,7 @@ export function settingsOf(stores: readonly Store[], options: QuorumOptions): Qu
 
 /** Milliseconds for which an empty store looks on. */
 export function probationOf({ maxTtl = MAX_TTL.usual, setUp }: QuorumOptions): number {
-  return setUp === 'now' ? 0 : maxTtl
+  return setUp === 'now' ? 0 : Math.max(maxTtl, LEAST_PROBATION_MS)
 }
 
 function refuse(argument: string, message: string): never {

@@ -91,7 +91,15 @@ async function settingsThatMatter(link: Link): Promise<readonly RedlockFinding[]
   const bad = alone.filter(
     ({ level, code }) => (level === 'warning' || level === 'error') && code !== 'persistence',
   )
-  return [...bad, ...(await persistence(link))]
+  return [...bad.map(worseHere), ...(await persistence(link))]
+}
+
+/** Votes have an end and are evicted before anything else; the mark that says that there were some has none, and stays. */
+function worseHere(finding: RedlockFinding): RedlockFinding {
+  if (finding.code !== 'eviction') return finding
+  const hint =
+    'Set maxmemory-policy to noeviction: a server that forgets some votes and not all gives a lock away twice, with one token.'
+  return { ...finding, level: 'error', hint }
 }
 
 /** A server that comes back with nothing looks on first. One with an old state does not know that it is old. */

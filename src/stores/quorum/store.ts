@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { sessionOf } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
@@ -173,3 +174,6 @@ function unsupported(): Unknown {
 export function quorumStore(stores: readonly Store[], options: QuorumOptions = {}): Store {
   return new QuorumStore(stores, options)
 }
+
+// Not its client, its password or the ids of claims.
+printable(QuorumStore, 'Store', ({ kind }) => ({ kind }))

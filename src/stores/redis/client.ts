@@ -17,6 +17,12 @@ export function linkTo(client: RedisClient, owned = false): Link {
   const given: unknown = client
   if (typeof given === 'object' && given !== null) {
     if (isIoredis(given)) return new IoredisLink(given, owned)
+    if ('totalClients' in given) {
+      throw new InvalidArgumentError(
+        'client must be one connection: a pool cannot tell which one a command takes. Use createClient',
+        { argument: 'client' },
+      )
+    }
     if ('sendCommand' in given && 'isOpen' in given) {
       // Three kinds of clients, each with a `sendCommand` of its own.
       if ('masters' in given) return new NodeRedisClusterLink(given as ClusterClient, owned)

@@ -15,10 +15,12 @@ export class Command<T> extends Deadline {
   /** Milliseconds that a grant is to last from now; 0 if the command asks for none. */
   ttl = 0
   settled = false
+  /** The driver was given it. */
+  sent = false
   /** A release that the holder can do without a script; see ReleaseRequest. */
   calm = false
   /** Called if the command was not answered in time. */
-  onSilence: ((name: string, waited: number) => void) | null = null
+  onSilence: ((name: string, waited: number, command: Command<unknown>) => void) | null = null
   /** What takes the place of the answer when there is none. */
   otherwise: ((problem: Unknown) => T) | null = null
   private readonly read: (reply: unknown) => T
@@ -48,14 +50,15 @@ export class Command<T> extends Deadline {
 
   override expire(): void {
     this.fail(this.requests.late(this.timeout))
-    this.onSilence?.(this.name, this.timeout)
+    this.onSilence?.(this.name, this.timeout, this as Command<unknown>)
   }
 
   answered(reply: unknown): void {
     if (this.settled) return
-    if (isFailure(reply)) return this.fail(failed(new Error(reply.slice(1))))
     let answer: T
     try {
+      const failure = failureIn(reply)
+      if (failure !== undefined) return this.fail(failed(new Error(failure)))
       answer = this.read(reply)
     } catch (error) {
       return this.fail(failed(error))
@@ -76,6 +79,8 @@ export class Command<T> extends Deadline {
 }
 
 /** Of many commands in one script, one may fail by itself. */
-function isFailure(reply: unknown): reply is string {
-  return typeof reply === 'string' && reply.startsWith('e')
+function failureIn(reply: unknown): string | undefined {
+  if (typeof reply !== 'string' && !Buffer.isBuffer(reply)) return undefined
+  const text = String(reply)
+  return text.startsWith('e') ? text.slice(1) : undefined
 }

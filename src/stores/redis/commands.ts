@@ -1,14 +1,17 @@
-import type { Unknown } from '../../core/contract.ts'
+import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
-import { failed, isNoScript, unknown } from './failure.ts'
+import { failed, isCrossSlot, isNoScript, isReadOnly, unknown } from './failure.ts'
 import { headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
+import { Resent } from './resent.ts'
 import { scripts } from './scripts.gen.ts'
+import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
-import { outlives, unexpected } from './wire.ts'
+import { DAY_MS } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
@@ -34,9 +37,11 @@ export class Commands {
   private readonly prefix: string
   private readonly mode: string
   private readonly mark: string | undefined
-  private readonly outlives: number
   private readonly confirmed: ConfirmedScripts | null
   private readonly silence: Silence
+  private readonly resent: Resent
+  /** The server is one for a Cluster, whatever the client is for: a script takes the keys of one slot only. */
+  oneSlot: boolean
   private waiting: Command<unknown>[] = []
   private underWay = 0
   private scheduled = false
@@ -47,15 +52,21 @@ export class Commands {
     this.link = requests.link
     this.prefix = prefix
     this.mark = durableMark
-    this.outlives = outlives(durableMark !== undefined)
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
     this.silence = new Silence(this.link)
+    this.resent = new Resent((late) => this.withdrawLate(late))
+    this.oneSlot = this.mode !== ''
     this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
+  }
+
+  close(): void {
+    this.confirmed?.close()
   }
 
   send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
     return new Promise((resolve) => {
       command.onSilence = this.noAnswer
+      this.resent.asked(command as Command<unknown>)
       command.begin(this.requests, timeout, resolve)
       const ready = this.link.ready()
       if (ready && (this.mode !== '' || (this.underWay === 0 && this.waiting.length === 0))) {
@@ -94,13 +105,14 @@ export class Commands {
     this.stopWaiting()
     const commands = this.waiting.filter(({ settled }) => !settled)
     this.waiting = []
-    // In a Cluster a script takes keys of one slot only; the driver sends the commands of a moment together.
-    const size = this.mode === '' ? MOST_AT_ONCE : 1
+    // Where a script takes keys of one slot only, the driver sends the commands of a moment together.
+    const size = this.oneSlot ? 1 : MOST_AT_ONCE
     for (let at = 0; at < commands.length; at += size) this.transmit(commands.slice(at, at + size))
   }
 
   private transmit(lot: Lot): void {
     this.underWay++
+    for (const command of lot) command.sent = true
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
     if (first?.calm === true && lot.length === 1 && this.mode === '') return this.delete(first, lot)
@@ -118,7 +130,7 @@ export class Commands {
     reply.then(
       (deleted) => {
         // Nothing is sent when its time is up.
-        if (deleted === 1 || release.settled) this.answered(lot, 1)
+        if (release.settled || !isNone(deleted)) this.answered(lot, deleted)
         else this.transmitScript(lot)
       },
       (error: unknown) => this.broke(lot, error),
@@ -126,11 +138,13 @@ export class Commands {
   }
 
   private transmitScript(lot: Lot): void {
-    const script = lot.length === 1 ? scripts.one : scripts.many
+    const script = scriptFor(lot)
     this.follow('evalsha', lot, script.sha1, (error) => {
-      // A server that was restarted, flushed or promoted may not know the script.
-      if (isNoScript(error)) this.follow('eval', lot, script.lua, (second) => this.broke(lot, second))
-      else this.broke(lot, error)
+      // A server that was restarted, flushed or promoted may not know the script. Nothing is sent when its time is up.
+      const open = isNoScript(error) ? lot.filter(({ settled }) => !settled) : []
+      if (open.length === 0) return this.broke(lot, error)
+      this.resent.over(lot, false)
+      this.follow('eval', open, scriptFor(open).lua, (second) => this.broke(open, second))
     })
   }
 
@@ -145,7 +159,7 @@ export class Commands {
   }
 
   private transmitConfirmed(lot: Lot, confirmed: ConfirmedScripts): void {
-    const { sha1, lua } = lot.length === 1 ? scripts.one : scripts.many
+    const { sha1, lua } = scriptFor(lot)
     confirmed
       .run('evalsha', this.argumentsOf(lot, sha1))
       .catch((error: unknown) => {
@@ -156,6 +170,7 @@ export class Commands {
         ({ reply, unconfirmed }) => {
           if (unconfirmed === undefined) return this.answered(lot, reply)
           this.underWay--
+          this.resent.over(lot, true)
           for (const command of lot) this.undo(command, unconfirmed)
         },
         (error: unknown) => this.broke(lot, error),
@@ -168,6 +183,11 @@ export class Commands {
     command.fail(unknown(cause))
     if (!command.claims) return
     const args = this.argumentsOf([{ name, id, kind: 'r', terms: '', ttl: 0 }], scripts.one.sha1)
+    this.link.evalsha(args).catch(() => {})
+  }
+
+  private withdrawLate({ name, id }: ClaimRef): void {
+    const args = this.argumentsOf([{ name, id, kind: 'w', terms: '', ttl: 0 }], scripts.one.sha1)
     this.link.evalsha(args).catch(() => {})
   }
 
@@ -198,11 +218,12 @@ export class Commands {
 
   /** How long the header of a name is to live that is held for so long; see scripts/lib/header.lua. */
   private life(ttl: number): string {
-    return ttl === 0 ? '' : String(ttl + this.outlives)
+    return ttl === 0 ? '' : String(ttl + DAY_MS)
   }
 
   /** A command about this name was not answered in its time. */
-  readonly noAnswer = (name: string, waited: number): void => {
+  readonly noAnswer = (name: string, waited: number, command?: Command<unknown>): void => {
+    if (command?.sent === true && !this.requests.closed) this.resent.notAnswered(command)
     // What ends because the store is closed has not waited in vain.
     if (!this.requests.closed) this.silence.noAnswer(headerKey(this.prefix, name), waited)
     if (this.waiting.length === 0) return
@@ -218,13 +239,26 @@ export class Commands {
   private answered(lot: Lot, reply: unknown): void {
     this.underWay--
     this.heardFrom(lot[0]?.name ?? '')
+    this.resent.over(lot, true)
     if (lot.length === 1) return lot[0]?.answered(reply)
-    if (!Array.isArray(reply)) return lot.forEach((command) => command.fail(failed(unexpected())))
+    if (!Array.isArray(reply) || reply.length !== lot.length)
+      return lot.forEach((command) => command.fail(failed(unexpected())))
     lot.forEach((command, i) => command.answered(reply[i]))
   }
 
   private broke(lot: Lot, error: unknown): void {
     this.underWay--
+    this.resent.over(lot, false)
+    if (isCrossSlot(error) && lot.length > 1) {
+      this.oneSlot = true
+      for (const command of lot) if (!command.settled) this.transmit([command])
+      return
+    }
+    if (isReadOnly(error)) this.silence.refused(headerKey(this.prefix, lot[0]?.name ?? ''))
     for (const command of lot) command.fail(failed(error))
   }
+}
+
+function scriptFor({ length }: Lot): Script {
+  return length === 1 ? scripts.one : scripts.many
 }

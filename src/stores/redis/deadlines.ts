@@ -3,21 +3,20 @@ const { setTimeout, clearTimeout, performance } = globalThis
 
 /** Something that ends at a time unless it is removed before. Part of at most one `Deadlines`. */
 export abstract class Deadline {
-  /** 0 while it stands in no list. */
   at = 0
-  earlier: Deadline | null = null
-  later: Deadline | null = null
+  /** Its place in the heap; -1 while it stands in none. */
+  place = -1
 
   abstract expire(): void
 }
 
 /**
- * The deadlines of all requests on one timer: one each would cost a tenth of what the request itself costs. A list in
- * order of time, searched from its end: requests of one program mostly have the same timeout, so the end is the place.
+ * The deadlines of all requests on one timer: one each would cost a tenth of what the request itself costs. A binary heap:
+ * requests with different timeouts by the ten thousand, as a server that stands still leaves them, must not make each
+ * other slow.
  */
 export class Deadlines {
-  private first: Deadline | null = null
-  private last: Deadline | null = null
+  private readonly heap: Deadline[] = []
   private timer: NodeJS.Timeout | null = null
   private armedFor = Infinity
   private holding = false
@@ -25,29 +24,20 @@ export class Deadlines {
   add(entry: Deadline, ms: number): void {
     const at = performance.now() + ms
     entry.at = at
-    let earlier = this.last
-    while (earlier !== null && earlier.at > at) earlier = earlier.earlier
-    const later = earlier === null ? this.first : earlier.later
-    entry.earlier = earlier
-    entry.later = later
-    if (earlier === null) this.first = entry
-    else earlier.later = entry
-    if (later === null) this.last = entry
-    else later.earlier = entry
-
+    this.heap.push(entry)
+    this.rise(entry, this.heap.length - 1)
     if (at < this.armedFor) this.arm(at, ms)
   }
 
   remove(entry: Deadline): void {
-    if (entry.at === 0) return
-    entry.at = 0
-    const { earlier, later } = entry
-    if (earlier === null) this.first = later
-    else earlier.later = later
-    if (later === null) this.last = earlier
-    else later.earlier = earlier
-    entry.earlier = null
-    entry.later = null
+    const { place } = entry
+    if (place < 0) return
+    entry.place = -1
+    const last = this.heap.pop()
+    if (last === undefined || last === entry) return
+    // The last one takes the place, and from there goes up or down.
+    this.rise(last, place)
+    if (last.place === place) this.sink(last, place)
     // The timer is left running, for the next request will want it; it fires once for nothing.
   }
 
@@ -63,10 +53,42 @@ export class Deadlines {
 
   /** Expires everything at once. */
   expireAll(): void {
-    while (this.first !== null) this.expire(this.first)
+    for (let first = this.heap[0]; first !== undefined; first = this.heap[0]) this.expire(first)
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = null
     this.armedFor = Infinity
+  }
+
+  private rise(entry: Deadline, from: number): void {
+    const { heap } = this
+    let place = from
+    while (place > 0) {
+      const above = (place - 1) >> 1
+      const other = heap[above] as Deadline
+      if (other.at <= entry.at) break
+      heap[place] = other
+      other.place = place
+      place = above
+    }
+    heap[place] = entry
+    entry.place = place
+  }
+
+  private sink(entry: Deadline, from: number): void {
+    const { heap } = this
+    let place = from
+    for (;;) {
+      let below = 2 * place + 1
+      if (below >= heap.length) break
+      if (below + 1 < heap.length && (heap[below + 1] as Deadline).at < (heap[below] as Deadline).at) below++
+      const other = heap[below] as Deadline
+      if (other.at >= entry.at) break
+      heap[place] = other
+      other.place = place
+      place = below
+    }
+    heap[place] = entry
+    entry.place = place
   }
 
   private arm(at: number, ms: number): void {
@@ -80,8 +102,10 @@ export class Deadlines {
     this.timer = null
     this.armedFor = Infinity
     const now = performance.now()
-    while (this.first !== null && this.first.at <= now) this.expire(this.first)
-    if (this.first !== null) this.arm(this.first.at, this.first.at - now)
+    let first = this.heap[0]
+    for (; first !== undefined && first.at <= now; first = this.heap[0]) this.expire(first)
+    // Whoever expired may have set the timer already.
+    if (first !== undefined && first.at < this.armedFor) this.arm(first.at, first.at - now)
   }
 
   private expire(entry: Deadline): void {

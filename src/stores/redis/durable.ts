@@ -3,11 +3,13 @@ import { UnsupportedError } from '../../core/errors.ts'
 import { failed, unknownForGood } from './failure.ts'
 import { markKey } from './keys.ts'
 import type { Link, Node } from './link.ts'
+import { doneOf } from './replies.ts'
 
 /**
- * Durable fencing: tokens count up by one and owe nothing to a clock, so the counter must never be lost. It lives on a
- * server that writes every change to disk before it answers, evicts nothing, and carries a mark from when it was set up:
- * one that comes back empty has lost the mark too, and is refused instead of giving old tokens out again.
+ * Durable fencing: tokens count up and owe nothing to a clock, so the counter must never be lost. It lives on a server that
+ * writes every change to disk before it answers and evicts nothing. It is one for all names, and has no end. It was put there
+ * when the server was set up, which makes it the mark as well: a server that comes back empty has lost it, and is refused
+ * instead of giving old tokens out again.
  */
 
 /** What a server lacks for durable fencing; `undefined` if nothing. */
@@ -32,7 +34,7 @@ export async function settingsOf(node: Node, names: readonly string[]): Promise<
       : reply instanceof Map
         ? reply.get(name)
         : (reply as Record<string, unknown>)[name]
-    if (typeof value === 'string') settings.set(name, value)
+    if (typeof value === 'string' || Buffer.isBuffer(value)) settings.set(name, String(value))
   }
   return settings
 }
@@ -49,7 +51,7 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
         new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' }),
       )
     const marked = await node.send(['exists', markKey(prefix)])
-    return marked === 1 ? undefined : unknownForGood(notMarked())
+    return doneOf(marked) ? undefined : unknownForGood(notMarked())
   } catch (error) {
     return failed(error)
   }
@@ -62,7 +64,7 @@ export async function markDurable(link: Link, prefix: string): Promise<void> {
   const problem = node && (await durableProblem(node))
   if (problem !== undefined)
     throw new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' })
-  await node?.send(['set', markKey(prefix), new Date().toISOString(), 'NX'])
+  await node?.send(['set', markKey(prefix), '0', 'NX'])
 }
 
 export function notInCluster(): UnsupportedError {

@@ -13,11 +13,12 @@ const FINAL = new Set([
   'NOPROTO',
   'WRONGTYPE',
   'CROSSSLOT',
+  'MOVED',
   'HFNOMARK',
   'DENIED',
 ])
 const FINAL_TEXT =
-  /^ERR (unknown command|invalid password|unknown subcommand|wrong number of arguments)|user_script|AUTH.* called without any password/i
+  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|HFLAYOUT|user_script|AUTH.* called without any password/i
 
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
@@ -30,11 +31,35 @@ export function unknownForGood(cause: Error): Unknown {
 /** What a failed command is answered with. */
 export function failed(error: unknown): Unknown {
   const cause = plainError(error)
-  return isFinal(cause.message) ? unknownForGood(cause) : unknown(cause)
+  const final = isFinal(cause.message)
+  const [, hint] = HINTS.find(([pattern]) => pattern.test(cause.message)) ?? []
+  if (hint !== undefined) cause.message += ` (${hint})`
+  return final ? unknownForGood(cause) : unknown(cause)
+}
+
+/** What a server means by it, and what to do. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [
+    /\bREADONLY\b/,
+    'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis',
+  ],
+  [/NOPERM|user executing the script can't/, 'docs/stores/redis.md lists the rights that a user needs'],
+  [/DB index is out of range/, 'the server has fewer databases than the URL asks for'],
+  [/^MOVED /, 'the server is one of a Redis Cluster: use redis+cluster://, or a client for a Cluster'],
+]
+
+/** The keys of one script are of several slots, and the server is one for a Cluster. Nothing was done. */
+export function isCrossSlot(error: unknown): boolean {
+  return messageOf(error).startsWith('CROSSSLOT')
 }
 
 export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT')
+}
+
+/** The server has become a replica, or always was one. */
+export function isReadOnly(error: unknown): boolean {
+  return /\bREADONLY\b/.test(messageOf(error))
 }
 
 function isFinal(message: string): boolean {

@@ -3,6 +3,7 @@ import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.t
 import { linkTo } from './client.ts'
 import type { RedisClient } from './client.ts'
 import { plainError } from './failure.ts'
+import { doneOf, listOf, textOf, unexpected } from './replies.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 
@@ -46,9 +47,11 @@ export async function fencedWrite(
     })
   }
   const args = ['2', key, fence, String(token), value, String(ttl ?? 0), String(fenceTtl ?? 0)]
-  let reply: unknown
   try {
-    reply = await runScript(link, scripts.fencedWrite, args)
+    const [accepted, last] = listOf(await runScript(link, scripts.fencedWrite, args), 2)
+    const token = textOf(last)
+    if (!/^\d{1,20}$/.test(token)) throw unexpected()
+    return { accepted: doneOf(accepted), token: BigInt(token) }
   } catch (error) {
     // Whether it was written is not known. To write it again with the same token does no harm.
     throw new StoreUnavailableError('The fenced write was not confirmed', {
@@ -56,6 +59,4 @@ export async function fencedWrite(
       cause: plainError(error),
     })
   }
-  const [accepted, last] = reply as [number, string]
-  return { accepted: accepted === 1, token: BigInt(String(last)) }
 }

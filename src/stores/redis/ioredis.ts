@@ -26,6 +26,7 @@ interface IoredisNode extends IoredisClient {
     readonly host?: string
     readonly port?: number
   }
+  readonly stream?: { unref?(): unknown }
   duplicate(options: object): IoredisNode
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -92,10 +93,9 @@ export class IoredisLink implements Link {
     return listen(this.client, this.owned ? ['ready', 'error'] : ['ready'], listener)
   }
 
-  onDisconnect(listener: () => void): void {
-    this.client.on('close', listener)
+  onConnectionChange(listener: () => void): () => void {
     // A cluster speaks of its nodes one by one.
-    this.client.on('-node', listener)
+    return listen(this.client, ['close', 'ready', '-node', '+node'], listener)
   }
 
   notReadyBecause(): Error | undefined {
@@ -178,19 +178,14 @@ export class IoredisLink implements Link {
     await connection.connect()
     connection.on('end', end)
     if (connection.status === 'end') end()
-    const channels = new Set<string>()
+    // Who waits keeps the process alive; to be told something is no reason to.
+    connection.stream?.unref?.()
     return {
-      async subscribe(more) {
-        for (const channel of more) channels.add(channel)
-        await connection.subscribe(...more)
+      async subscribe(channels) {
+        await connection.subscribe(...channels)
       },
       async unsubscribe(channel) {
-        channels.delete(channel)
         await connection.unsubscribe(channel)
-      },
-      // Subscribing again changes nothing and is answered, which not every version does with a PING in this state.
-      async ping() {
-        await connection.subscribe(...channels)
       },
       close: () => connection.disconnect(),
     }

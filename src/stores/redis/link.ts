@@ -22,8 +22,8 @@ export interface Link {
     args: string[],
     replicas: ReplicaWish,
   ): [script: Promise<unknown>, wait: Promise<unknown>]
-  /** Calls back, for ever, whenever a connection may have been lost. */
-  onDisconnect(listener: () => void): void
+  /** Calls back whenever a connection was lost or made, which may lead to another server. Returns the function that ends it. */
+  onConnectionChange(listener: () => void): () => void
   /** Which server a key is at now, in words that only have to differ. */
   nodeOf(key: string): string
   /** Drops the connection to the server of a key, if it is the store's own; the driver makes a new one. */
@@ -50,8 +50,6 @@ export interface SubscriberEvents {
 export interface SubscriberConnection {
   subscribe(channels: readonly string[]): Promise<void>
   unsubscribe(channel: string): Promise<void>
-  /** Resolves when the server has answered. */
-  ping(): Promise<void>
   close(): void
 }
 
@@ -60,8 +58,48 @@ interface Emitter {
   off(event: string, listener: () => void): unknown
 }
 
-/** Listens to several events. Returns the function that ends it. */
+interface Hub {
+  readonly listeners: Set<() => void>
+  readonly tell: () => void
+}
+
+/** Of each client and event. */
+const hubs = new WeakMap<Emitter, Map<string, Hub>>()
+
+/**
+ * Listens to several events. Returns the function that ends it. All stores on a client share one listener an event: more
+ * than ten of them would be taken for a leak, and the client's owner warned.
+ */
 export function listen(emitter: Emitter, events: readonly string[], listener: () => void): () => void {
-  for (const event of events) emitter.on(event, listener)
-  return () => events.forEach((event) => emitter.off(event, listener))
+  const ends = events.map((event) => listenTo(emitter, event, listener))
+  return () => ends.forEach((end) => end())
+}
+
+function listenTo(emitter: Emitter, event: string, listener: () => void): () => void {
+  const ofEmitter = hubs.get(emitter) ?? new Map<string, Hub>()
+  hubs.set(emitter, ofEmitter)
+  const hub = ofEmitter.get(event) ?? newHub()
+  if (!ofEmitter.has(event)) {
+    ofEmitter.set(event, hub)
+    emitter.on(event, hub.tell)
+  }
+  // Each registration is one of its own, also of the same function.
+  const own = (): void => listener()
+  hub.listeners.add(own)
+  return () => {
+    if (!hub.listeners.delete(own) || hub.listeners.size > 0) return
+    ofEmitter.delete(event)
+    emitter.off(event, hub.tell)
+  }
+}
+
+function newHub(): Hub {
+  const listeners = new Set<() => void>()
+  return {
+    listeners,
+    tell: () => {
+      // A copy: whoever is called may come and go.
+      for (const listener of Array.from(listeners)) listener()
+    },
+  }
 }

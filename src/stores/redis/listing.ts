@@ -3,11 +3,9 @@ import { InvalidArgumentError } from '../../core/errors.ts'
 import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
+import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
-
-/** How many keys the server looks at in one go. */
-const SCAN_COUNT = 500
 
 /** Where the next page begins: which primary, its SCAN cursor, and how many of what that returns were shown already. */
 interface Place {
@@ -18,9 +16,12 @@ interface Place {
 
 interface Namespace {
   readonly prefix: string
-  /** By how much a header outlives a lease. */
-  readonly outlives: number
+  /** Milliseconds that the page may take. */
+  readonly timeout: number
 }
+
+/** A page that takes longer than this part of its time ends where it is: the next one goes on from there. */
+const ENOUGH = 0.5
 
 /**
  * A page of the names that are held or waited for. SCAN's promise carries over: a name that is in use all the time is
@@ -31,30 +32,23 @@ export async function listNames(
   of: Namespace,
   { prefix: start = '', limit = 100, cursor }: ListQuery,
 ): Promise<ListPage> {
+  const until = performance.now() + of.timeout * ENOUGH
   const primaries = await link.primaries()
   const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
   let { primary, scan, skip } = parseCursor(cursor)
   for (let node = primaries[primary]; node !== undefined; node = primaries[++primary]) {
     do {
-      const reply = await node.send([
-        'scan',
-        scan,
-        'MATCH',
-        pattern,
-        'COUNT',
-        String(SCAN_COUNT),
-        'TYPE',
-        'hash',
-      ])
-      const [next, keys] = reply as [string, readonly string[]]
+      const { next, keys } = await scanStep(node, scan, pattern)
       for (const [at, used] of (await inUse(link, of, keys)).entries()) {
         if (at < skip || used === undefined || names.has(used)) continue
         if (names.size === limit) return { names: [...names], cursor: `${primary}.${scan}.${at}` }
         names.add(used)
       }
-      scan = String(next)
+      scan = next
       skip = 0
+      if (scan !== '0' && performance.now() > until)
+        return { names: [...names], cursor: `${primary}.${scan}.0` }
     } while (scan !== '0')
   }
   return { names: [...names] }
@@ -63,14 +57,14 @@ export async function listNames(
 /** The name behind each key, or `undefined` if it is nobody's header, or of a name that nobody holds or waits for. */
 function inUse(
   link: Link,
-  { prefix, outlives }: Namespace,
+  { prefix }: Namespace,
   keys: readonly string[],
-): Promise<(string | undefined)[]> {
+): Promise<readonly (string | undefined)[]> {
   return Promise.all(
     keys.map(async (key) => {
-      const name = nameOfHeader(String(key))
+      const name = nameOfHeader(key)
       if (name === undefined) return undefined
-      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name), String(outlives)])
+      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
       const { holders, waiters } = readName(name, reply)
       return holders.length + waiters.length > 0 ? name : undefined
     }),

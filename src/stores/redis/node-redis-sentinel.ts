@@ -78,7 +78,6 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
         channels.delete(channel)
         await client.unsubscribe(channel, heard)
       },
-      ping: () => Promise.resolve(),
       close: stop,
     })
   }

@@ -8,10 +8,12 @@ export interface NodeRedisBase {
   readonly isOpen: boolean
   on(event: string, listener: (...args: unknown[]) => void): unknown
   off(event: string, listener: (...args: unknown[]) => void): unknown
-  destroy(): void
+  /** `redis` 4 has only the other one. */
+  destroy?(): void
+  disconnect?(): Promise<void>
 }
 
-/** The parts of a node-redis client (`redis` 5 or 6) that the store uses, as `createClient` makes it. */
+/** The parts of a node-redis client (`redis` 4, 5 or 6) that the store uses, as `createClient` makes it. */
 export interface NodeRedisClient extends NodeRedisBase {
   readonly isReady: boolean
   sendCommand(args: string[]): Promise<unknown>
@@ -28,8 +30,11 @@ export interface Subscribing {
 export interface PlainClient extends NodeRedisClient, Subscribing {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
+  unref?(): void
   connect(): Promise<unknown>
 }
+
+const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
 export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
@@ -78,10 +83,8 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     return [this[command](args), this.send(args[2] ?? '', ['WAIT', String(count), String(ms)])]
   }
 
-  onDisconnect(listener: () => void): void {
-    for (const event of ['error', 'reconnecting', 'node-error', 'node-reconnecting', 'topology-change']) {
-      this.client.on(event, listener)
-    }
+  onConnectionChange(listener: () => void): () => void {
+    return listen(this.client, this.owned ? [...CHANGES, 'error'] : CHANGES, listener)
   }
 
   eval(args: string[]): Promise<unknown> {
@@ -93,7 +96,7 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 
   close(): Promise<void> {
-    if (this.owned && this.client.isOpen) this.client.destroy()
+    if (this.owned) end(this.client)
     return Promise.resolve()
   }
 }
@@ -127,46 +130,47 @@ export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
 }
 
 /** Ends the connection and makes a new one. */
-export function reconnect(client: {
-  readonly isOpen: boolean
-  destroy(): void
-  connect(): Promise<unknown>
-}): void {
-  if (client.isOpen) client.destroy()
+export function reconnect(client: NodeRedisBase & { connect(): Promise<unknown> }): void {
+  end(client)
   client.connect().catch(() => {})
+}
+
+function end(client: NodeRedisBase): void {
+  if (!client.isOpen) return
+  if (client.destroy === undefined) client.disconnect?.().catch(() => {})
+  else client.destroy()
 }
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
 export async function listenThrough(
   original: PlainClient,
-  { message, end }: SubscriberEvents,
+  { message, end: ended }: SubscriberEvents,
 ): Promise<SubscriberConnection> {
   const connection = original.duplicate({
     socket: { ...original.options?.socket, reconnectStrategy: false },
     disableOfflineQueue: true,
   })
-  let ended = false
-  const over = (): void => {
-    if (ended) return
-    ended = true
-    if (connection.isOpen) connection.destroy()
-    end()
+  let over = false
+  const finish = (): void => {
+    if (over) return
+    over = true
+    end(connection)
+    ended()
   }
   let connected = false
-  connection.on('error', () => connected && over())
-  connection.on('end', () => connected && over())
+  connection.on('error', () => connected && finish())
+  connection.on('end', () => connected && finish())
   await connection.connect()
   connected = true
+  // Who waits keeps the process alive; to be told something is no reason to.
+  connection.unref?.()
   const heard = (text: string, channel: string): void => message(channel, text)
   return {
     subscribe: (channels) => connection.subscribe(channels, heard),
     unsubscribe: (channel) => connection.unsubscribe(channel, heard),
-    async ping() {
-      await connection.sendCommand(['PING'])
-    },
     close() {
-      ended = true
-      if (connection.isOpen) connection.destroy()
+      over = true
+      end(connection)
     },
   }
 }

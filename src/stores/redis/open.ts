@@ -1,14 +1,18 @@
-import type { Store } from '../../core/contract.ts'
+import type { Store, Unknown } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
 import { linkTo } from './client.ts'
 import { connectTo } from './drivers.ts'
 import type { DriverName } from './drivers.ts'
+import { failed } from './failure.ts'
+import type { Link } from './link.ts'
 import { storeOn } from './redis-store.ts'
 import type { RedisStoreOptions } from './redis-store.ts'
+import type { RedisStore } from './store.ts'
 import { checkLink } from './startup-checks.ts'
 import type { StartupFinding } from './startup-checks.ts'
 import { parseUrl } from './url.ts'
+import type { RedisAddress } from './url.ts'
 
 export interface OpenRedisOptions extends RedisStoreOptions {
   /** Which package to connect with. Default: `ioredis` if it is installed, else `redis`. */
@@ -22,12 +26,53 @@ export async function openRedisStore(
   url: string,
   { driver, ...options }: OpenRedisOptions = {},
 ): Promise<Store> {
-  const link = linkTo(await connectTo(parseUrl(url), driver), true)
-  const store = storeOn(link, options)
-  const problem = await store.reach(REACH_MS)
+  const address = parseUrl(url)
+  const { driver: named, ...said } = address.options
+  const link = linkTo(await connectTo(address, driver ?? named), true)
+  const store = await storeOrNothing(link, { ...said, ...options })
+  const problem =
+    (await unlessRefused(link, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(link, address))
   if (problem === undefined) return store
   await store.close()
   throw unavailable(url, problem.cause)
+}
+
+/** Nobody listens there, or the name is nobody's: more time will not help. Not for groups, which are found by trying. */
+const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREACH'])
+/** A server that is being started gets so long. */
+const REFUSED_MS = 500
+
+async function unlessRefused(
+  link: Link,
+  { kind }: RedisAddress,
+  ask: () => Promise<Unknown | undefined>,
+): Promise<Unknown | undefined> {
+  const began = performance.now()
+  let stop = (): void => {}
+  const refused = new Promise<Unknown>((resolve) => {
+    stop = link.onReady(() => {
+      const reason = link.ready() ? undefined : link.notReadyBecause()
+      const code = reason !== undefined && 'code' in reason ? String(reason.code) : ''
+      if (REFUSED.has(code) && performance.now() - began >= REFUSED_MS) resolve(failed(reason))
+    })
+  })
+  try {
+    return await (kind === 'server' ? Promise.race([ask(), refused]) : ask())
+  } finally {
+    stop()
+  }
+}
+
+/** One driver goes on in database 0 when the server does not have the one that was asked for, and says nothing. */
+async function wrongDatabase(link: Link, { database }: RedisAddress): Promise<Unknown | undefined> {
+  if (database === 0) return undefined
+  try {
+    const [node] = await link.primaries()
+    await node?.send(['select', String(database)])
+    return undefined
+  } catch (error) {
+    return failed(error)
+  }
 }
 
 /** What an operator should know of the server behind a URL before trusting it with locks. */
@@ -35,15 +80,34 @@ export async function checkRedis(
   url: string,
   { driver }: Pick<OpenRedisOptions, 'driver'> = {},
 ): Promise<readonly StartupFinding[]> {
-  const link = linkTo(await connectTo(parseUrl(url), driver), true)
-  const store = storeOn(link, {})
+  const address = parseUrl(url)
+  const link = linkTo(await connectTo(address, driver ?? address.options.driver), true)
+  const store = await storeOrNothing(link, address.options)
   try {
-    const problem = await store.reach(REACH_MS)
+    const problem = await unlessRefused(link, address, () => store.reach(REACH_MS))
     if (problem !== undefined) throw unavailable(url, problem.cause)
-    return await checkLink(link)
+    const findings = await checkLink(link)
+    if (findings.some(({ code, level }) => code === 'role' && level === 'error')) return findings
+    const refusal = (await store.probe(REACH_MS)) ?? (await wrongDatabase(link, address))
+    return refusal === undefined ? findings : [...findings, takesNone(refusal)]
   } finally {
     await store.close()
   }
+}
+
+/** Options that are wrong must not leave a connection behind. */
+async function storeOrNothing(link: Link, options: RedisStoreOptions): Promise<RedisStore> {
+  try {
+    return storeOn(link, options)
+  } catch (error) {
+    await link.close()
+    throw error
+  }
+}
+
+function takesNone({ cause }: Unknown): StartupFinding {
+  const why = cause instanceof Error ? cause.message : 'no answer'
+  return { level: 'error', code: 'writes', message: `takes no locks: ${why}` }
 }
 
 function unavailable(url: string, cause: unknown): StoreUnavailableError {

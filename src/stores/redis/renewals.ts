@@ -1,10 +1,11 @@
 import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
 import type { Commands } from './commands.ts'
+import { isCrossSlot } from './failure.ts'
 import { headerKey } from './keys.ts'
 import type { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
-import { DAY_MS, RENEWED, unexpected } from './wire.ts'
+import { DAY_MS, readKept } from './wire.ts'
 
 /** Few enough for the server to be free for others after a millisecond. */
 const MOST_AT_ONCE = 250
@@ -40,18 +41,22 @@ export class Renewals {
     timeout: number,
   ): Promise<readonly (RenewAnswer | null)[]> {
     const [first] = lot
-    if (first === undefined || first.tokens > 0) return lot.map(() => null)
+    if (first === undefined || first.tokens > 0 || this.commands.oneSlot) return lot.map(() => null)
     const args = [String(lot.length)]
     for (const { name } of lot) args.push(headerKey(this.prefix, name))
     args.push(String(first.ttl + DAY_MS))
     for (const { id } of lot) args.push(id)
     const late = (): void => this.commands.noAnswer(first.name, timeout)
     const reply = await this.requests.ask(
-      async () => read(await runScript(this.requests.link, scripts.keep, args), lot.length),
+      async () => readKept(await runScript(this.requests.link, scripts.keep, args), lot.length),
       timeout,
       late,
     )
-    if ('kind' in reply) return lot.map(() => reply)
+    if ('kind' in reply) {
+      if (!isCrossSlot(reply.cause)) return lot.map(() => reply)
+      this.commands.oneSlot = true
+      return lot.map(() => null)
+    }
     this.commands.heardFrom(first.name)
     return reply
   }
@@ -67,10 +72,4 @@ function lotSize(requests: readonly RenewRequest[], from: number): number {
     size++
   }
   return size
-}
-
-function read(reply: unknown, count: number): (RenewAnswer | null)[] {
-  if (reply === 1) return Array.from({ length: count }, () => RENEWED)
-  if (!Array.isArray(reply) || reply.length !== count) throw unexpected()
-  return reply.map((one) => (one === 1 ? RENEWED : null))
 }

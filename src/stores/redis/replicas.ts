@@ -1,4 +1,5 @@
 import type { Link } from './link.ts'
+import { isCount, wholeOf } from './replies.ts'
 
 /** How many replicas have to know of a grant before it is believed, and how long that may take. */
 export interface ReplicaWish {
@@ -20,11 +21,16 @@ export class ConfirmedScripts {
   private readonly link: Link
   private readonly wish: ReplicaWish
   private connection = 0
+  private readonly stopListening: () => void
 
   constructor(link: Link, wish: ReplicaWish) {
     this.link = link
     this.wish = wish
-    link.onDisconnect(() => this.connection++)
+    this.stopListening = link.onConnectionChange(() => this.connection++)
+  }
+
+  close(): void {
+    this.stopListening()
   }
 
   async run(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {
@@ -33,8 +39,8 @@ export class ConfirmedScripts {
     const [script, wait] = this.link.thenWait(command, args, this.wish)
     const [ran, waited] = await Promise.allSettled([script, wait])
     if (ran.status === 'rejected') throw ran.reason
-    const confirmed =
-      waited.status === 'fulfilled' && connection === this.connection ? Number(waited.value) : 0
+    const counted = waited.status === 'fulfilled' && connection === this.connection
+    const confirmed = counted && isCount(waited.value) ? wholeOf(waited.value) : 0
     if (confirmed >= count) return { reply: ran.value }
     return {
       reply: ran.value,

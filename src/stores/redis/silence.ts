@@ -3,7 +3,7 @@ import type { Link } from './link.ts'
 /** A connection on which so long nothing came back, although something was asked, is not waited for any longer. */
 const SILENT_MS = 1_000
 /** Nor is one that has been opened and not become usable for so long. */
-const NOT_READY_MS = 3_000
+const NOT_READY_MS = 1_500
 
 const NOT_READY = 'not ready'
 
@@ -34,6 +34,11 @@ export class Silence {
       return
     }
     this.since.delete(where)
+    this.link.reset(key)
+  }
+
+  /** The server of this key takes no writes: it is a replica now, and the connection has to find the primary. */
+  refused(key: string): void {
     this.link.reset(key)
   }
 

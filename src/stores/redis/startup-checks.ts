@@ -14,6 +14,8 @@ export interface StartupFinding {
     | 'persistence'
     | 'replicas'
     | 'role'
+    | 'cluster'
+    | 'writes'
     | 'clock'
     | 'unchecked'
   readonly message: string
@@ -37,7 +39,12 @@ export async function startupChecks(client: RedisClient): Promise<readonly Start
 
 export async function checkLink(link: Link): Promise<readonly StartupFinding[]> {
   const primaries = await link.primaries()
-  const perServer = await Promise.all(primaries.map(async (node) => findings(await report(node))))
+  const perServer = await Promise.all(
+    primaries.map(async (node) => {
+      const known = await report(node)
+      return [...findings(known), ...clusterMode(known, link.cluster)]
+    }),
+  )
   const seen = new Set<string>()
   // Twenty nodes with one setting wrong are one thing to say.
   return perServer.flat().filter(({ level, code, message }) => {
@@ -51,8 +58,8 @@ async function report(node: Node): Promise<ServerReport> {
   const [seconds, micros] = (await node.send(['time'])) as [string, string]
   const ended = Date.now()
   const middle = (began + ended) / 2
-  const info = String(await node.send(['info']))
-  // Managed services forbid CONFIG. What is not known is said to be so.
+  // Managed services forbid CONFIG, and some INFO. What is not known is said to be so.
+  const info = await node.send(['info']).then(String, () => '')
   const settings = await settingsOf(node, [
     'maxmemory',
     'maxmemory-policy',
@@ -89,7 +96,23 @@ export function findings({
 
 const OLDEST = [6, 2] as const
 
+/** What the client is made for and what the server is are two things. */
+function clusterMode({ info }: ServerReport, client: boolean): StartupFinding[] {
+  if (client || info.get('redis_mode') !== 'cluster') return []
+  return [
+    {
+      level: 'warning',
+      code: 'cluster',
+      message:
+        'is one of a Redis Cluster, and the client is for one server: it gets the locks of this one only',
+      hint: 'Use redis+cluster://, or a client for a Cluster.',
+    },
+  ]
+}
+
 function version(info: ServerReport['info']): StartupFinding {
+  if (!info.has('redis_version') && !info.has('valkey_version'))
+    return unchecked('its version: INFO is not allowed')
   const valkey = info.get('valkey_version')
   const shown =
     valkey === undefined ? `Redis ${info.get('redis_version') ?? 'of unknown version'}` : `Valkey ${valkey}`
@@ -114,7 +137,7 @@ function role(info: ServerReport['info']): StartupFinding[] {
 function eviction(info: ServerReport['info'], settings: ServerReport['settings']): StartupFinding[] {
   const policy = settings.get('maxmemory-policy') ?? info.get('maxmemory_policy')
   const limit = settings.get('maxmemory') ?? info.get('maxmemory')
-  if (policy === undefined) return [unchecked('eviction', 'whether it evicts keys')]
+  if (policy === undefined) return [unchecked('whether it evicts keys')]
   if (policy === 'noeviction' || limit === '0') {
     return [
       {
@@ -136,6 +159,7 @@ function eviction(info: ServerReport['info'], settings: ServerReport['settings']
 }
 
 function persistence(info: ServerReport['info'], settings: ServerReport['settings']): StartupFinding[] {
+  if (!settings.has('appendonly') && !info.has('aof_enabled')) return [unchecked('what it keeps on disk')]
   const log = settings.get('appendonly') ?? (info.get('aof_enabled') === '1' ? 'yes' : 'no')
   const fsync = settings.get('appendfsync')
   if (log === 'yes') {
@@ -183,6 +207,6 @@ function clock(offset: number, roundTrip: number): StartupFinding {
   return { level: by > FAR_MS ? 'error' : 'warning', code: 'clock', message: where, hint }
 }
 
-function unchecked(_what: 'eviction', text: string): StartupFinding {
+function unchecked(text: string): StartupFinding {
   return { level: 'info', code: 'unchecked', message: `does not tell ${text}` }
 }

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -20,10 +21,11 @@ import type {
 } from '../../core/contract.ts'
 import { Command } from './command.ts'
 import { Commands } from './commands.ts'
-import { keysOf } from './keys.ts'
+import { channelOf, headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { listNames } from './listing.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { doneOf } from './replies.ts'
 import { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
 import { Renewals } from './renewals.ts'
@@ -32,7 +34,6 @@ import { RedisVoter } from './votes.ts'
 import { Watching } from './watching.ts'
 import {
   nextTerms,
-  outlives,
   readClaim,
   readDowngraded,
   readName,
@@ -67,7 +68,6 @@ export class RedisStore implements Store {
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
-  private readonly outlives: number
 
   constructor(link: Link, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
     this.link = link
@@ -82,7 +82,6 @@ export class RedisStore implements Store {
     if (!link.cluster) this.votes = new RedisVoter(link, prefix)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
-    this.outlives = outlives(durableMark !== undefined)
   }
 
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
@@ -129,7 +128,7 @@ export class RedisStore implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    const args = ['3', ...keysOf(this.prefix, name), String(this.outlives)]
+    const args = ['3', ...keysOf(this.prefix, name)]
     return this.requests.ask(
       async () => readName(name, await runScript(this.link, scripts.inspect, args)),
       timeout,
@@ -137,20 +136,33 @@ export class RedisStore implements Store {
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.requests.ask(
-      () => listNames(this.link, { prefix: this.prefix, outlives: this.outlives }, query),
-      timeout,
-    )
+    return this.requests.ask(() => listNames(this.link, { prefix: this.prefix, timeout }, query), timeout)
   }
 
-  /** Whether the server answers and can be used: nothing, or why not. */
+  /** Whether the server answers: nothing, or why not. */
   async reach(timeout: number): Promise<Unknown | undefined> {
     const answer = await this.inspect('holdfast', timeout)
-    return 'kind' in answer ? answer : this.prepare?.()
+    return 'kind' in answer ? answer : undefined
+  }
+
+  /** Whether locks can be had there: nothing, or why not. A replica, a full server and missing rights are reasons. */
+  async probe(timeout: number): Promise<Unknown | undefined> {
+    const args = [
+      '1',
+      `${headerKey(this.prefix, 'holdfast')}:p`,
+      channelOf(this.link.keyPrefix + this.prefix, 'probe'),
+    ]
+    const answer = await this.requests.ask(
+      async () =>
+        ({ kind: doneOf(await runScript(this.link, scripts.probe, args)) ? 'done' : 'not' }) as const,
+      timeout,
+    )
+    return answer.kind === 'unknown' ? answer : this.prepare?.()
   }
 
   async close(): Promise<void> {
     this.watching.close()
+    this.commands.close()
     this.requests.close()
     if (this.votes instanceof RedisVoter) this.votes.close()
     await this.link.close()
@@ -196,3 +208,6 @@ export class RedisStore implements Store {
     return this.commands.send(command, Math.max(1, timeout - (performance.now() - began)))
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(RedisStore, 'Store', ({ kind }) => ({ kind }))

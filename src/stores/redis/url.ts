@@ -17,6 +17,16 @@ export interface RedisAddress {
   readonly database: number
   /** What the sentinels call the primary. */
   readonly master?: string
+  readonly options: UrlOptions
+}
+
+/** Options of the store that a URL can say. */
+export interface UrlOptions {
+  readonly driver?: 'ioredis' | 'redis'
+  readonly prefix?: string
+  readonly fencing?: 'hybrid' | 'durable'
+  readonly replicas?: number
+  readonly replicaTimeout?: number
 }
 
 const SHAPE =
@@ -25,7 +35,7 @@ const PORTS = { server: 6379, sentinel: 26_379, cluster: 6379 }
 
 /**
  * `redis://user:password@host:port/database`, `rediss://` for TLS, `redis+sentinel://h1,h2,h3/master?db=0`,
- * `redis+cluster://h1,h2`. Read by hand: the standard URL has one host.
+ * `redis+cluster://h1,h2`, each with `?prefix=…&driver=…&fencing=…&replicas=…&replicaTimeout=…`. Read by hand: the standard URL has one host.
  */
 export function parseUrl(url: string): RedisAddress {
   const [, scheme = '', topology, credentials, places = '', path = '', query] = SHAPE.exec(url) ?? []
@@ -59,9 +69,37 @@ export function parseUrl(url: string): RedisAddress {
     tls: scheme.toLowerCase() === 'rediss',
     hosts: [first, ...others],
     database: Number(database),
+    options: optionsOf(options, url),
     ...parseCredentials(credentials, url),
     ...(kind === 'sentinel' && name !== undefined ? { master: name } : {}),
   }
+}
+
+/** Checked further by the store, which knows what they mean. */
+function optionsOf(given: URLSearchParams, url: string): UrlOptions {
+  const options: Record<string, string | number> = {}
+  for (const [name, value] of given) {
+    switch (name) {
+      case 'db':
+        break
+      case 'driver':
+        if (value !== 'ioredis' && value !== 'redis')
+          refuse(url, 'has a driver that is neither ioredis nor redis')
+        options[name] = value
+        break
+      case 'prefix':
+      case 'fencing':
+        options[name] = value
+        break
+      case 'replicas':
+      case 'replicaTimeout':
+        options[name] = value === '' ? Number.NaN : Number(value)
+        break
+      default:
+        refuse(url, `has an option that no Redis URL has: ${name}`)
+    }
+  }
+  return options
 }
 
 function parseHost(place: string, port: number, url: string): Host {

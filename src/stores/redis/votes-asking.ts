@@ -1,7 +1,8 @@
 import type { Unknown } from '../../core/contract.ts'
 import { Deadline } from './deadlines.ts'
-import { failed, isNoScript, unknown } from './failure.ts'
+import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import type { Link } from './link.ts'
+import { isNone } from './replies.ts'
 import { Requests } from './requests.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
@@ -42,6 +43,10 @@ export class VoteRequests {
 
   heard(key: string): void {
     if (this.silence.suspects) this.silence.answer(key)
+  }
+
+  refused(key: string): void {
+    this.silence.refused(key)
   }
 
   heardNothing(key: string, timeout: number): Unknown {
@@ -121,7 +126,7 @@ export abstract class Question<T> extends Deadline {
     link.hdel(this.key, field).then(
       (deleted) => {
         // Nothing is sent when its time is up.
-        if (deleted === 1 || this.settled) this.heard(deleted)
+        if (this.settled || !isNone(deleted)) this.heard(deleted)
         else this.sendScript(link)
       },
       (error: unknown) => this.failed(error),
@@ -163,6 +168,7 @@ export abstract class Question<T> extends Deadline {
   }
 
   private failed(error: unknown): void {
+    if (isReadOnly(error)) this.to.refused(this.key)
     this.settle(failed(error))
   }
 

@@ -8,8 +8,9 @@ import type {
   VoteAnswer,
   VoteInfo,
 } from '../../core/contract.ts'
+import { failed } from './failure.ts'
 import { nameOfHeader } from './keys.ts'
-import { unexpected } from './wire.ts'
+import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.ts'
 
 /** What the scripts of votes are given and what they answer. Their headers are the other half of this file. */
 
@@ -32,8 +33,15 @@ let lastGrant: VoteAnswer & { readonly kind: 'granted' } = {
   contended: false,
 }
 
+/** Tokens begin at a time in microseconds; anything lower is the answer to something else. */
+const LEAST_DIGITS = 7
+const LEAST_TOKEN = 1e6
+const GRANTED = /^g([1-9]\d{0,18}) (\d{1,10}) ([01])$/
+const EXTENDED = /^g([1-9]\d{0,18}) ([01])$/
+
 export function readVote(reply: unknown, count: number): VoteAnswer {
   if (typeof reply === 'number') {
+    if (!Number.isSafeInteger(reply) || reply < LEAST_TOKEN) throw unexpected()
     if (reply !== lastToken || count !== lastGrant.count) {
       lastToken = reply
       lastGrant = { kind: 'granted', token: BigInt(reply), count, contended: false }
@@ -44,15 +52,21 @@ export function readVote(reply: unknown, count: number): VoteAnswer {
   const rest = text.slice(1)
   switch (text[0]) {
     case 'b':
-      return rest === '' ? BUSY : { kind: 'busy', retryAfter: Number(rest) }
+      return rest === '' ? BUSY : { kind: 'busy', retryAfter: wholeOf(rest) }
     case 'n':
-      return { kind: 'not-ready', readyIn: Number(rest) }
+      return { kind: 'not-ready', readyIn: wholeOf(rest) }
     case 'g': {
-      const [token = '', given, waiting] = rest.split(' ')
-      return { kind: 'granted', token: BigInt(token), count: Number(given), contended: waiting === '1' }
+      const [, token, given, waiting] = GRANTED.exec(text) ?? []
+      return {
+        kind: 'granted',
+        token: tokenOf(token),
+        count: wholeOf(given),
+        contended: waiting === '1',
+      }
     }
     default:
-      return { kind: 'granted', token: BigInt(text), count, contended: false }
+      if (text.length < LEAST_DIGITS) throw unexpected()
+      return { kind: 'granted', token: tokenOf(text), count, contended: false }
   }
 }
 
@@ -62,8 +76,10 @@ export function readConfirm(reply: unknown): ConfirmAnswer {
       return CONFIRMED
     case 'f':
       return FENCED
-    default:
+    case 'l':
       return LOST
+    default:
+      throw unexpected()
   }
 }
 
@@ -75,45 +91,62 @@ export function extendArguments(request: ExtendRequest): string[] {
 }
 
 export function readExtensions(reply: unknown, requests: readonly ExtendRequest[]): readonly ExtendAnswer[] {
-  if (!Array.isArray(reply) || reply.length !== requests.length) throw unexpected()
-  return requests.map(({ tokens }, at) => readExtension(reply[at], tokens))
+  const answers = listOf(reply, requests.length)
+  return requests.map(({ tokens }, at) => readExtension(answers[at], tokens))
 }
 
+/** One that cannot be read, or that failed by itself, says nothing about the others. */
 function readExtension(reply: unknown, count: number): ExtendAnswer {
-  if (reply === 1) return RENEWED
-  if (reply === 2) return RENEWED_CONTENDED
-  const text = textOf(reply)
-  switch (text[0]) {
-    case 'g': {
-      const [token = '', waiting] = text.slice(1).split(' ')
-      return { kind: 'granted', token: BigInt(token), count, contended: waiting === '1' }
-    }
+  try {
+    return readOne(textOf(reply), count)
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+function readOne(text: string, count: number): ExtendAnswer {
+  switch (text) {
+    case '1':
+      return RENEWED
+    case '2':
+      return RENEWED_CONTENDED
     case 'e':
       return FREE
     case 'f':
       return FENCED
-    case 'n':
-      return { kind: 'not-ready', readyIn: Number(text.slice(1)) }
-    default:
+    case 'l':
       return LOST
   }
+  if (text.startsWith('n')) return { kind: 'not-ready', readyIn: wholeOf(text.slice(1)) }
+  if (text.startsWith('x')) throw new Error(text.slice(1))
+  const [, token, waiting] = EXTENDED.exec(text) ?? []
+  return { kind: 'granted', token: tokenOf(token), count, contended: waiting === '1' }
 }
 
 export function readGone(reply: unknown): ReleaseAnswer {
-  return reply === 1 ? RELEASED : NOT_HELD
+  return doneOf(reply) ? RELEASED : NOT_HELD
 }
 
 export function readHolder(name: string, reply: unknown): VoteInfo | Free {
-  if (!Array.isArray(reply)) throw unexpected()
-  if (reply.length === 0) return FREE
-  const [id = '', attempt, owner = '', token = '', expiresIn] = reply.map(textOf)
-  return { name, id, attempt: Number(attempt), owner, token: BigInt(token), expiresIn: Number(expiresIn) }
+  const facts = listOf(reply)
+  if (facts.length === 0) return FREE
+  const [id, attempt, owner, token, expiresIn] = listOf(facts, 5)
+  return {
+    name,
+    id: textOf(id),
+    attempt: wholeOf(attempt),
+    owner: textOf(owner),
+    token: tokenOf(token),
+    expiresIn: wholeOf(expiresIn),
+  }
 }
 
 /** Milliseconds until the node votes. */
 export function readReadiness(reply: unknown): number {
   const text = textOf(reply)
-  return text.startsWith('n') ? Number(text.slice(1)) : 0
+  if (text === 'y') return 0
+  if (text.startsWith('n')) return wholeOf(text.slice(1))
+  throw unexpected()
 }
 
 /** What a node tells a session; `undefined` for anything else on its channel. */
@@ -123,10 +156,4 @@ export function readNotice(message: string): StoreEvent | undefined {
   if (name === undefined) return undefined
   if (kind === 'f') return { kind: 'freed', name }
   return id === undefined ? undefined : { kind: 'contended', name, id }
-}
-
-function textOf(reply: unknown): string {
-  if (typeof reply === 'string') return reply
-  if (typeof reply === 'number' || Buffer.isBuffer(reply)) return String(reply)
-  throw unexpected()
 }

@@ -16,9 +16,11 @@ import type {
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
+import { isCrossSlot } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { runScript } from './run-script.ts'
+import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
@@ -27,7 +29,6 @@ import { Watching } from './watching.ts'
 
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
-const SCAN_COUNT = 500
 
 /**
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
@@ -131,7 +132,10 @@ export class RedisVoter implements DirectVoter {
     const args = lot.flatMap(wire.extendArguments)
     const read = (reply: unknown): readonly ExtendAnswer[] => wire.readExtensions(reply, lot)
     const answers = await this.requests.ask(new Ask(scripts.voteExtend, keys, args, read), timeout)
-    return 'kind' in answers ? lot.map(() => answers) : answers
+    if (!('kind' in answers)) return answers
+    if (lot.length === 1 || !isCrossSlot(answers.cause)) return lot.map(() => answers)
+    // The server is one for a Cluster: a script takes the keys of one slot only.
+    return (await Promise.all(lot.map((one) => this.extendLot([one], timeout)))).flat()
   }
 
   /** Nobody heard of the grant in time. */
@@ -144,12 +148,11 @@ export class RedisVoter implements DirectVoter {
     const pattern = headerPattern(this.link.keyPrefix + this.prefix, start)
     const names = new Set<string>()
     for (let cursor = '0'; node !== undefined;) {
-      const how = ['scan', cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT), 'TYPE', 'hash']
-      const [next, keys] = (await node.send(how)) as [string, readonly string[]]
-      const found = keys.map((key) => nameOfHeader(String(key))).filter((name) => name !== undefined)
+      const { next, keys } = await scanStep(node, cursor, pattern)
+      const found = keys.map(nameOfHeader).filter((name) => name !== undefined)
       const held = await Promise.all(found.map((name) => this.isHeld(name)))
       found.forEach((name, at) => held[at] === true && names.add(name))
-      cursor = String(next)
+      cursor = next
       if (cursor === '0') break
     }
     return [...names]

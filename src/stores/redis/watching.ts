@@ -1,4 +1,5 @@
 import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
+import { Hearing } from './hearing.ts'
 import { channelOf } from './keys.ts'
 import type { Link, SubscriberConnection } from './link.ts'
 import type { Requests } from './requests.ts'
@@ -10,17 +11,21 @@ const { setTimeout, clearTimeout, performance } = globalThis
 const RETRY_MS = { shortest: 20, longest: 1_000 }
 /** A connection that takes longer is tried elsewhere. */
 const CONNECT_MS = 5_000
-/** A connection that has been silent for so long is asked whether it is alive, and given as long to answer. */
+/** A connection that has been silent for so long is asked whether it still hears. */
 const SILENCE_MS = 5_000
+/** A check that takes longer says nothing. */
+const CHECK_MS = 2_000
 
 /**
  * What the scripts publish, for every session of this store: one connection and one channel a session, whatever the
- * number of names. The connection is made with the first session and goes with the last.
+ * number of names. The connection is made with the first session and goes with the last. It is used while it hears what the
+ * connection for commands says, and otherwise made anew.
  */
 export class Watching {
   private readonly link: Link
   private readonly requests: Requests
   private readonly prefix: string
+  private readonly hearing: Hearing
   private readonly read: (message: string) => StoreEvent | undefined
   private readonly sessions = new Map<
     string,
@@ -32,13 +37,16 @@ export class Watching {
   private retry: NodeJS.Timeout | null = null
   private failures = 0
   private heardAt = 0
-  private asking = false
+  /** The check that is under way, and whether another one is due after it. */
+  private checking: 'no' | 'yes' | 'again' = 'no'
+  private stopListening: (() => void) | null = null
 
   /** `prefix`: of the keys as the server sees them. */
   constructor(requests: Requests, prefix: string, read: typeof readMessage = readMessage) {
     this.read = read
     this.requests = requests
     this.link = requests.link
+    this.hearing = new Hearing(requests.link)
     this.prefix = prefix
   }
 
@@ -46,6 +54,7 @@ export class Watching {
     const channel = channelOf(this.prefix, session)
     const entry = { session, listener }
     this.sessions.set(channel, entry)
+    this.stopListening ??= this.link.onConnectionChange(() => this.check())
     const stop = (): void => {
       if (this.sessions.get(channel) !== entry) return
       this.sessions.delete(channel)
@@ -53,8 +62,9 @@ export class Watching {
       else this.connection?.unsubscribe(channel).catch(() => {})
     }
     const answer = await this.requests.ask(async () => {
-      const connection = this.connection ?? (await this.connect())
-      await connection.subscribe([channel])
+      const { connection } = this
+      if (connection === null) await this.subscribeAnew([channel])
+      else await connection.subscribe([channel])
       return { kind: 'watching', stop } as const
     }, timeout)
     if (answer.kind === 'unknown') stop()
@@ -66,18 +76,26 @@ export class Watching {
    * until the system gives the connection up, which takes it a quarter of an hour.
    */
   checkAlive(): void {
+    if (performance.now() - this.heardAt >= SILENCE_MS) this.check()
+  }
+
+  private check(): void {
     const { connection } = this
-    if (connection === null || this.asking || performance.now() - this.heardAt < SILENCE_MS) return
-    this.asking = true
+    const [channel] = this.sessions.keys()
+    if (connection === null || channel === undefined || !this.link.ready()) return
+    if (this.checking !== 'no') return void (this.checking = 'again')
+    this.checking = 'yes'
     this.requests
-      .ask(() => connection.ping().then(() => ({ kind: 'alive' as const })), SILENCE_MS)
+      .ask(async () => ({ kind: (await this.hearing.hears(channel)) ? 'hears' : 'deaf' }) as const, CHECK_MS)
       .then(({ kind }) => {
-        this.asking = false
+        const again = this.checking === 'again'
+        this.checking = 'no'
         this.heardAt = performance.now()
-        if (kind === 'unknown' && this.connection === connection) {
+        // What the command connection could not say is not the subscriber's fault.
+        if (kind === 'deaf' && this.connection === connection && this.sessions.has(channel)) {
           connection.close()
           this.lost()
-        }
+        } else if (again) this.check()
       })
       .catch(() => {})
   }
@@ -114,6 +132,7 @@ export class Watching {
 
   private told(channel: string, message: string): void {
     this.heardAt = performance.now()
+    if (this.hearing.heard(message)) return
     const event = this.read(message)
     if (event !== undefined) this.sessions.get(channel)?.listener(event)
   }
@@ -137,15 +156,22 @@ export class Watching {
   }
 
   private async reconnect(): Promise<{ readonly kind: 'connected' }> {
+    await this.subscribeAnew([...this.sessions.keys()])
+    return { kind: 'connected' }
+  }
+
+  private async subscribeAnew(channels: readonly string[]): Promise<void> {
     const connection = this.connection ?? (await this.connect())
     try {
-      await connection.subscribe([...this.sessions.keys()])
+      await connection.subscribe(channels)
+      const [channel] = channels
+      if (channel !== undefined && !(await this.hearing.hears(channel)))
+        throw new Error('the connection for wake-ups does not lead to the server that is asked for locks')
     } catch (error) {
       connection.close()
       if (this.connection === connection) this.connection = null
       throw error
     }
-    return { kind: 'connected' }
   }
 
   private reconnected(done: boolean): void {
@@ -161,6 +187,8 @@ export class Watching {
   }
 
   private disconnect(): void {
+    this.stopListening?.()
+    this.stopListening = null
     if (this.retry !== null) clearTimeout(this.retry)
     this.retry = null
     this.connection?.close()

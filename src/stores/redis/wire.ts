@@ -12,16 +12,12 @@ import type {
   StoreEvent,
 } from '../../core/contract.ts'
 import { nameOfHeader } from './keys.ts'
+import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.ts'
 
 /** What the scripts are given and what they answer. Their headers are the other half of this file. */
 
+/** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same number. */
 export const DAY_MS = 86_400_000
-const TEN_YEARS_MS = 3_650 * DAY_MS
-
-/** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same numbers. */
-export function outlives(durable: boolean): number {
-  return durable ? TEN_YEARS_MS : DAY_MS
-}
 
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
 export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
@@ -40,85 +36,113 @@ export function renewTerms({ ttl, patience, tokens }: RenewRequest): string {
 const QUEUED = { kind: 'queued' } as const
 const BUSY = { kind: 'busy' } as const
 const LOST = { kind: 'lost' } as const
-export const RENEWED: RenewAnswer = { kind: 'renewed', contended: false }
+const RENEWED: RenewAnswer = { kind: 'renewed', contended: false }
 const RENEWED_CONTENDED = { kind: 'renewed', contended: true } as const
 const RELEASED = { kind: 'released' } as const
 const NOT_HELD = { kind: 'not-held' } as const
 const JUST_RELEASED: ReleaseResult = { released: RELEASED }
 
+/** A token on its own is a time in microseconds; anything shorter is the answer to something else. */
+const LEAST_DIGITS = 7
+const HELD = /^h([1-9]\d{0,18}) (\d{1,10}) ([01])$/
+
 /** `count`: how many tokens were asked for, which a bare token in the answer stands for. */
 export function readClaim(reply: unknown, count: number): ClaimAnswer {
-  const text = asText(reply)
+  // A number would be the answer to something else.
+  if (typeof reply === 'number' || typeof reply === 'bigint') throw unexpected()
+  const text = textOf(reply)
   const rest = text.slice(1)
   switch (text[0]) {
     case 'h':
-      return readHeld(rest)
+      return readHeld(text)
     case 'q':
+      if (rest !== '') throw unexpected()
       return QUEUED
     case 'b':
-      return rest === '' ? BUSY : { kind: 'busy', retryAfter: Number(rest) }
+      return rest === '' ? BUSY : { kind: 'busy', retryAfter: wholeOf(rest) }
     case 'm':
-      return { kind: 'mismatch', capacity: Number(rest) }
+      return { kind: 'mismatch', capacity: wholeOf(rest) }
     default:
-      return { kind: 'held', token: BigInt(text), count, contended: false }
+      if (text.length < LEAST_DIGITS) throw unexpected()
+      return { kind: 'held', token: tokenOf(text), count, contended: false }
   }
 }
 
-function readHeld(fields: string): Held {
-  const [token = '', count, contended] = fields.split(' ')
-  return { kind: 'held', token: BigInt(token), count: Number(count), contended: contended === '1' }
+function readHeld(text: string): Held {
+  const [, token = '', count, contended] = HELD.exec(text) ?? []
+  return { kind: 'held', token: tokenOf(token), count: wholeOf(count), contended: contended === '1' }
 }
 
 export function readRenewal(reply: unknown): RenewAnswer {
-  switch (reply) {
-    case 0:
+  // Most by far are this one.
+  if (reply === 1) return RENEWED
+  const text = textOf(reply)
+  switch (text) {
+    case '0':
       return LOST
-    case 1:
+    case '1':
       return RENEWED
-    case 2:
+    case '2':
       return RENEWED_CONTENDED
-    default: {
-      const text = asText(reply)
-      return text === 'q' ? QUEUED : readHeld(text.slice(1))
-    }
+    case 'q':
+      return QUEUED
+    default:
+      return readHeld(text)
   }
+}
+
+/** Of many in one script: `null` for each one that has to be asked about by itself. */
+export function readKept(reply: unknown, count: number): (RenewAnswer | null)[] {
+  if (!Array.isArray(reply)) {
+    if (!doneOf(reply)) throw unexpected()
+    return Array.from({ length: count }, () => RENEWED)
+  }
+  return listOf(reply, count).map((one) => (doneOf(one) ? RENEWED : null))
 }
 
 export function readReleased(reply: unknown): ReleaseAnswer {
-  return reply === 1 ? RELEASED : NOT_HELD
+  return doneOf(reply) ? RELEASED : NOT_HELD
 }
 
 export function readDowngraded(reply: unknown): DowngradeAnswer {
-  return reply === 1 ? { kind: 'downgraded' } : { kind: 'lost' }
+  return doneOf(reply) ? { kind: 'downgraded' } : { kind: 'lost' }
 }
 
 export function readRelease(reply: unknown): ReleaseResult {
-  return reply === 1 ? JUST_RELEASED : { released: NOT_HELD }
+  return doneOf(reply) ? JUST_RELEASED : { released: NOT_HELD }
 }
 
 export function readReleaseAndNext(reply: unknown, count: number): ReleaseResult {
-  const [released, next] = asList(reply)
+  const [released, next] = listOf(reply, 2)
   return { released: readReleased(released), next: readClaim(next, count) }
 }
 
+const HOLDER_FACTS = 5
+const WAITER_FACTS = 4
+
 export function readName(name: string, reply: unknown): NameInfo {
-  const facts = asList(reply)
-  let at = 2
-  const text = (): string => asText(facts[at++])
+  const facts = listOf(reply)
+  const capacity = wholeOf(facts[0])
+  const waitersAt = 2 + HOLDER_FACTS * wholeOf(facts[1])
+  if (waitersAt > facts.length || (facts.length - waitersAt) % WAITER_FACTS > 0) throw unexpected()
   const holders: ClaimInfo[] = []
-  for (let left = Number(facts[1]); left > 0; left--) {
-    const [id, owner, weight, token, expiresIn] = [text(), text(), text(), text(), text()]
-    holders.push({ id, owner, weight: Number(weight), token: BigInt(token), expiresIn: Number(expiresIn) })
+  for (let at = 2; at < waitersAt; at += HOLDER_FACTS) {
+    const [id, owner, weight, token, expiresIn] = facts.slice(at, at + HOLDER_FACTS)
+    holders.push({ ...aboutClaim(id, owner, weight, expiresIn), token: tokenOf(token) })
   }
   const waiters: ClaimInfo[] = []
-  while (at < facts.length) {
-    const [id, owner, weight, expiresIn] = [text(), text(), text(), text()]
-    waiters.push({ id, owner, weight: Number(weight), expiresIn: Number(expiresIn) })
+  for (let at = waitersAt; at < facts.length; at += WAITER_FACTS) {
+    const [id, owner, weight, expiresIn] = facts.slice(at, at + WAITER_FACTS)
+    waiters.push(aboutClaim(id, owner, weight, expiresIn))
   }
-  return { name, capacity: Number(facts[0]), holders, waiters }
+  return { name, capacity, holders, waiters }
 }
 
-const GRANTED = /^g (\S+) (\d+) (\d+) ([01]) (.*)$/s
+function aboutClaim(id: unknown, owner: unknown, weight: unknown, expiresIn: unknown): ClaimInfo {
+  return { id: textOf(id), owner: textOf(owner), weight: wholeOf(weight), expiresIn: wholeOf(expiresIn) }
+}
+
+const GRANTED = /^g (\S+) ([1-9]\d{0,18}) (\d{1,10}) ([01]) (.*)$/s
 const CONTENDED = /^c (\S+) (.*)$/s
 
 /** A message of the scripts; `undefined` for anything else that somebody may publish on a session's channel. */
@@ -142,18 +166,9 @@ export function readMessage(message: string): StoreEvent | undefined {
   return id === undefined || name === undefined ? undefined : { kind: 'contended', name, id }
 }
 
-/** The drivers give strings for bulk replies; a client that was told to give Buffers gives those. */
-function asText(reply: unknown): string {
-  if (typeof reply === 'string') return reply
-  if (typeof reply === 'number' || Buffer.isBuffer(reply)) return String(reply)
-  throw unexpected()
-}
-
-function asList(reply: unknown): readonly unknown[] {
-  if (Array.isArray(reply)) return reply
-  throw unexpected()
-}
-
-export function unexpected(): Error {
-  return new TypeError('the server answered with something that no script of this store returns')
+/** A step of a SCAN. */
+export function readScan(reply: unknown): { readonly next: string; readonly keys: readonly string[] } {
+  const [next, ...keys] = listOf(reply).map(textOf)
+  if (next === undefined || !/^\d{1,20}$/.test(next)) throw unexpected()
+  return { next, keys }
 }

@@ -53,7 +53,7 @@ export class Calls<Link> {
       const fail = (error: unknown): void => resolve(unknown(error, isFinal))
       const deadline = this.deadlines.add(timeout, () => {
         call.expire()
-        fail(new TimeIsUp())
+        fail(call.obstacle ?? new TimeIsUp())
       })
       work(call).then(
         (answer) => {

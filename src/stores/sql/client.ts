@@ -9,6 +9,8 @@ export class Call {
   expired = false
   /** Ends what is under way: a connection that still owes an answer is no use to anybody else. */
   onExpire: (() => void) | null = null
+  /** What it waits for, if that is known: the reason to tell when its time is over. */
+  obstacle: Error | null = null
 
   expire(): void {
     this.expired = true
@@ -45,6 +47,13 @@ export interface AtOnce {
   free(claim: ClaimRef): boolean
 }
 
+/** What a step does besides what it writes to the row. */
+export interface Effects {
+  readonly notices: readonly Notice[]
+  /** Claims of others that lose their hold by it. While one of them guards a transaction, the step is not written. */
+  readonly ended: readonly string[]
+}
+
 /** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
 export interface Statements<Link> {
   /** Takes a name that nobody has or waits for. */
@@ -55,7 +64,7 @@ export interface Statements<Link> {
   keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>>
   read(link: Link, names: readonly string[]): Promise<readonly Row[]>
   /** Writes a step over the row that it was computed from; false when the row has changed since. */
-  swap(link: Link, row: Row, next: Columns, notices: readonly Notice[]): Promise<boolean>
+  swap(link: Link, row: Row, next: Columns, effects: Effects): Promise<boolean>
   /** Makes sure that the name has a row. */
   create(link: Link, name: string): Promise<void>
   /** Rows that may be in use, in the order of their names' bytes, after the cursor. */

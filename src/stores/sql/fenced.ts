@@ -1,3 +1,4 @@
+import { ConflictError } from '../../core/errors.ts'
 import { quoted, Wording } from './user-table.ts'
 import type { UserTables } from './user-table.ts'
 
@@ -22,6 +23,8 @@ export interface FencedTable {
   ): Promise<FencedResult>
 }
 
+const ATTEMPTS = 20
+
 export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }: FencedOptions): FencedTable {
   const into = quoted(tables, 'table', table)
   const id = quoted(tables, 'key', key)
@@ -34,19 +37,19 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
   ): Promise<number> => {
     const words = new Wording(tables)
     const set = [...words.assignments(changes), `${last} = ${words.value(token)}`]
-    const where = `${id} = ${words.value(value)} AND (${last} IS NULL OR ${last} <= ${words.value(token)})`
+    const where = `${id} = ${words.value(tables.key(value))} AND (${last} IS NULL OR ${last} <= ${words.value(token)})`
     return tables.change(`UPDATE ${into} SET ${set.join(', ')} WHERE ${where}`, words.values)
   }
 
   return {
     async update(value, lease, changes) {
       const token = typeof lease === 'bigint' ? lease : lease.token
-      for (;;) {
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         if ((await write(value, String(token), changes)) > 0) return 'written'
         // None changed can also mean that the row was so already: MySQL does not count those unless told to.
         const [row] = await tables.select(
-          `SELECT ${last} AS fence FROM ${into} WHERE ${id} = ${tables.placeholder(1)}`,
-          [value],
+          `SELECT ${last} AS fence FROM ${into} WHERE ${id} = ${tables.placeholder(1)}${tables.newest}`,
+          [tables.key(value)],
         )
         if (row === undefined) return 'missing'
         const seen = row['fence'] === null ? null : BigInt(row['fence'] as string | number | bigint)
@@ -54,6 +57,8 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
         if (seen === token) return 'written'
         // The row came, or came back, between the two statements.
       }
+      const message = `The row in ${table} came and went in each of ${ATTEMPTS} attempts. Try again later.`
+      throw new ConflictError(message, { table, attempts: ATTEMPTS })
     },
   }
 }

@@ -27,7 +27,9 @@ export type OptimisticResult<R> =
 export interface OptimisticTable<R extends object = Row> {
   /**
    * Reads the row, asks what to change, and writes that if nobody else has changed the row since; otherwise from the
-   * beginning. `change` may be called several times: it must do nothing but compute.
+   * beginning. `change` may be called several times: it must do nothing but compute. Inside of a transaction nothing is
+   * tried again: what the server says about it (a deadlock, a serialization failure) is thrown, and a conflict is a
+   * ConflictError.
    */
   update(
     key: string | number | bigint,
@@ -49,7 +51,7 @@ export function optimisticTable<R extends object>(
   const count = quoted(tables, 'version', version)
 
   const read = (value: unknown): Promise<readonly Record<string, unknown>[]> =>
-    tables.select(`SELECT * FROM ${from} WHERE ${id} = ${tables.placeholder(1)}`, [value])
+    tables.select(`SELECT * FROM ${from} WHERE ${id} = ${tables.placeholder(1)}`, [tables.key(value)])
 
   const write = (
     value: unknown,
@@ -61,27 +63,40 @@ export function optimisticTable<R extends object>(
     }
     const words = new Wording(tables)
     const set = [...words.assignments(changes), `${count} = ${count} + 1`]
-    const where = `${id} = ${words.value(value)} AND ${count} = ${words.value(seen)}`
+    const where = `${id} = ${words.value(tables.key(value))} AND ${count} = ${words.value(seen)}`
     return tables.change(`UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`, words.values)
+  }
+
+  const once = async (
+    value: unknown,
+    change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
+  ): Promise<OptimisticResult<R> | 'conflict'> => {
+    const [row] = await read(value)
+    if (row === undefined) return { kind: 'missing' }
+    if (row[version] === undefined || row[version] === null) {
+      throw new InvalidArgumentError(`${table} has no column ${version} that counts`, { argument: 'version' })
+    }
+    const changes = change(row as R)
+    if (changes === skip) return { kind: 'skipped', row: row as R }
+    const changed = await write(value, row[version], changes)
+    return changed > 0 ? { kind: 'updated', row: row as R, attempts: 1 } : 'conflict'
   }
 
   return {
     async update(value, change) {
+      if (await tables.inTransaction()) {
+        const result = await once(value, change)
+        if (result !== 'conflict') return result
+        const message = `The row in ${table} was changed by others. Roll the transaction back and start it again: nothing is tried twice inside of one.`
+        throw new ConflictError(message, { table, attempts: 1 })
+      }
       for (let attempt = 1; attempt <= attempts; attempt++) {
-        const [row] = await read(value)
-        if (row === undefined) return { kind: 'missing' }
-        if (row[version] === undefined || row[version] === null) {
-          throw new InvalidArgumentError(`${table} has no column ${version} that counts`, {
-            argument: 'version',
-          })
-        }
-        const changes = change(row as R)
-        if (changes === skip) return { kind: 'skipped', row: row as R }
-        const changed = await write(value, row[version], changes).catch((error: unknown) => {
-          if (tables.undone(error)) return 0
+        const result = await once(value, change).catch((error: unknown) => {
+          if (tables.undone(error)) return 'conflict' as const
           throw error
         })
-        if (changed > 0) return { kind: 'updated', row: row as R, attempts: attempt }
+        if (result !== 'conflict')
+          return result.kind === 'updated' ? { ...result, attempts: attempt } : result
         if (attempt < attempts) await pause(attempt)
       }
       const message = `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Notice } from '../../core/claim-queue.ts'
 import type { ClaimRef, ClaimRequest, StoreEvent } from '../../core/contract.ts'
-import type { Statements, Taken } from './client.ts'
+import type { Effects, Statements, Taken } from './client.ts'
 import { KnownNames } from './known-names.ts'
 import { rowOf } from './row.ts'
 import type { Cells, Columns, Row } from './row.ts'
@@ -15,6 +14,7 @@ type Key =
   | 'read'
   | 'list'
   | 'swap'
+  | 'seize'
   | 'create'
   | 'touch'
   | 'schema'
@@ -80,9 +80,10 @@ export class ReturningStatements<Link> implements Statements<Link> {
     return rows.map((cells) => rowOf(cells, String))
   }
 
-  async swap(link: Link, row: Row, next: Columns, notices: readonly Notice[]): Promise<boolean> {
-    const told = await this.run.rows(link, this.sql.swap, {
+  async swap(link: Link, row: Row, next: Columns, { notices, ended }: Effects): Promise<boolean> {
+    const told = await this.run.rows(link, ended.length === 0 ? this.sql.swap : this.sql.seize, {
       ...next,
+      ended,
       name: row.name,
       version: row.version,
       channels: notices.map(({ session }) => channelOf(session)),

@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { step, view } from '../../core/claim-queue.ts'
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
@@ -31,7 +32,8 @@ import {
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
 import type { AtOnce, Call } from './client.ts'
-import { isGuarded } from './guarded-names.ts'
+import { endedBy, spareExpired } from './ended.ts'
+import { guardsNoMore, isGuarding } from './guarding-claims.ts'
 import { load, sameColumns, save } from './row.ts'
 import type { Row } from './row.ts'
 
@@ -107,18 +109,10 @@ export class SqlStore<Link> implements Store {
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const answers = new Map<string, RenewAnswer>()
-    // A transaction guarded by a lease makes whatever is asked about its name wait: that goes last.
-    const guarded = requests.filter(({ name }) => isGuarded(name))
-    const others = guarded.length === 0 ? requests : requests.filter(({ name }) => !isGuarded(name))
     const failure = await this.call(timeout, async (link) => {
-      for (const group of [others, guarded]) {
-        await this.keepAll(link, group, answers)
-        await this.askAll(
-          link,
-          group.filter(({ id }) => !answers.has(id)),
-          answers,
-        )
-      }
+      await this.keepAll(link, requests, answers)
+      const others = requests.filter(({ id }) => !answers.has(id))
+      await this.askAll(link, others, answers)
       return undefined
     })
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
@@ -127,7 +121,7 @@ export class SqlStore<Link> implements Store {
   release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult> {
     const { atOnce, statements } = this.parts
     // A claim that asks for its successor, or that waits, is not alone there: no use trying.
-    let simple = next === undefined && !this.waiting.delete(claim.id)
+    let simple = next === undefined && !this.waiting.delete(claim.id) && !isGuarding(claim.id)
     if (simple && atOnce !== undefined && this.calls.open) {
       if (atOnce.free(claim)) return RELEASED
       simple = false
@@ -136,6 +130,7 @@ export class SqlStore<Link> implements Store {
       if (simple && (await statements.free(link, claim))) return RELEASED
       const [result] = await this.step(link, claim.name, [{ kind: 'release', claim, next }])
       if (next !== undefined && result.next !== undefined) this.note(next.id, result.next)
+      guardsNoMore(claim.id)
       return result
     })
     return answer.then((result) => ('kind' in result ? bothUnknown(result, next) : result))
@@ -145,6 +140,7 @@ export class SqlStore<Link> implements Store {
     return this.call(timeout, async (link) => {
       this.waiting.delete(claim.id)
       const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }])
+      guardsNoMore(claim.id)
       return answer
     })
   }
@@ -244,6 +240,7 @@ export class SqlStore<Link> implements Store {
     known?: Row,
   ): Promise<[AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]> {
     const { statements } = this.parts
+    let refused = -1
     for (let attempt = 0, row = known; ; attempt++, row = undefined) {
       row ??= (await statements.read(link, [name]))[0]
       if (row === undefined) {
@@ -254,14 +251,19 @@ export class SqlStore<Link> implements Store {
       }
       const loaded = load(row, this.slack)
       const now = { ms: row.now / 1000, micros: row.now }
+      // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
+      const spared = spareExpired(loaded, commands, now, refused === row.version)
       const outcomes = commands.map((command) => step(loaded.state, command, now))
+      spared.restore()
       const next = save(loaded, row, this.slack)
       const notices = outcomes.flatMap((outcome) => outcome.notices)
-      if (sameColumns(row, next) || (await statements.swap(link, row, next, notices))) {
+      const ended = endedBy(row, loaded, commands)
+      if (sameColumns(row, next) || (await statements.swap(link, row, next, { notices, ended }))) {
         const [first, ...others] = outcomes.map(({ answer }) => answer)
         if (first === undefined) throw new TypeError('A step needs a command')
         return [first, ...others]
       }
+      if (ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
@@ -288,7 +290,10 @@ export class SqlStore<Link> implements Store {
     else if (kind !== 'unknown') this.waiting.delete(id)
   }
 
-  private call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
+  protected call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
     return this.calls.withLink(timeout, work)
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(SqlStore, 'Store', ({ kind }) => ({ kind }))

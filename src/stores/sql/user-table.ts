@@ -7,6 +7,15 @@ export interface UserTables {
   select(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
   /** How many rows were changed. */
   change(sql: string, values: readonly unknown[]): Promise<number>
+  /** A row's key, as it has to be compared. */
+  key(value: unknown): unknown
+  /** What makes a SELECT read the newest row, whatever picture its transaction has. */
+  readonly newest: string
+  /**
+   * Whether statements are part of a transaction, of somebody else's then. Nothing may be tried again there: the server may
+   * have undone what came before, and what follows would be committed by itself.
+   */
+  inTransaction(): boolean | Promise<boolean>
   /** The server undid the statement because of another one: deadlock, serialization failure, busy. */
   undone(error: unknown): boolean
 }

@@ -1,11 +1,14 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { codeOf } from '../sql/causes.ts'
+import { DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { valueOf } from '../sql/statement.ts'
 import type { Value, Values } from '../sql/statement.ts'
 import { insisting } from '../sql/turns.ts'
+import { inTransaction, ownConnection } from './connection.ts'
+import type { ClosableDatabase } from './connection.ts'
+import { isBusy, LOCKED, named } from './failure.ts'
 
 /** What holdfast needs of a database of node:sqlite or better-sqlite3. */
 export interface SqliteDatabase {
@@ -29,15 +32,17 @@ export interface SqliteLink {
   exec(sql: string): Promise<void>
 }
 
-// SQLITE_BUSY, SQLITE_LOCKED and what they are extended to: another process writes just now.
-const BUSY = new Set([5, 6])
-
 export class SqliteDriver implements Driver<SqliteLink> {
+  /** The one that was passed in. Guarded work is given it. */
   readonly database: SqliteDatabase
+  /** For locks: a connection of our own, once it was needed. */
+  private own: ClosableDatabase | undefined
+  /** There can be none: the user's tasks use ours, too, and it may be in a transaction at any time. */
+  private shared = false
   private readonly statements = new Map<string, SqliteStatement>()
-  readonly close: () => Promise<void>
+  private readonly closeUsers: (() => void) | undefined
 
-  constructor(database: SqliteDatabase, close: () => Promise<void>) {
+  constructor(database: SqliteDatabase, close?: () => void) {
     if (typeof database.prepare !== 'function' || typeof database.exec !== 'function') {
       throw new InvalidArgumentError(
         'sqliteStore needs a DatabaseSync of node:sqlite or a Database of better-sqlite3',
@@ -47,7 +52,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
       )
     }
     this.database = database
-    this.close = close
+    this.closeUsers = close
   }
 
   borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
@@ -55,23 +60,61 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   send(sql: string, values: readonly SqliteValue[]): Cells[] {
-    // Columns come in the order of the statement, and none of ours has a name twice.
-    return this.prepared(sql)
-      .all(...values)
-      .map((row) => Object.values(row as Record<string, unknown>))
+    return cellsOf(this.prepared(sql).all(...values))
   }
 
   change(sql: string, values: readonly SqliteValue[]): number {
     return Number(this.prepared(sql).run(...values).changes)
   }
 
+  exec(sql: string): void {
+    this.connection().exec(sql)
+  }
+
+  close(): Promise<void> {
+    this.statements.clear()
+    this.own?.close()
+    this.own = undefined
+    this.closeUsers?.()
+    return Promise.resolve()
+  }
+
   private prepared(sql: string): SqliteStatement {
+    const database = this.own ?? this.connection()
     let statement = this.statements.get(sql)
     if (statement === undefined) {
-      statement = this.database.prepare(sql)
+      statement = database.prepare(sql)
       this.statements.set(sql, statement)
     }
     return statement
+  }
+
+  /** The one for locks, if it can be used now. */
+  private connection(): SqliteDatabase {
+    if (this.own !== undefined) return this.own
+    if (!this.shared) {
+      this.own = ownConnection(this.database)
+      if (this.own !== undefined) return this.own
+      this.shared = true
+    }
+    if (inTransaction(this.database)) throw new InTransaction()
+    return this.database
+  }
+}
+
+/** Columns come in the order of the statement, and none of ours has a name twice. */
+export function cellsOf(rows: readonly unknown[]): Cells[] {
+  return rows.map((row) => Object.values(row as Record<string, unknown>))
+}
+
+/** What happens now on the connection could be undone by somebody else. It is waited for, like another process. */
+class InTransaction extends DatabaseError {
+  constructor() {
+    super(
+      'The database is in a transaction, and a lock taken there would be undone by its rollback. End it before you ask ' +
+        'for a lock, or give sqliteStore a file, to which it opens a connection of its own',
+      'HOLDFAST_TRANSACTION',
+    )
   }
 }
 
@@ -93,7 +136,7 @@ class Link implements SqliteLink {
   }
 
   exec(sql: string): Promise<void> {
-    return this.insist(() => void this.driver.database.exec(sql))
+    return this.insist(() => this.driver.exec(sql))
   }
 
   /** At once, without a promise in between: that costs a good part of a statement. */
@@ -102,28 +145,32 @@ class Link implements SqliteLink {
     try {
       return Promise.resolve(send())
     } catch (error) {
-      return isBusy(error) ? this.again(send) : Promise.reject(error as Error)
+      return this.hindered(error) ? this.again(send) : Promise.reject(named(error))
     }
   }
 
-  /** Another process writes just now. */
+  /** Another connection writes just now. */
   private async again<R>(send: () => R): Promise<R> {
     await new Promise((resolve) => setTimeout(resolve, Math.random()))
-    return insisting(this.call, isBusy, () => Promise.resolve().then(send))
+    try {
+      return await insisting(
+        this.call,
+        (error) => this.hindered(error),
+        () => Promise.resolve().then(send),
+      )
+    } catch (error) {
+      throw named(error)
+    }
+  }
+
+  /** Whether waiting may help. Whoever waits in vain hears what for. */
+  private hindered(error: unknown): boolean {
+    if (error instanceof InTransaction) this.call.obstacle = error
+    else if (isBusy(error)) this.call.obstacle = LOCKED
+    else return false
+    return true
   }
 }
-
-/** node:sqlite tells a number, better-sqlite3 a name. */
-export function isBusy(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false
-  if ('errcode' in error && typeof error.errcode === 'number') return BUSY.has(error.errcode & 0xff)
-  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
-}
-
-/** Not a database, cannot be opened, read-only, no such table. */
-const FINAL = /^SQLITE_(NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH)/
-
-export const isFinal = (code: string): boolean => FINAL.test(code)
 
 /** In the order of a statement's parameters; lists as JSON. */
 export function valuesOf(params: readonly string[], values: Values): SqliteValue[] {

@@ -1,18 +1,14 @@
 import { createRequire } from 'node:module'
 import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { reached } from '../sql/open.ts'
+import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'
+import { BUSY_MS } from './connection.ts'
+import type { ClosableDatabase } from './connection.ts'
 import { SqliteSqlStore } from './store.ts'
 import type { SqliteStore, SqliteStoreOptions } from './store.ts'
 
-/** How long a statement may wait inside SQLite, with the event loop at a stand; longer waits are spent outside. */
-const BUSY_MS = 5
-
-interface Opened extends SqliteDatabase {
-  close(): void
-}
-
-type Constructor = new (path: string) => Opened
+type Constructor = new (path: string) => ClosableDatabase
 
 /** Opens `sqlite:<path>`; a file, for several processes. Closing the store closes it. */
 export async function openSqliteStore(
@@ -22,6 +18,12 @@ export async function openSqliteStore(
   const path = url.replace(/^sqlite:(\/\/(?=\/))?/i, '')
   if (path === '')
     throw new InvalidArgumentError('The URL names no file: sqlite:locks.db', { argument: 'url' })
+  if (/^:memory:|^file:.*mode=memory/i.test(path)) {
+    throw new InvalidArgumentError(
+      'A SQLite database in memory is one connection’s alone. Use memory: for the tasks of a process, or a file',
+      { argument: 'url' },
+    )
+  }
   const database = new (databaseClass())(path)
   try {
     // Readers and the writer do not wait for each other, and a commit does not wait for the disk: a lock need not
@@ -33,7 +35,7 @@ export async function openSqliteStore(
     database.close()
     throw error
   }
-  const store = new SqliteSqlStore(database, { ...options, close: () => Promise.resolve(database.close()) })
+  const store = new SqliteSqlStore(database, { ...options, close: () => database.close() })
   return (await reached(store, url)) as unknown as SqliteStore<SqliteDatabase>
 }
 
@@ -43,7 +45,7 @@ async function persistently(change: () => void): Promise<void> {
     try {
       return change()
     } catch (error) {
-      if (attempt === 100) throw error
+      if (attempt === 100 || !isBusy(error)) throw error
     }
     await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
   }

@@ -7,8 +7,8 @@ import { compileAll } from '../sql/statement.ts'
 import type { Statement } from '../sql/statement.ts'
 import { SqliteAtOnce } from './at-once.ts'
 import type { AtOnceSql } from './at-once.ts'
-import { valuesOf } from './client.ts'
-import type { SqliteDriver, SqliteLink } from './client.ts'
+import { cellsOf, valuesOf } from './client.ts'
+import type { SqliteDatabase, SqliteDriver, SqliteLink } from './client.ts'
 import { scripts } from './sql.gen.ts'
 
 /** The machine's clock. SQLite reads it once per statement, to the millisecond. */
@@ -34,7 +34,8 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
     const flavour = { table: tableName({ table }, '"'), now, placeholder: () => '?', repeats: true }
     const sql = compileAll(scripts, flavour)
 
-    super(sql, table, {
+    // One connection writes at a time: whatever a claim guards is over when a step is written.
+    super({ ...sql, seize: sql.swap }, table, {
       rows: (link, { text, params }, values) => link.run(text, valuesOf(params, values)),
       changed: (link, { text, params }, values) => link.change(text, valuesOf(params, values)),
     })
@@ -51,9 +52,10 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
     return new SqliteAtOnce(driver, this.atOnceSql, this.known, clock)
   }
 
-  /** The row of a name, inside a transaction that nobody else can write beside. */
-  guard(driver: SqliteDriver, name: string): Row | undefined {
-    const [cells] = driver.send(this.readSql.text, valuesOf(this.readSql.params, { names: [name] }))
-    return cells && rowOf(cells, String)
+  /** The rows of names, inside a transaction on this database. */
+  guard(database: SqliteDatabase, names: readonly string[]): Row[] {
+    const { text, params } = this.readSql
+    const rows = database.prepare(text).all(...valuesOf(params, { names }))
+    return cellsOf(rows).map((cells) => rowOf(cells, String))
   }
 }

@@ -1,10 +1,12 @@
 import type { Capabilities, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { checkGuard } from '../sql/guarded.ts'
+import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { SqlStore } from '../sql/store.ts'
-import { isFinal, SqliteDriver } from './client.ts'
+import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
+import { inTransaction } from './connection.ts'
+import { isBusy, isFinal } from './failure.ts'
 import { SqliteStatements } from './statements.ts'
 import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts'
 
@@ -15,12 +17,17 @@ export interface SqliteStoreOptions extends SqliteTableOptions {
 
 export interface SqliteStore<D> extends Store {
   /**
-   * Runs work in a transaction that can commit only if the lease's grant still stands. SQLite lets one process write at
-   * a time, so nobody can take the lock before the commit. The work must not wait for anything: it is given the
-   * database, and its transaction ends when it returns. Throws a LockLostError, and commits nothing, when the lease is
-   * lost already.
+   * Runs work in a transaction that commits only if the lease is held, from before its first statement to its last.
+   * SQLite lets one connection write at a time, so nobody can take the lock before the commit. The work must not wait
+   * for anything: it is given the database, and its transaction ends when it returns. The turn to write is waited for
+   * as long as the lease lasts. Rejects with a LockLostError, and commits nothing, when the lease has ended.
    */
-  guarded<T>(lease: GuardedLease, work: (database: D) => T): T
+  guarded<T>(lease: GuardedLease, work: (database: D) => T): Promise<T>
+  /**
+   * The same check for a transaction of your own on this database, which must be open. Call it first, and again
+   * right before the commit.
+   */
+  guard(lease: GuardedLease, database: D): void
 }
 
 const capabilities: Capabilities = {
@@ -49,7 +56,8 @@ export interface SqliteInternals extends SqliteStoreOptions, SqliteStatementOpti
   readonly slack?: number
   /** What `now` will say, as far as this process can tell. */
   readonly clock?: () => number
-  readonly close?: () => Promise<void>
+  /** Closes the database with the store. */
+  readonly close?: () => void
 }
 
 export class SqliteSqlStore extends SqlStore<SqliteLink> {
@@ -58,7 +66,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
 
   constructor(database: SqliteDatabase, { migrate = true, slack, clock, close, ...table }: SqliteInternals) {
     const statements = new SqliteStatements(table)
-    const driver = new SqliteDriver(database, close ?? (() => Promise.resolve()))
+    const driver = new SqliteDriver(database, close)
     const atOnce = statements.atOnce(driver, clock)
     super({
       kind: 'sqlite',
@@ -74,12 +82,48 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     this.driver = driver
   }
 
-  guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): T {
+  async guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): Promise<T> {
+    const guard = new Guard(lease, this.kind)
+    for (let attempt = 0; ; attempt++) {
+      guard.end()
+      if (this.begin()) return this.inside(guard, work)
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
+    }
+  }
+
+  guard(lease: GuardedLease, database: SqliteDatabase): void {
+    if (!inTransaction(database)) {
+      throw new InvalidArgumentError('guard checks a transaction, and none is open on this database', {
+        argument: 'database',
+      })
+    }
+    const guard = new Guard(lease, this.kind)
+    guard.begin(this.statements.guard(database, guard.names))
+  }
+
+  /** Whether the right to write could be had. Not to be waited for inside SQLite: the event loop would stand still. */
+  private begin(): boolean {
     const { database } = this.driver
-    // Immediate: the right to write is had before the row is looked at.
-    database.exec('BEGIN IMMEDIATE')
+    if (inTransaction(database)) {
+      throw new InvalidArgumentError(
+        'The database is in a transaction, in which guarded cannot begin another: use guard(lease, database) inside it',
+        { argument: 'database' },
+      )
+    }
     try {
-      checkGuard(this.statements.guard(this.driver, lease.name), lease, this.kind)
+      // Exclusive: without WAL, too, all waiting is done before the row is looked at, and none at the commit.
+      database.exec('BEGIN EXCLUSIVE')
+      return true
+    } catch (error) {
+      if (isBusy(error)) return false
+      throw error
+    }
+  }
+
+  private inside<T>(guard: Guard, work: (database: SqliteDatabase) => T): T {
+    const { database } = this.driver
+    try {
+      guard.begin(this.statements.guard(database, guard.names))
       const result = work(database)
       if (result instanceof Promise) {
         result.catch(() => {})
@@ -90,6 +134,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
           },
         )
       }
+      guard.end()
       database.exec('COMMIT')
       return result
     } catch (error) {
@@ -105,7 +150,8 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
 
 /**
  * Locks between the processes of one machine, in a file. Takes a database of node:sqlite (Node 22.13 and later) or
- * better-sqlite3; it stays yours, and should be in WAL mode.
+ * better-sqlite3; it stays yours, and should be in WAL mode. Locks are taken on a connection of the store's own to the
+ * same file, so that no transaction of yours can undo them; close the store to close it.
  */
 export function sqliteStore<D extends SqliteDatabase>(
   database: D,

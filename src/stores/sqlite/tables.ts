@@ -3,7 +3,8 @@ import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
 import type { UserTables } from '../sql/user-table.ts'
-import { isBusy } from './client.ts'
+import { inTransaction } from './connection.ts'
+import { isBusy } from './failure.ts'
 import type { SqliteDatabase, SqliteValue } from './client.ts'
 
 function userTables(database: SqliteDatabase): UserTables {
@@ -14,6 +15,9 @@ function userTables(database: SqliteDatabase): UserTables {
   return {
     quote: '"',
     placeholder: () => '?',
+    key: (value) => value,
+    newest: '',
+    inTransaction: () => inTransaction(database),
     select: all,
     change: async (sql, values) => (await all(`${sql} RETURNING 1`, values)).length,
     undone: isBusy,

@@ -26,6 +26,8 @@ export interface ClaimHost {
   vanished(claim: Claim): void
   /** A holder: have `attend` called if it is still one after a moment. */
   settled(claim: Claim): void
+  /** Its end was put to another moment, perhaps a sooner one. */
+  ends(claim: Claim): void
   /** Somebody asks a holder to let go. */
   revocationAsked(claim: Claim): void
 }

@@ -48,10 +48,14 @@ export class PermitClaim extends Claim {
       if (await this.check()) return this.heldAnswer()
       throw new ZooKeeperError('NO_NODE', 'The nodes were removed')
     }
-    const joining = gate.node === null ? gate.join() : gate.look()
-    const [place, mismatch] = await Promise.all([joining, state === 'new' ? this.mismatch() : null])
+    const place = gate.node === null ? await gate.join() : await gate.look()
     this.assertWanted()
     if (place === null) throw new ZooKeeperError('NO_NODE', 'The node was removed')
+    if (!gate.mayStay(place)) return this.refuse(BUSY)
+    // Only now, with our own node at the gate: of two who come at once, one at least sees the other.
+    const looking = state === 'new' ? this.mismatch() : Promise.resolve(null)
+    const [mismatch, turn] = await Promise.all([looking, place.behind === null ? this.takeTurn() : null])
+    this.assertWanted()
     if (mismatch !== null) return this.refuse({ kind: 'mismatch', capacity: mismatch })
     if (place.behind !== null) {
       if (this.whenBusy === 'try') return this.refuse(BUSY)
@@ -59,8 +63,6 @@ export class PermitClaim extends Claim {
       gate.wait(place)
       return QUEUED
     }
-    const turn = await this.takeTurn()
-    this.assertWanted()
     if (turn === 'mismatch')
       return this.refuse({ kind: 'mismatch', capacity: (await this.mismatch()) ?? this.capacity })
     if (turn === 'held') return this.passGate(() => this.hold(this.czxid, place.contended))

@@ -36,7 +36,8 @@ export interface Place {
 
 export const ALONE: Place = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
 
-const NAME = /(lock-|__READ__|__WRIT__)(-?\d{10,})$/
+/** As the server writes it: ten characters at least, of which a minus may be one. */
+const NAME = /(lock-|__READ__|__WRIT__)(\d{10,}|-\d{9,})$/
 const KINDS: Readonly<Record<string, QueueKind>> = { 'lock-': 'lock', __READ__: 'read', __WRIT__: 'write' }
 export const SEMAPHORE_GATE = 'locks'
 export const SEMAPHORE_LEASES = 'leases'
@@ -59,6 +60,23 @@ export function compareNodes(a: QueueNode, b: QueueNode): number {
 
 export function capacityOf(kind: QueueKind): number {
   return kind === 'lock' ? 1 : ALL
+}
+
+const LAST_NUMBER = 2 ** 31 - 1
+/** So many numbers before the last, a directory is emptied: whoever finds others there goes and comes back. */
+const SPARE_NUMBERS = 1_000_000
+
+/**
+ * The counter is near its end, or beyond. Some servers go on below zero, some give the last number again and again: then the order
+ * of the nodes is not to be seen any more. A directory that was empty, removed and made anew begins at zero.
+ */
+export function isWorn({ sequence }: QueueNode): boolean {
+  return sequence < 0 || sequence > LAST_NUMBER - SPARE_NUMBERS
+}
+
+/** Whether a node may hold, or wait, where it stands. In a worn directory only who found it empty may, and at its end nobody. */
+export function mayStay(own: QueueNode, { ahead }: Place): boolean {
+  return !isWorn(own) || (ahead === 0 && own.sequence >= 0 && own.sequence < LAST_NUMBER)
 }
 
 /** Where a node stands among the children of its directory; null: it is not there any more. */

@@ -6,7 +6,7 @@ import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Watcher } from './client/index.ts'
 import { setTimeout } from './client/time.ts'
 import { readNote, REVOKE, writeNote } from './node-data.ts'
-import { placeOf } from './place.ts'
+import { isWorn, placeOf } from './place.ts'
 import type { Place, QueueKind } from './place.ts'
 import type { Seat } from './seat.ts'
 import { semaphoreCapacity } from './semaphore.ts'
@@ -43,6 +43,7 @@ export class QueueClaim extends Claim {
       const capacity = await semaphoreCapacity(this.seat.zk, this.dir)
       if (capacity !== null) return this.refuse({ kind: 'mismatch', capacity })
     }
+    if (!spot.mayStay(place)) return this.refuse(BUSY)
     if (place.behind === null) return this.hold(spot.node.czxid, place.contended)
     if (this.whenBusy === 'try') return this.refuse(BUSY)
     this.state = 'queued'
@@ -114,7 +115,7 @@ export class QueueClaim extends Claim {
     const own = fresh.node
     const alone =
       place !== null && (place.behind === null || (place.ahead === 1 && place.behind.name === old.node?.name))
-    if (!alone || own === null) {
+    if (!alone || own === null || isWorn(own)) {
       await fresh.leave()
       old.doubtful = false
       return undefined

@@ -35,7 +35,9 @@ export async function renewClaim(
       return LOST
     }
     if ((claim.state as string) === 'leaving') return LOST
-    return await claim.renewed(request)
+    const answer = await claim.renewed(request)
+    host.ends(claim)
+    return answer
   } catch (error) {
     return unknown(error)
   }

@@ -2,7 +2,7 @@ import type { Acl, Watcher, Written, ZooKeeper } from './client/index.ts'
 import { removeNode } from './remove-node.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
 import type { Directories } from './directories.ts'
-import { ALONE, SUFFIX, parseNode, placeOf } from './place.ts'
+import { ALONE, SUFFIX, isWorn, mayStay, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
 import { mayHaveHappened } from './unknown.ts'
 
@@ -151,6 +151,11 @@ export class Spot {
     return this.placeAmong(children)
   }
 
+  /** False: the directory's numbers are coming to their end, and it has to be emptied. Leave, and come back. */
+  mayStay(place: Place): boolean {
+    return this.node !== null && mayStay(this.node, place)
+  }
+
   private placeAmong(children: readonly string[]): Place | null {
     const { node, heir } = this
     const place =
@@ -261,8 +266,16 @@ export class Spot {
       // Not after `becomeReader`: its creation counted too, so the number says nothing about those that follow.
       if (there && this.first && node.kind === kind) directories.left(dir, node)
       this.node = null
+      if (isWorn(node)) this.removeDirectory()
       return there
     })
+  }
+
+  /** It is made anew by whoever comes next. While others are in it, it stays, and the last of them does the same. */
+  private removeDirectory(): void {
+    const { dir, directories } = this.options
+    directories.gone(dir)
+    removeNode(this.zk, dir).catch(() => undefined)
   }
 
   private remove(name: string): Promise<boolean> {

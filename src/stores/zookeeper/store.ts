@@ -1,3 +1,4 @@
+import { printable } from '../../core/printing.ts'
 import { ALL } from '../../core/contract.ts'
 import type {
   Capabilities,
@@ -138,6 +139,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.expired(claim)
   }
 
+  ends(claim: Claim): void {
+    this.holders.expect(claim.until)
+  }
+
   settled(claim: Claim): void {
     this.holders.add(claim)
   }
@@ -212,11 +217,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const claim = this.claims.get(ref.id)
     if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
+    const { seat } = claim
+    // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.
+    const again = claim.state === 'leaving'
     claim.state = 'leaving'
     claim.removing = true
-    const leaving = claim.seat.connected
-      ? this.leave(claim)
-      : claim.seat.ready(deadline).then(() => this.leave(claim))
+    const removing = (): Promise<boolean> =>
+      seat.connected ? this.leave(claim) : seat.ready(deadline).then(() => this.leave(claim))
+    const leaving = again ? seat.asking(removing) : removing()
     return leaving.then(
       (there) => {
         claim.removing = false
@@ -283,3 +291,6 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return `${this.settings.root}/${encodeName(name)}`
   }
 }
+
+// Not its client, its password or the ids of claims.
+printable(ZooKeeperStore, 'Store', ({ kind }) => ({ kind }))

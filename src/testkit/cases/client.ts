@@ -9,6 +9,7 @@ import type {
   MaybePromise,
   NameInfo,
   ReleaseAnswer,
+  ReleaseRequest,
   ReleaseResult,
   RenewAnswer,
   RenewRequest,
@@ -50,10 +51,10 @@ export class Client {
     return client
   }
 
-  /** A new request: weight 1 of 1, and times that do not run out. */
+  /** A new request: weight 1 of 1, and times that do not run out. Frozen: a store has nothing to write into it. */
   request(name: string, options: RequestOptions = {}): ClaimRequest {
     this.made += 1
-    return {
+    return Object.freeze({
       name,
       id: `${this.session}.${this.made}`,
       weight: 1,
@@ -64,7 +65,7 @@ export class Client {
       whenBusy: 'queue',
       owner: 'testkit',
       ...options,
-    }
+    })
   }
 
   claim(request: ClaimRequest): MaybePromise<ClaimAnswer> {
@@ -76,7 +77,7 @@ export class Client {
   }
 
   async renew(request: RenewRequest, changes: Partial<RenewRequest> = { tokens: 0 }): Promise<RenewAnswer> {
-    const [answer] = await this.renewAll([{ ...request, ...changes }])
+    const [answer] = await this.renewAll(Object.freeze([Object.freeze({ ...request, ...changes })]))
     assert.ok(answer, 'every request is answered')
     return answer
   }
@@ -85,7 +86,7 @@ export class Client {
     return this.store.release(claim, next, TIMEOUT_MS)
   }
 
-  async release(claim: ClaimRef): Promise<ReleaseAnswer['kind']> {
+  async release(claim: ReleaseRequest): Promise<ReleaseAnswer['kind']> {
     const { released } = await this.store.release(claim, undefined, TIMEOUT_MS)
     return released.kind
   }

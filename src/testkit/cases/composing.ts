@@ -103,7 +103,7 @@ export const composing: readonly Case[] = [
   },
   {
     id: 'close/waiters',
-    title: 'closing turns waiters away, ends leases, and leaves nothing behind',
+    title: 'closing turns waiters away, waits for those that hold, and leaves nothing behind',
     needs: [],
     async run(ctx) {
       const [a, b] = await openHoldfasts(ctx)
@@ -112,14 +112,33 @@ export const composing: readonly Case[] = [
       const lease = await a.mutex(held).acquire()
       const { signal } = lease
       const turnedAway = expected(assert.rejects(a.mutex(wanted).acquire(), code('CLOSED')))
-      await a.close()
+      const closing = a.close({ drain: ctx.ttl(5000) })
       await turnedAway
-      assert.deepEqual([lease.held, signal.aborted], [false, true])
+      assert.deepEqual([lease.held, signal.aborted], [true, true])
+      const before = await inspect(b, held)
+      assert.equal(before.holders.length, 1, 'what is held stays held until its owner is done')
+      await lease.release()
+      assert.deepEqual(await closing, { cutShort: [], leftToExpire: [] })
+      assert.equal(lease.held, false)
       await assert.rejects(a.mutex(held).acquire(), code('CLOSED'))
       await assertNothingLeft(ctx, b, held)
       other.assertHeld()
       await other.release()
       await assertNothingLeft(ctx, b, wanted)
+    },
+  },
+  {
+    id: 'close/drained',
+    title: 'closing takes away what is still held when the drain is over',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openHoldfasts(ctx)
+      const name = ctx.name()
+      const lease = await a.mutex(name).acquire()
+      const { cutShort, leftToExpire } = await a.close({ drain: 20 })
+      assert.deepEqual([cutShort, leftToExpire], [[name], []])
+      assert.deepEqual([lease.held, lease.signal.aborted], [false, true])
+      await assertNothingLeft(ctx, b, name)
     },
   },
   {
@@ -132,7 +151,7 @@ export const composing: readonly Case[] = [
         const name = ctx.name()
         const asked = expected(a.mutex(name).acquire())
         if (round > 0) await ctx.sleep(round)
-        await a.close()
+        await a.close({ drain: 0 })
         await asked.catch(() => undefined)
         const { holders, waiters } = await inspect(b, name)
         assert.deepEqual([holders, waiters], [[], []])

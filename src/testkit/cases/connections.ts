@@ -205,7 +205,7 @@ async function openProxied(
   const holdfast = new Holdfast(store, { env: ctx.env, ttl: ctx.ttl(5000), ...options })
   ctx.cleanup(() => {
     proxy.heal()
-    return holdfast.close()
+    return holdfast.close({ drain: 0 })
   })
   return { holdfast, proxy }
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 
+import { ALL } from '../../core/contract.ts'
 import type { Case } from '../case.ts'
-import { openClients } from './client.ts'
+import { Client, openClients } from './client.ts'
 
 export const events: readonly Case[] = [
   {
@@ -118,6 +119,50 @@ export const events: readonly Case[] = [
         'the next waiter is granted',
         async () => (await c.renew(third, { tokens: 1 })).kind === 'held',
         patience + ctx.grace,
+      )
+    },
+  },
+  {
+    id: 'events/contended-all',
+    title: 'everybody who holds the name is told when a queue forms behind them',
+    needs: ['queue', 'push', 'shared'],
+    async run(ctx) {
+      const [a, b, c, d] = await openClients(ctx)
+      const name = ctx.name()
+      const reader = { weight: 1, capacity: ALL }
+      const holding = [a, b, c].map((client) => [client, client.request(name, reader)] as const)
+      for (const [client, request] of holding) await client.take(request)
+      await d.queue(d.request(name, { weight: ALL, capacity: ALL }))
+      for (const [client, { id }] of holding) {
+        await ctx.eventually('every holder is told', () =>
+          client.events.some((event) => event.kind === 'contended' && event.id === id),
+        )
+      }
+    },
+  },
+  {
+    id: 'events/two-sessions',
+    title: 'two sessions of one store are told each its own, also after a third one has stopped listening',
+    needs: ['queue', 'push'],
+    async run(ctx) {
+      const store = await ctx.createStore()
+      const [a, b, third] = [
+        await Client.open(ctx, store),
+        await Client.open(ctx, store),
+        await Client.open(ctx, store),
+      ]
+      third.stopWatching()
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      await ctx.eventually('the holder is told', () =>
+        a.events.some((event) => event.kind === 'contended' && event.id === first.id),
+      )
+      await a.release(first)
+      await b.granted(second)
+      assert.deepEqual(
+        a.events.filter(({ kind }) => kind === 'granted'),
+        [],
       )
     },
   },

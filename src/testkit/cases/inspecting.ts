@@ -119,4 +119,20 @@ export const inspecting: readonly Case[] = [
       )
     },
   },
+  {
+    id: 'list/expired',
+    title: 'list leaves out a name whose holder has run out, although nobody has asked for it since',
+    needs: [],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const request = a.request(ctx.name(), { ttl: ctx.ttl(100) })
+      await a.take(request)
+      assert.deepEqual(await a.list(request.name), [request.name])
+      await ctx.sleep(request.ttl)
+      await ctx.eventually(
+        'the name is not listed any more',
+        async () => (await a.list(request.name)).length === 0,
+      )
+    },
+  },
 ]

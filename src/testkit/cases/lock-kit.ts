@@ -17,7 +17,7 @@ const TIMEOUT_MS = 10_000
 /** A process of its own as far as the store can tell. Closed after the case. */
 export async function openHoldfast(ctx: CaseContext, options: HoldfastOptions = {}): Promise<Holdfast> {
   const holdfast = new Holdfast(await ctx.createStore(), { env: ctx.env, ttl: ctx.ttl(TTL_MS), ...options })
-  ctx.cleanup(() => holdfast.close())
+  ctx.cleanup(() => holdfast.close({ drain: 0 }))
   return holdfast
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 
+import { ALL } from '../../core/contract.ts'
 import type { ClaimRequest } from '../../core/contract.ts'
 import type { Case } from '../case.ts'
 import { Client, openClients } from './client.ts'
@@ -159,6 +160,20 @@ export const queueing: readonly Case[] = [
         [third.id],
       )
       await b.granted(second)
+    },
+  },
+  {
+    id: 'queue/leave-lets-in',
+    title: 'a waiter that leaves lets those in whom it alone kept waiting',
+    needs: ['queue', 'shared'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const name = ctx.name()
+      await a.take(a.request(name, { weight: 1, capacity: ALL }))
+      const writing = await b.queue(b.request(name, { weight: ALL, capacity: ALL }))
+      const reading = await c.queue(c.request(name, { weight: 1, capacity: ALL }))
+      assert.equal(await b.release(writing), 'released')
+      await c.granted(reading)
     },
   },
 ]

@@ -92,4 +92,18 @@ export const releasing: readonly Case[] = [
       await b.findBusy(name, { capacity: 2 })
     },
   },
+  {
+    id: 'release/calm',
+    title: 'a release whose holder saw nobody behind it wakes a waiter that has come meanwhile',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = await b.queue(b.request(first.name))
+      // The holder's own view, which may be older than the queue.
+      assert.equal(await a.release({ name: first.name, id: first.id, calm: true }), 'released')
+      await b.granted(second)
+    },
+  },
 ]

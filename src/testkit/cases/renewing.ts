@@ -6,6 +6,10 @@ import { Client, openClients } from './client.ts'
 
 const THOUSAND = 1000
 const AT_A_TIME = 100
+/** Often enough that a read and a write which do not belong together are seen to. */
+const ROUNDS = 20
+/** Does not run out while a case runs. */
+const LONG_MS = 60_000
 
 export const renewing: readonly Case[] = [
   {
@@ -180,6 +184,78 @@ export const renewing: readonly Case[] = [
       assert.equal(answers.length, THOUSAND)
       assert.ok(answers.every(({ kind }) => kind === 'renewed'))
       await inChunks((request) => a.release(request))
+    },
+  },
+  {
+    id: 'renew/longer',
+    title: 'a renewal for longer than the claim was made for lasts as long as it says',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const request = a.request(ctx.name(), { ttl: ctx.ttl(500) })
+      await a.take(request)
+      const renewed = await a.renew(request, { ttl: ctx.ttl(LONG_MS), tokens: 0 })
+      assert.equal(renewed.kind, 'renewed')
+      await ctx.sleep(request.ttl * 1.5)
+      assert.ok(await a.holds(request), 'the claim lasts for the ttl of its renewal')
+      await b.findBusy(request.name)
+    },
+  },
+  {
+    id: 'renew/shorter',
+    title: 'a renewal for shorter than the claim was made for ends when it says',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const request = a.request(ctx.name())
+      await a.take(request)
+      const ttl = ctx.ttl(100)
+      assert.equal((await a.renew(request, { ttl, tokens: 0 })).kind, 'renewed')
+      await ctx.sleep(ttl)
+      await ctx.eventually('the claim has run out by the ttl of its renewal', async () => {
+        const answer = await b.claim(b.request(request.name, { whenBusy: 'try' }))
+        return answer.kind === 'held'
+      })
+    },
+  },
+  {
+    id: 'renew/beside-release',
+    title: 'renewals that are under way together with a release do not bring the claim back',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const name = ctx.name()
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const request = a.request(name)
+        await a.take(request)
+        const [, , released] = await Promise.all([
+          a.renew(request),
+          a.renew(request),
+          a.release(request),
+          a.renew(request),
+          a.renew(request),
+        ])
+        assert.equal(released, 'released')
+        assert.ok(!(await b.holds(request)), 'what was released stays released')
+      }
+      await b.take(b.request(name, { whenBusy: 'try' }))
+    },
+  },
+  {
+    id: 'renew/beside-claim',
+    title: 'renewals that are under way together with a claim do not undo it',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const waiting = b.request(first.name)
+        await Promise.all([a.renew(first), a.renew(first), b.queue(waiting), a.renew(first), a.renew(first)])
+        assert.ok(await a.waits(waiting), 'who was queued is still in the queue')
+        assert.equal(await b.release(waiting), 'released')
+      }
+      assert.ok(await a.holds(first))
     },
   },
 ]

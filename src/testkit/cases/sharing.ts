@@ -135,4 +135,18 @@ export const sharing: readonly Case[] = [
       )
     },
   },
+  {
+    id: 'permits/leave-lets-in',
+    title: 'a heavy waiter that leaves lets in a light one behind it that fits',
+    needs: ['permits', 'queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const name = ctx.name()
+      await a.take(a.request(name, { capacity: 3, weight: 2 }))
+      const heavy = await b.queue(b.request(name, { capacity: 3, weight: 3 }))
+      const light = await c.queue(c.request(name, { capacity: 3, weight: 1 }))
+      assert.equal(await b.release(heavy), 'released')
+      await c.granted(light)
+    },
+  },
 ]

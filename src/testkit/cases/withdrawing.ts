@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 
+import { ALL } from '../../core/contract.ts'
 import type { ClaimRequest } from '../../core/contract.ts'
 import type { Case } from '../case.ts'
-import { openClients } from './client.ts'
-import type { Client } from './client.ts'
+import { Client, openClients } from './client.ts'
+
+const REMEMBERED_MS = 2000
 
 export const withdrawing: readonly Case[] = [
   {
@@ -97,6 +99,35 @@ export const withdrawing: readonly Case[] = [
       const { released, next } = await a.fuse(first, second)
       assert.deepEqual([released.kind, next?.kind], ['released', 'busy'])
       await b.take(b.request(first.name, { whenBusy: 'try' }))
+    },
+  },
+  {
+    id: 'withdraw/lets-in',
+    title: 'a waiter that is withdrawn lets those in whom it alone kept waiting',
+    needs: ['queue', 'shared'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const name = ctx.name()
+      await a.take(a.request(name, { weight: 1, capacity: ALL }))
+      const writing = await b.queue(b.request(name, { weight: ALL, capacity: ALL }))
+      const reading = await c.queue(c.request(name, { weight: 1, capacity: ALL }))
+      assert.equal(await b.withdraw(writing), 'released')
+      await c.granted(reading)
+    },
+  },
+  {
+    id: 'withdraw/remembered',
+    title: 'a withdrawn claim is refused for longer than a network needs to deliver what was sent before',
+    needs: [],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const [held, never] = [a.request(ctx.name()), a.request(ctx.name())]
+      await a.take(held)
+      await a.withdraw(held)
+      await a.withdraw(never)
+      // A store remembers for a minute. This is as long as a test can wait, and longer than a careless one does.
+      await ctx.sleep(REMEMBERED_MS)
+      for (const request of [held, never]) await refuse(a, request)
     },
   },
 ]

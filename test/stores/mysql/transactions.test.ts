@@ -1,12 +1,15 @@
 import { createPool } from 'mysql2/promise'
 import type { Pool, PoolConnection } from 'mysql2/promise'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
+import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
-import { userTableCases } from '../sql/user-table-cases.ts'
+import { neighbourCases } from '../sql/neighbour-cases.ts'
+import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
+import type { UserDatabase } from '../sql/user-table-cases.ts'
 
 describe.skipIf(!available('mariadb')).each([
   ['with FOUND_ROWS, as mysql2 has it', []],
@@ -40,11 +43,83 @@ describe.skipIf(!available('mariadb')).each([
     }))
   })
 
+  describe('a transaction, whatever happens to the lease that guards it', () => {
+    guardMatrix(() => {
+      const store = mysqlStore(pool)
+      return {
+        store,
+        guarded: (lease, line, inside) =>
+          store.guarded(lease, async (tx) => {
+            await tx.query('INSERT INTO entries VALUES (?)', [line])
+            await inside()
+          }),
+        lines: async () => {
+          const [rows] = await pool.query('SELECT line FROM entries')
+          return (rows as { line: string }[]).map(({ line }) => line)
+        },
+      }
+    }, true)
+  })
+
+  describe('a guarded transaction and its neighbours', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    neighbourCases(() => ({
+      open: () => {
+        const own = createPool({ uri: server.url, connectionLimit: 4, flags })
+        pools.push(own)
+        return mysqlStore(own)
+      },
+      guard: async (lease) => {
+        const tx = await pool.getConnection()
+        await tx.beginTransaction()
+        await mysqlStore(pool).guard(lease, tx)
+        return async () => {
+          await tx.commit()
+          tx.release()
+        }
+      },
+    }))
+  })
+
   describe('a table of the user', () => {
     userTableCases(() => ({
       optimistic: (options) => optimistic(pool, options),
       fenced: (options) => fenced(pool, options),
       sql: async (text) => (await pool.query(text))[0] as Record<string, unknown>[],
     }))
+  })
+
+  describe('a table of the user, in a transaction', () => {
+    const database = (client: Pool | PoolConnection): UserDatabase => ({
+      optimistic: (options) => optimistic(client, options),
+      fenced: (options) => fenced(client, options),
+      sql: async (text) => (await client.query(text))[0] as Record<string, unknown>[],
+    })
+    userTransactionCases(() => ({
+      outside: () => database(pool),
+      deadlock: 'ER_LOCK_DEADLOCK',
+      begin: async (isolation) => {
+        const connection = await pool.getConnection()
+        await connection.query(`SET TRANSACTION ISOLATION LEVEL ${isolation}`)
+        await connection.beginTransaction()
+        return {
+          ...database(connection),
+          end: async (how) => {
+            await connection.query(how)
+            connection.release()
+          },
+        }
+      },
+    }))
+
+    it('takes a number for a key of letters as it is written, and changes one row', async () => {
+      await pool.query('CREATE OR REPLACE TABLE coupon (code varchar(20) PRIMARY KEY, used int, version int)')
+      await pool.query(`INSERT INTO coupon VALUES ('a', 0, 0), ('b', 0, 0), ('0', 0, 0)`)
+      await optimistic(pool, { table: 'coupon', key: 'code' }).update(0, () => ({ used: 1 }))
+      const [rows] = await pool.query('SELECT code FROM coupon WHERE used = 1')
+      expect(rows).toMatchObject([{ code: '0' }])
+    })
   })
 })

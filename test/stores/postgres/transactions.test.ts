@@ -5,8 +5,11 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/index.ts'
+import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
-import { userTableCases } from '../sql/user-table-cases.ts'
+import { neighbourCases } from '../sql/neighbour-cases.ts'
+import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
+import type { UserDatabase } from '../sql/user-table-cases.ts'
 
 describe.skipIf(!available('postgres'))('PostgreSQL', () => {
   let server: Server
@@ -37,11 +40,73 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
     }))
   })
 
+  describe('a transaction, whatever happens to the lease that guards it', () => {
+    guardMatrix(() => {
+      const store = postgresStore(pool)
+      return {
+        store,
+        guarded: (lease, line, inside) =>
+          store.guarded(lease, async (tx) => {
+            await tx.query('INSERT INTO entries VALUES ($1)', [line])
+            await inside()
+          }),
+        lines: async () =>
+          (await pool.query<{ line: string }>('SELECT line FROM entries')).rows.map(({ line }) => line),
+      }
+    }, true)
+  })
+
+  describe('a guarded transaction and its neighbours', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    neighbourCases(() => ({
+      open: () => {
+        const own = new Pool({ connectionString: server.url, max: 4 })
+        own.on('error', () => {})
+        pools.push(own)
+        return postgresStore(own)
+      },
+      guard: async (lease) => {
+        const tx = await pool.connect()
+        await tx.query('BEGIN')
+        await postgresStore(pool).guard(lease, tx)
+        return async () => {
+          await tx.query('COMMIT')
+          tx.release()
+        }
+      },
+    }))
+  })
+
   describe('a table of the user', () => {
     userTableCases(() => ({
       optimistic: (options) => optimistic(pool, options),
       fenced: (options) => fenced(pool, options),
       sql: async (text) => (await pool.query<Record<string, unknown>>(text)).rows,
+    }))
+  })
+
+  describe('a table of the user, in a transaction', () => {
+    const database = (client: Pool | PoolClient): UserDatabase => ({
+      optimistic: (options) => optimistic(client, options),
+      fenced: (options) => fenced(client, options),
+      sql: async (text) => (await client.query<Record<string, unknown>>(text)).rows,
+    })
+    userTransactionCases(() => ({
+      outside: () => database(pool),
+      deadlock: '40P01',
+      begin: async (isolation) => {
+        const client = await pool.connect()
+        await client.query(`BEGIN ISOLATION LEVEL ${isolation}`)
+        return {
+          ...database(client),
+          end: async (how) => {
+            await client.query(how)
+            client.release()
+          },
+        }
+      },
     }))
   })
 })

@@ -13,7 +13,7 @@ for _, key in ipairs(redis.call('KEYS', prefix .. ':*')) do
     local records = redis.call('HGETALL', key)
     for i = 1, #records, 2 do
       local score = tonumber(redis.call('ZSCORE', key:sub(1, -2) .. 'i', records[i]) or '0')
-      local till = score >= 1e12 and score or tonumber(records[i + 1]:match('^%d+'))
+      local till = score >= 1e13 and score - 1e13 or tonumber(records[i + 1]:match('^%d+'))
       if till > now then add(key .. ': ' .. records[i]) end
     end
   elseif key:match('}$') then

@@ -60,6 +60,37 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     expect((await crew.stop()).tokens).toEqual([])
   })
 
+  it('serves everybody soon after a primary that stood still was replaced', async () => {
+    const old = await primary()
+    const holdfasts = await Promise.all([1, 2, 3, 4].map(() => open({ ttl: 3_000, wait: 2_000 })))
+    const served = new Set<Holdfast>()
+    let over = false
+    const work = async (holdfast: Holdfast): Promise<void> => {
+      while (!over) {
+        const lease = await holdfast
+          .mutex('lock')
+          .acquire()
+          .catch(() => undefined)
+        if (lease === undefined) continue
+        served.add(holdfast)
+        await sleep(2)
+        await lease.release()
+      }
+    }
+    const working = holdfasts.map(work)
+    await expect.poll(() => served.size, { timeout: 20_000 }).toBe(4)
+    await old.pause()
+    await expect
+      .poll(async () => (await group.primary())?.port, { timeout: 20_000, interval: 50 })
+      .not.toBe(old.port)
+    served.clear()
+    // Two seconds on a quiet machine. Who is passed over because it listens at the old server waits for ten and more.
+    await expect.poll(() => served.size, { timeout: 8_000 }).toBe(4)
+    over = true
+    await Promise.all(working)
+    await old.resume()
+  })
+
   it('is found again when no sentinel has answered for a while', async () => {
     const holdfast = await open({ wait: 20_000 })
     const lock = holdfast.mutex('lock')

@@ -52,7 +52,15 @@ describe('a Redis URL', () => {
       },
     ],
   ])('%s says where the server is', (url, address) => {
-    expect(parseUrl(url)).toEqual(address)
+    expect(parseUrl(url)).toEqual({ ...address, options: {} })
+  })
+
+  it('says how the store is to be', () => {
+    const query = 'prefix=app&driver=redis&fencing=durable&replicas=2&replicaTimeout=50&db=3'
+    expect(parseUrl(`redis://h?${query}`)).toMatchObject({
+      database: 3,
+      options: { prefix: 'app', driver: 'redis', fencing: 'durable', replicas: 2, replicaTimeout: 50 },
+    })
   })
 
   it.each([
@@ -65,6 +73,8 @@ describe('a Redis URL', () => {
     ['redis://h:99999', /host that cannot be read/],
     ['redis://%zz@h', /begins no code/],
     ['redis://', /must look like/],
+    ['redis://h?prefx=app', /no Redis URL has: prefx/],
+    ['redis://h?driver=memcached', /neither ioredis nor redis/],
   ])('%s is refused', (url, problem) => {
     expect(() => parseUrl(url)).toThrow(problem)
   })

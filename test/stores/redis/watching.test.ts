@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
 import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast'
@@ -93,6 +94,17 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
         await redisCommand(server, 'PUBLISH', 'hf:s:ann', noise)
       }
       await expect.poll(() => heard).toEqual([{ kind: 'contended', name: 'other', id: 'ann.1' }])
+    })
+
+    it('passes over a session that does not listen, also while somebody else listens to everything', async () => {
+      const curious = new Redis(server.port)
+      await curious.psubscribe('*')
+      await watch('bob')
+      await store.claim(claimOf('name', 'ann.1'), 2_000)
+      for (const id of ['gone.1', 'bob.1']) await store.claim(claimOf('name', id), 2_000)
+      await store.release({ name: 'name', id: 'ann.1' }, undefined, 2_000)
+      await expect.poll(() => heard).toMatchObject([{ kind: 'granted', name: 'name', id: 'bob.1' }])
+      curious.disconnect()
     })
 
     it('is looked after when the connection swallows everything without a word', async () => {

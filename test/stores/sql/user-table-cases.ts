@@ -93,3 +93,106 @@ export function userTableCases(open: () => UserDatabase): void {
     expect([row?.['owner'], String(row?.['fence'])]).toEqual(['b', String(token + 1n)])
   })
 }
+
+/** The same database, and a connection of it on which a transaction is open. */
+export interface UserTransaction extends UserDatabase {
+  readonly end: (how: 'COMMIT' | 'ROLLBACK') => Promise<void>
+}
+
+interface TransactionWorld {
+  readonly outside: () => UserDatabase
+  readonly begin: (isolation: string) => Promise<UserTransaction>
+  /** What the server says when it undid a whole transaction. */
+  readonly deadlock: string
+}
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
+
+/** Inside of a transaction of the user's nothing is tried again, whatever the server does to it. */
+export function userTransactionCases(open: () => TransactionWorld): void {
+  const fresh = async (): Promise<TransactionWorld> => {
+    const world = open()
+    const { sql } = world.outside()
+    for (const table of ['bonus', 'seat', 'entries']) await sql(`DELETE FROM ${table}`)
+    await sql('INSERT INTO bonus (id, left_count, version) VALUES (1, 9, 0), (2, 9, 0)')
+    await sql(`INSERT INTO seat (id, owner, fence) VALUES (1, 'nobody', 5)`)
+    return world
+  }
+  const less = ({ left_count }: Bonus): { left_count: number } => ({ left_count: left_count - 1 })
+  const lefts = async ({ outside }: TransactionWorld): Promise<number[]> =>
+    (await outside().sql('SELECT left_count FROM bonus ORDER BY id')).map((row) => Number(row['left_count']))
+
+  it.each(['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'])(
+    'updates a row there under %s',
+    async (isolation) => {
+      const world = await fresh()
+      const tx = await world.begin(isolation)
+      expect(await tx.optimistic(BONUS).update(1, less)).toMatchObject({ kind: 'updated', attempts: 1 })
+      expect(await tx.fenced({ table: 'seat', key: 'id' }).update(1, 7n, { owner: 'me' })).toBe('written')
+      await tx.end('ROLLBACK')
+      expect(await lefts(world)).toEqual([9, 9])
+    },
+  )
+
+  it('reports that somebody was faster, and tries nothing again', async () => {
+    const world = await fresh()
+    const tx = await world.begin('REPEATABLE READ')
+    await tx.sql('SELECT * FROM bonus')
+    await tx.sql(`INSERT INTO entries VALUES ('before')`)
+    await world.outside().optimistic(BONUS).update(1, less)
+    let asked = 0
+    const error: unknown = await tx
+      .optimistic(BONUS)
+      .update(1, (row) => {
+        asked++
+        return less(row)
+      })
+      .catch((reason: unknown) => reason)
+    // A server that looks at it so undoes the transaction; another one changes no row.
+    expect(['CONFLICT', '40001', 'ER_CHECKREAD']).toContain(codeOf(error))
+    expect(asked).toBe(1)
+    await tx.end('ROLLBACK')
+    expect(await world.outside().sql('SELECT line FROM entries')).toEqual([])
+    expect(await lefts(world)).toEqual([8, 9])
+  })
+
+  it('writes nothing by itself after the server undid the transaction because of a deadlock', async () => {
+    const world = await fresh()
+    const [tx, heavy] = [await world.begin('READ COMMITTED'), await world.begin('READ COMMITTED')]
+    // The server ends the one that has done less.
+    for (let line = 0; line < 30; line++) await heavy.sql(`INSERT INTO entries VALUES ('heavy ${line}')`)
+    await heavy.sql('UPDATE bonus SET left_count = 5 WHERE id = 1')
+    await tx.sql(`INSERT INTO entries VALUES ('half of a ledger')`)
+    await tx.sql('UPDATE bonus SET left_count = 4 WHERE id = 2')
+    const other = heavy.sql('UPDATE bonus SET left_count = 5 WHERE id = 2').catch((error: unknown) => error)
+    const mine: unknown = await tx
+      .optimistic(BONUS)
+      .update(1, less)
+      .catch((error: unknown) => error)
+    const victim = codeOf(mine) === world.deadlock ? tx : heavy
+    expect([codeOf(mine), codeOf(await other)]).toContain(world.deadlock)
+    await tx.end('ROLLBACK')
+    await heavy.end('ROLLBACK')
+    expect(victim).toBeDefined()
+    expect(await world.outside().sql('SELECT line FROM entries')).toEqual([])
+    expect(await lefts(world)).toEqual([9, 9])
+  })
+
+  it.each(['READ COMMITTED', 'REPEATABLE READ'])(
+    'a fenced update ends under %s after a later holder wrote',
+    async (isolation) => {
+      const world = await fresh()
+      const tx = await world.begin(isolation)
+      await tx.sql('SELECT * FROM seat')
+      expect(
+        await world.outside().fenced({ table: 'seat', key: 'id' }).update(1, 9n, { owner: 'later' }),
+      ).toBe('written')
+      const result = await tx
+        .fenced({ table: 'seat', key: 'id' })
+        .update(1, 7n, { owner: 'late' })
+        .catch((error: unknown) => codeOf(error))
+      expect(['stale', '40001', 'ER_CHECKREAD']).toContain(result)
+      await tx.end('ROLLBACK')
+    },
+  )
+}

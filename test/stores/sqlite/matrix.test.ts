@@ -7,6 +7,8 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const TESTS = [
   'test/conformance/sqlite.test.ts',
   'test/stores/sqlite/sqlite.test.ts',
+  'test/stores/sqlite/guarded.test.ts',
+  'test/stores/sqlite/users-transactions.test.ts',
   'test/stores/sqlite/differential.test.ts',
 ]
 

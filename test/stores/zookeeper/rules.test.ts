@@ -5,15 +5,15 @@ import { czxidOf } from '../../../src/stores/zookeeper/index.ts'
 import { Directories, isNext } from '../../../src/stores/zookeeper/directories.ts'
 import { decodeName, encodeName, protection } from '../../../src/stores/zookeeper/names.ts'
 import { readNote, writeNote } from '../../../src/stores/zookeeper/node-data.ts'
-import { compareNodes, lineUp, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
+import { compareNodes, lineUp, mayStay, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
 import type { QueueNode } from '../../../src/stores/zookeeper/place.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
 import { checkPath } from '../../../src/stores/zookeeper/client/paths.ts'
 
-/** As the server writes it: ten digits, and a minus after 2,147,483,647. */
+/** As the server writes it: ten characters at least, with a minus among them after 2,147,483,647. */
 const digits = (sequence: number): string =>
-  sequence < 0 ? String(sequence) : String(sequence).padStart(10, '0')
+  sequence < 0 ? `-${String(-sequence).padStart(9, '0')}` : String(sequence).padStart(10, '0')
 const nodeName = (kind: string, sequence: number): string =>
   `_c_123e4567-e89b-42d3-a456-426614174000-${kind}${digits(sequence)}`
 const node = (kind: string, sequence: number): QueueNode => parseNode(nodeName(kind, sequence)) as QueueNode
@@ -41,6 +41,28 @@ describe('the queue of a directory', () => {
       node('lock-', -(2 ** 31) + 1),
     ]
     expect([...line].reverse().sort(compareNodes)).toEqual(line)
+  })
+
+  it('knows every number that a server can give, below zero too', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), (sequence) => {
+        expect(parseNode(nodeName('lock-', sequence))).toMatchObject({ kind: 'lock', sequence })
+      }),
+    )
+    expect(parseNode('lock--999999999')).toMatchObject({ sequence: -999_999_999 })
+    expect(parseNode('lock--000000001')).toMatchObject({ sequence: -1 })
+  })
+
+  it('lets only who found it empty stay in a directory whose numbers come to their end, and nobody at the end', () => {
+    const last = 2 ** 31 - 1
+    const alone = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
+    const beside = { ...alone, ahead: 1 }
+    const stays = (sequence: number): boolean[] =>
+      [alone, beside].map((place) => mayStay(node('__READ__', sequence), place))
+    expect(stays(0)).toEqual([true, true])
+    expect(stays(last - 2_000_000)).toEqual([true, true])
+    expect(stays(last - 10)).toEqual([true, false])
+    expect([last, -(2 ** 31), -1].map(stays)).toEqual(Array(3).fill([false, false]))
   })
 
   it('lets a lock in when nobody is before it, and otherwise has it wait for whoever is directly before it', () => {

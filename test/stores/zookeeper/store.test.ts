@@ -58,6 +58,22 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     for (const one of open.splice(0).reverse()) await one.close()
   })
 
+  it('never lets a mutex and a semaphore of one name in together', async () => {
+    const [one, other] = [store(), store()]
+    // Both are connected, so that they are equally quick.
+    await Promise.all([one.inspect(name(), TIMEOUT), other.inspect(name(), TIMEOUT)])
+    const grants: number[] = []
+    for (let round = 0; round < 150; round++) {
+      const lock = name()
+      const [mutex, permit] = [request(lock), request(lock, { capacity: 3 })]
+      const answers = await Promise.all([one.claim(mutex, TIMEOUT), other.claim(permit, TIMEOUT)])
+      grants.push(answers.filter(({ kind }) => kind === 'held').length)
+      expect(answers.filter(({ kind }) => kind !== 'held' && kind !== 'mismatch')).toEqual([])
+      await Promise.all([one.release(mutex, undefined, TIMEOUT), other.release(permit, undefined, TIMEOUT)])
+    }
+    expect(Math.max(...grants)).toBe(1)
+  })
+
   it('writes the nodes that Curator would write', async () => {
     const [own, zk] = [store(), await client()]
     const [mutex, rw, semaphore] = [name(), name(), name()]

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 
 import { describe, expect, it } from 'vitest'
 
@@ -12,16 +13,18 @@ const classes = Object.entries(errors)
   .filter(([name]) => name !== 'HoldfastError')
   .map(([name, made]) => [name, made as unknown as ErrorClass] as const)
 
-const make = (made: ErrorClass): errors.HoldfastError =>
-  new made('message', {
-    lock: 'x',
-    store: 'memory',
-    waited: 1,
-    token: 1n,
-    argument: 'a',
-    expected: 1,
-    actual: 2,
-  })
+const DETAILS = {
+  lock: 'x',
+  store: 'memory',
+  waited: 1,
+  token: 1n,
+  argument: 'a',
+  expected: 1,
+  actual: 2,
+  nodes: [],
+}
+
+const make = (made: ErrorClass): errors.HoldfastError => new made('message', DETAILS)
 
 describe('errors', () => {
   it('are documented, each with its code, and nothing else is', () => {
@@ -65,6 +68,31 @@ describe('errors', () => {
       lock: 'x',
       store: 'redis',
       name: 'StoreUnavailableError',
+      message: 'message',
+      cause: { name: 'Error', message: 'why' },
     })
+  })
+
+  it.each(classes)('%s comes through a thread: its class, its code, its fields', (name, made) => {
+    const { port1, port2 } = new MessageChannel()
+    const cause = new errors.LockLostError('deeper', { token: 9n, cause: new TypeError('deepest') })
+    const error = new made('message', { ...DETAILS, cause })
+    port1.postMessage(error.toJSON())
+    const received = errors.HoldfastError.from(receiveMessageOnPort(port2)?.message)
+    port1.close()
+    expect(received).toBeInstanceOf(made)
+    expect(Object.entries(received)).toEqual(Object.entries(error))
+    expect([received.name, received.message]).toEqual([name, 'message'])
+    expect(received.cause).toMatchObject({ code: 'LOCK_LOST', token: 9n, message: 'deeper' })
+    expect((received.cause as Error).cause).toMatchObject({ name: 'TypeError', message: 'deepest' })
+    const written = errors.HoldfastError.from(JSON.parse(JSON.stringify(error)))
+    expect(Object.entries(written)).toEqual(Object.entries(error))
+  })
+
+  it('are not made of what was none of ours', () => {
+    for (const wrong of [null, 1, {}, new Error('x'), { code: 'ENOENT', message: 'x' }])
+      expect(() => errors.HoldfastError.from(wrong)).toThrow(errors.InvalidArgumentError)
+    const error = new errors.ClosedError('x')
+    expect(errors.HoldfastError.from(error)).toBe(error)
   })
 })

@@ -13,6 +13,8 @@ export class SharedCache implements Cache {
   readonly writes: { key: string; text: string; ttl: number }[] = []
   /** Milliseconds that the next writes take to arrive. */
   slowness: number[] = []
+  /** Milliseconds that each read takes. */
+  latency = 0
   protected readonly rows = new Map<string, Row>()
   protected readonly env: VirtualEnv
 
@@ -21,7 +23,8 @@ export class SharedCache implements Cache {
   }
 
   async get(key: string): Promise<string | undefined> {
-    await Promise.resolve()
+    if (this.latency > 0) await this.env.sleep(this.latency)
+    else await Promise.resolve()
     this.reads++
     const row = this.rows.get(key)
     return row !== undefined && this.env.mono() < row.until ? row.text : undefined

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 
 import { LockLostError } from '../../../src/index.ts'
@@ -202,9 +203,9 @@ describe('a candidate', () => {
     })
   })
 
-  it('must have something to do', () => {
+  it.each([{}, undefined, null])('must have something to do: %j', (options) => {
     const { holdfast } = world().process()
-    expect(() => leader(holdfast, 'boss', {} as never)).toThrow(
+    expect(() => leader(holdfast, 'boss', options as never)).toThrow(
       expect.objectContaining({ code: 'INVALID_ARGUMENT', argument: 'onElected' }),
     )
   })
@@ -246,5 +247,139 @@ describe('everybody', () => {
       undefined,
     ])
     expect(first.terms).toHaveLength(2)
+  })
+})
+
+describe('a candidate that is told to stop', () => {
+  it.each([
+    ['before it asks', 0],
+    ['while its claim is on the way', 5],
+    ['when the answer comes in', 10],
+    ['just after', 10.001],
+  ])('%s does not lead any more: onElected is never called with a signal that has aborted', async (_, at) => {
+    const w = world()
+    const calls: boolean[] = []
+    const { holdfast, store, env } = w.process({ ttl: TTL })
+    store.there = store.back = 5
+    const candidate = leader(holdfast, 'boss', {
+      onElected: (signal) => {
+        calls.push(signal.aborted)
+        return untilAborted(signal)
+      },
+      env,
+    })
+    await w.env.advance(at)
+    await w.env.until(candidate.stop())
+    await w.env.advance(20)
+    expect(calls.filter((aborted) => aborted)).toEqual([])
+    expect(candidate.state).toBe('stopped')
+    await w.env.runUntilIdle()
+    expect(await isClean(w, 'boss')).toBe(true)
+  })
+
+  it('in the moment in which the grant arrives has not been elected', async () => {
+    const w = world()
+    const { holdfast, env } = w.process({ ttl: TTL })
+    const calls: unknown[] = []
+    const onAcquired = (): void => queueMicrotask(() => void candidate.stop())
+    subscribe('holdfast:acquired', onAcquired)
+    const candidate = leader(holdfast, 'boss', { onElected: (signal) => calls.push(signal), env })
+    await w.env.advance(10)
+    unsubscribe('holdfast:acquired', onAcquired)
+    expect(calls).toEqual([])
+    expect(candidate.state).toBe('stopped')
+    expect(await isClean(w, 'boss')).toBe(true)
+  })
+
+  it.each(['stop', 'resign'] as const)(
+    'from inside onElected does not wait for itself: await candidate.%s()',
+    async (how) => {
+      const w = world()
+      const steps: string[] = []
+      const first = office(w, async () => {
+        if (steps.length > 0) return
+        steps.push('elected')
+        await first.candidate[how]()
+        steps.push('told')
+        await first.process.env.sleep(50)
+        steps.push('put away')
+      })
+      await w.env.advance(10)
+      const second = office(w)
+      expect(steps).toEqual(['elected', 'told'])
+      // Nobody leads before the callback has come to its end.
+      await w.env.advance(30)
+      expect(second.terms).toEqual([])
+      await w.env.advance(1000)
+      expect(steps).toEqual(['elected', 'told', 'put away'])
+      expect(second.candidate.leading).toBe(true)
+      expect(first.candidate.state).toBe(how === 'stop' ? 'stopped' : 'campaigning')
+    },
+  )
+
+  it('by work that outlived onElected waits, as for anybody else', async () => {
+    const w = world()
+    let later: Promise<void> | undefined
+    const { candidate } = office(w, (_, term) => {
+      later = w.env.sleep(100).then(() => candidate.stop())
+      term.signal.addEventListener('abort', () => {})
+    })
+    await w.env.advance(50)
+    await w.env.until(Promise.resolve(later))
+    expect(candidate.state).toBe('stopped')
+    expect(await isClean(w, 'boss')).toBe(true)
+  })
+
+  it('hears of an error that was thrown while stepping down, and not of the one that it was told to stop with', async () => {
+    const w = world()
+    const told = office(w, (signal) => untilAborted(signal).then(() => signal.throwIfAborted()))
+    await w.env.advance(10)
+    await w.env.until(told.candidate.stop())
+    expect(told.errors).toEqual([])
+    const failing = office(w, (signal) =>
+      untilAborted(signal).then(() => {
+        throw new Error('the journal was not written')
+      }),
+    )
+    await w.env.advance(10)
+    await w.env.until(failing.candidate.stop())
+    expect(failing.errors.map(String)).toEqual(['Error: the journal was not written'])
+  })
+
+  it('by its own onElected, again and again, leaves room for everything else', async () => {
+    const w = world()
+    const { candidate, terms } = office(w, (_, term) => term.resign())
+    await w.env.advance(10_000)
+    expect(terms.length).toBeLessThan(20)
+    await w.env.until(candidate.stop())
+  })
+})
+
+describe('candidates of one process', () => {
+  it('lead with the token that everybody sees at the store', async () => {
+    const w = world()
+    const { holdfast, env } = w.process({ ttl: TTL })
+    const tokens: bigint[] = []
+    const candidates = Array.from({ length: 4 }, () =>
+      leader(holdfast, 'boss', {
+        onElected: (signal, term) => (tokens.push(term.token), untilAborted(signal)),
+        env,
+      }),
+    )
+    const { holdfast: looker } = w.process()
+    for (let n = 0; n < 8; n++) {
+      await w.env.advance(100)
+      const leading = candidates.filter((each) => each.leading)
+      expect(leading).toHaveLength(1)
+      const seen = await w.env.until(leaderOf(looker, 'boss'))
+      expect(seen?.token).toBe(tokens.at(-1))
+      const [boss] = leading as [Candidate]
+      expect(await w.env.until(boss.observe())).toMatchObject({ token: tokens.at(-1) })
+      await w.env.until(boss.resign())
+    }
+    expect(tokens).toHaveLength(9)
+    await w.env.until(Promise.all(candidates.map((each) => each.stop())))
+    await w.env.runUntilIdle()
+    expect(await isClean(w, 'boss')).toBe(true)
   })
 })

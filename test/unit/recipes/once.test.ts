@@ -2,37 +2,11 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 
 import { LockLostError } from '../../../src/index.ts'
 import { once } from '../../../src/recipes/index.ts'
-import type { JobContext, Once, OnceOptions, TickOutcome } from '../../../src/recipes/index.ts'
+import type { TickOutcome } from '../../../src/recipes/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
-import type { Process, World } from '../runtime/far-store.ts'
+import type { World } from '../runtime/far-store.ts'
+import { fleet, HOUR } from './fleet.ts'
 import { SharedCache } from './kit.ts'
-
-const HOUR = 3_600_000
-
-/** The job on some instances; `runs` counts them all. */
-function fleet(w: World, size: number, options: Partial<OnceOptions<number>> = {}) {
-  const fleetRuns: number[] = []
-  const instances = Array.from({ length: size }, () => {
-    const process = w.process({ ttl: 3000 })
-    const run = async (_: JobContext): Promise<number> => {
-      fleetRuns.push(w.env.mono())
-      await process.env.sleep(100)
-      return fleetRuns.length
-    }
-    const period = options.atLeast === undefined ? { every: HOUR } : {}
-    return {
-      process,
-      job: once(process.holdfast, 'report', { run, ...period, env: process.env, ...options }),
-    }
-  })
-  const [first, second] = instances as [Instance, Instance]
-  return { instances, first, second, runs: fleetRuns }
-}
-
-interface Instance {
-  readonly process: Process
-  readonly job: Once<number>
-}
 
 const kinds = (outcomes: readonly TickOutcome<unknown>[]): string[] =>
   outcomes.map(({ kind }) => kind).toSorted()
@@ -169,6 +143,7 @@ describe('a job once per period', () => {
     [{ every: 1000, atLeast: 1000 }, 'every'],
     [{}, 'every'],
     [{ every: 0 }, 'every'],
+    [{ every: 1000, run: undefined as never }, 'run'],
     [{ atLeast: 0.5 }, 'atLeast'],
     [{ every: 1000, afterFailure: 'maybe' as 'keep' }, 'afterFailure'],
   ])('refuses %j', (wrong, argument) => {

@@ -146,6 +146,16 @@ describe('a striped stock', () => {
     expect(await w.env.until(stock.take())).toBe(null)
   })
 
+  it.each([undefined, {}, { segments: 2, storage: {} }])(
+    'refuses options without a storage: %j',
+    (options) => {
+      const { holdfast } = world().process()
+      expect(() => stripedStock(holdfast, 'seats', options as never)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', argument: 'storage' }),
+      )
+    },
+  )
+
   it('refuses quantities that are none', async () => {
     const w = world()
     const { stock } = shop(w, new Shelf(w.env, [1]))

@@ -262,7 +262,7 @@ describe('while a downgrade is under way', () => {
     a.store.there = 50
     const going = lockOf(a).downgrade(lease)
     const failed = failureOf(going)
-    await w.env.until(a.holdfast.close())
+    await w.env.until(a.holdfast.close({ drain: 0 }))
     expect(await w.env.until(failed)).toMatchObject({
       code: 'LOCK_LOST',
       message: expect.stringContaining('closed') as string,

@@ -13,6 +13,10 @@ export interface Backend {
   restarted(node: number, memory: 'kept' | 'lost', wentDownAt: number): void
   /** The replica took over, with what had been written by then. */
   failedOver?(node: number, writtenBy: number): void
+  /** A planned failover: everything is there, and those who listen do so at a replica. */
+  handedOver?(node: number): void
+  /** Grants that were told and had not been made. */
+  falseMessages?(): readonly string[]
   evict?(node: number, name: string): void
   /** The truth, without a network in between. */
   inspect(name: string): NameInfo

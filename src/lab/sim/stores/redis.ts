@@ -1,6 +1,6 @@
-import { emptyQueue, step, view } from '../../../core/claim-queue.ts'
+import { emptyQueue, sessionOf, step, view } from '../../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand, QueueState } from '../../../core/claim-queue.ts'
-import type { Capabilities, NameInfo, Store, StoreListener } from '../../../core/contract.ts'
+import type { Capabilities, NameInfo, Store, StoreEvent, StoreListener } from '../../../core/contract.ts'
 import { capabilitiesOf } from '../../../stores/redis/capabilities.ts'
 import type { Clocks, TrueTime } from '../clocks.ts'
 import { RemoteStore } from './remote-store.ts'
@@ -9,6 +9,15 @@ import { makeNode } from './backend.ts'
 
 /** How much survives a loss of power: nothing, all but the last second, everything. */
 export type Durability = 'none' | 'every second' | 'always'
+
+interface Settings {
+  readonly durability: Durability
+  readonly fencing: 'hybrid' | 'durable'
+  /** When a waiter is told of its grant. */
+  readonly tells: 'after' | 'early'
+}
+
+const DEFAULTS: Settings = { durability: 'always', fencing: 'hybrid', tells: 'after' }
 
 /** One command that changed something, as the replica and the disk get it. */
 interface Entry {
@@ -33,11 +42,17 @@ class RedisServer {
   private queues = new Map<string, QueueState>()
   private log: Entry[] = []
   private readonly listeners = new Map<string, StoreListener>()
+  /** Those at the replica: they hear what is published here, and nobody here knows of them. */
+  private forwarded = new Map<string, StoreListener>()
+  /** As scripts did that asked PUBLISH whether a waiter listens: they told it of a grant, and then did not make it. */
+  private readonly tellsEarly: boolean
+  readonly falseMessages: string[] = []
 
-  constructor(clocks: Clocks, now: TrueTime, durability: Durability, fencing: 'hybrid' | 'durable') {
+  constructor(clocks: Clocks, now: TrueTime, { durability, fencing, tells }: Settings) {
     this.clocks = clocks
     this.now = now
     this.durability = durability
+    this.tellsEarly = tells === 'early'
     this.hybrid = fencing === 'hybrid'
     this.capabilities = capabilitiesOf(fencing)
   }
@@ -68,6 +83,7 @@ class RedisServer {
 
   close(): void {
     this.listeners.clear()
+    this.forwarded.clear()
   }
 
   /** Comes back after it was killed, which loses nothing that it had answered, or after the power went. */
@@ -80,9 +96,16 @@ class RedisServer {
   /** Comes back, or the replica in its place, with what was written by then. */
   rebuild(until: number): void {
     this.listeners.clear()
+    this.forwarded.clear()
     this.queues = new Map()
     this.log = this.log.filter(({ at }) => at <= until)
     for (const entry of this.log) this.apply(entry)
+  }
+
+  /** The replica takes over with everything. Connections of commands follow, those of listeners do not. */
+  handOver(): void {
+    this.forwarded = new Map([...this.forwarded, ...this.listeners])
+    this.listeners.clear()
   }
 
   private run<C extends QueueCommand>(name: string, command: C): Outcome<C['kind']> {
@@ -90,8 +113,31 @@ class RedisServer {
     const entry = { at: this.now(), name, command, instant: this.instant(), listening }
     this.log.push(entry)
     const outcome = this.apply(entry) as Outcome<C['kind']>
-    for (const { session, event } of outcome.notices) this.listeners.get(session)?.(event)
+    for (const { session, event } of outcome.notices) this.publish(session, event)
+    if (this.tellsEarly) this.tellPassedOver(name)
     return outcome
+  }
+
+  private publish(session: string, event: StoreEvent): void {
+    if (event.kind === 'granted') this.checkMade(event.name, event.id)
+    this.listeners.get(session)?.(event)
+    this.forwarded.get(session)?.(event)
+  }
+
+  private checkMade(name: string, id: string): void {
+    if (this.queues.get(name)?.holders.get(id) !== undefined) return
+    this.falseMessages.push(`at ${this.now()} a grant of "${name}" was told that had not been made`)
+  }
+
+  /** Whoever could have the name, and does not listen here. */
+  private tellPassedOver(name: string): void {
+    const queue = this.queues.get(name)
+    if (queue === undefined) return
+    for (const { id, weight, tokens } of queue.waiters.values()) {
+      if (queue.used + weight > queue.capacity) return
+      const token = BigInt(Math.max(queue.fence + 1, this.instant().micros))
+      this.publish(sessionOf(id), { kind: 'granted', name, id, token, count: tokens, contended: true })
+    }
   }
 
   private apply({ name, command, instant, listening }: Entry): Outcome<QueueCommand['kind']> {
@@ -108,13 +154,14 @@ class RedisServer {
 
 export function redisBackend({ now, settings }: BackendOptions): Backend {
   const node = makeNode(0, now)
-  const { durability = 'always', fencing = 'hybrid' } = settings
-  const server = new RedisServer(node.clocks, now, durability as Durability, fencing as 'hybrid' | 'durable')
+  const server = new RedisServer(node.clocks, now, { ...DEFAULTS, ...(settings as Partial<Settings>) })
   return {
     nodes: [node],
     connect: (network) => new RemoteStore(network, node, () => server),
     restarted: (_, memory, wentDownAt) => server.restart(memory, wentDownAt),
     failedOver: (_, writtenBy) => server.rebuild(writtenBy),
+    handedOver: () => server.handOver(),
+    falseMessages: () => server.falseMessages,
     inspect: (name) => server.inspect(name),
   }
 }

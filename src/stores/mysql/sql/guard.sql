@@ -1,6 +1,5 @@
--- Looks at a name and keeps everybody else from changing it until the transaction ends.
--- params: :names
--- returns: as read.sql
-SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,
-  CAST(queue AS BINARY), :now
-FROM holdfast_locks WHERE name IN (:names) LOCK IN SHARE MODE
+-- Keeps everybody else from ending the claims on names until the transaction ends.
+-- params: :guards (names of rows that nothing but this is locked by)
+-- returns: name, version of each
+-- Not a lock on the names' own rows, to which others have to write: they renew what they hold there, and wait.
+SELECT name, version FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:guards) ORDER BY name LOCK IN SHARE MODE

@@ -4,4 +4,4 @@
 -- Texts come as bytes: the connection's character set may not know all of their letters.
 SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,
   CAST(queue AS BINARY), :now
-FROM holdfast_locks WHERE name IN (:names)
+FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)

@@ -1,4 +1,5 @@
--- Takes a name that nobody has or waits for. One row by its primary key, found or not.
+-- Takes a name that nobody has or waits for. One row by its primary key, found or not. A claim that has run out is in the
+-- way: it may guard a transaction, which seize.sql waits for.
 -- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
 -- returns: the first token as the insert id; 0 when it was not taken
 -- Not INSERT ... ON DUPLICATE KEY UPDATE: what it says about changed rows depends on the driver's FOUND_ROWS flag, and
@@ -14,4 +15,4 @@ UPDATE holdfast_locks SET
   owner = :owner,
   weight = :weight,
   expires_us = :now + :ttl
-WHERE name = :name AND queue IS NULL AND expires_us <= :now
+WHERE name = :name AND queue IS NULL AND claim IS NULL

@@ -1,4 +1,5 @@
--- Takes a name that nobody has or waits for. One row by its primary key, found or not.
+-- Takes a name that nobody has or waits for. One row by its primary key, found or not. A claim that has run out is in the
+-- way: it may guard a transaction, which seize.sql finds out.
 -- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
 -- returns: the first token; no row when it was not taken
 -- Not one INSERT ... ON CONFLICT DO UPDATE for new names and known ones: it costs more than twice as much, and it
@@ -14,5 +15,5 @@ UPDATE holdfast_locks SET
   tokens = CAST(:tokens AS integer),
   expires_us = clock.us + CAST(:ttl AS bigint)
 FROM (SELECT :now AS us) AS clock
-WHERE name = :name AND queue IS NULL AND expires_us <= clock.us
+WHERE name = :name AND queue IS NULL AND claim IS NULL
 RETURNING token

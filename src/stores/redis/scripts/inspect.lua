@@ -1,10 +1,9 @@
 -- Shows who holds a name and who waits for it.
 -- KEYS: header, index, records
--- ARGV[1]: milliseconds that a header outlives a lease
+-- ARGV: none
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
 -- @include "header.lua"
-LIVE = tonumber(ARGV[1])
 -- @include "state.lua"
 load()
 local answer, holders = { capacity, 0 }, 0
@@ -18,8 +17,8 @@ end
 local members = {}
 if waiting + shared > 0 then members = call('ZRANGEBYSCORE', index, 1, '+inf', 'WITHSCORES') end
 for i = 1, #members, 2 do
-  local id, till = members[i], tonumber(members[i + 1])
-  local record = till >= 1e12 and till > now and call('HGET', records, id)
+  local id, till = members[i], members[i + 1] - SHARED
+  local record = till >= 0 and till > now and call('HGET', records, id)
   if record then
     local first, weight, who = match(record, '^(%d+) %d+ (%d+) (.*)$')
     holders = holders + 1
@@ -28,7 +27,7 @@ for i = 1, #members, 2 do
 end
 for i = 1, #members, 2 do
   local id = members[i]
-  local record = tonumber(members[i + 1]) < 1e12 and call('HGET', records, id)
+  local record = tonumber(members[i + 1]) < SHARED and call('HGET', records, id)
   if record then
     local till, weight, who = match(record, '^(%d+) %d+ (%d+) %d+ %d+ %d+ (.*)$')
     if tonumber(till) > now then add(id, who, tonumber(weight), format('%.0f', till - now)) end

@@ -9,7 +9,7 @@ local LIVE = 86400000
 local life, rest = ARGV[1], nil
 for i = 1, #KEYS do
   local header, id = KEYS[i], ARGV[i + 1]
-  if call('PTTL', header) > LIVE and call('HEXISTS', header, id) == 1 then
+  if call('PTTL', header) > LIVE and redis.pcall('HEXISTS', header, id) == 1 then
     call('PEXPIRE', header, life)
   else
     rest = rest or {}

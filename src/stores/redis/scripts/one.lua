@@ -13,9 +13,9 @@
 --   for R         of the new claim: <q or t><its id> <its terms>
 -- ARGV[4]: of a claim and to keep: milliseconds for the header to live, the ttl and a day
 -- ARGV[5]: mode, if it is not the usual one
---   c  Cluster: PUBLISH counts only the listeners at this node, so nobody is passed over for not listening
---   d  durable fencing: tokens only count up, and the header is kept for ten years instead of a day. The mark was given
---      to the server when it was set up; a server without it has lost its data, and with them the counters
+--   c  Cluster: a node knows only those who listen at it, so nobody is passed over for not listening
+--   d  durable fencing: tokens only count up, and the mark is their counter. It was given to the server when it was set
+--      up; a server without it has lost its data, and with them the counter
 -- returns: the answer
 --   to claim      <token>: held, with as many tokens as asked for and nobody behind; else h<token> <count> <contended 0|1>:
 --                 held; q: queued; b or b<ms until a lease ends>: busy; m<capacity>: mismatch
@@ -28,7 +28,6 @@ local id, kind, terms, life, mode = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local everyoneListens, durable = mode == 'c', mode == 'd'
 local answer
 if durable then
-  LIVE = 315360000000
   if call('EXISTS', KEYS[4]) == 0 then
     return redis.error_reply('HFNOMARK the mark of durable fencing is missing: the server may have lost its data')
   end

@@ -1,7 +1,8 @@
 -- Renews claims that hold their names here, and restores those that nobody holds and nobody was granted since.
 -- KEYS: for each claim the name's cell
 -- ARGV: for each claim id, attempt, ttl, probation, token, top, tokens, 1 to restore, owner
--- returns: for each claim 1 (renewed), 2 (renewed, others wait), g<token> <waiting>, e (free), f (fenced), l (lost), n<ms>
+-- returns: for each claim 1 (renewed), 2 (renewed, others wait), g<token> <waiting>, e (free), f (fenced), l (lost), n<ms>,
+--          or x<message>: failed by itself
 -- @include "vote-node.lua"
 -- @include "vote-cell.lua"
 
@@ -29,5 +30,8 @@ local function extend(cell, at)
 end
 
 local answers = {}
-for claim = 1, #KEYS do answers[claim] = extend(KEYS[claim], (claim - 1) * 9) end
+for claim = 1, #KEYS do
+  local done, answer = pcall(extend, KEYS[claim], (claim - 1) * 9)
+  answers[claim] = done and answer or 'x' .. (type(answer) == 'table' and answer.err or tostring(answer))
+end
 return answers

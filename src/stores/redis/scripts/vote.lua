@@ -30,7 +30,7 @@ if id and (id ~= wanted or tonumber(attempt) > tonumber(try)) then
     if waiting == '0' then
       waiting = '1'
       hold(cell)
-      call('PUBLISH', channel(cell, match(id, '^[^.]*')), 'c ' .. id .. ' ' .. cell)
+      redis.pcall('PUBLISH', channel(cell, match(id, '^[^.]*')), 'c ' .. id .. ' ' .. cell)
     end
   end
   return format('b%.0f', left)

@@ -51,7 +51,7 @@ local function remove(id)
   end
   local score = scoreOf(id)
   if not score or score < 0 then return 0 end
-  if score >= 1e12 then
+  if score >= SHARED then
     removeShared(id)
   elseif liveWaiter(id, score) then
     dequeue(id)
@@ -98,9 +98,8 @@ local function share()
   local id = holder
   startIndex()
   holder, used, shared = nil, 1, shared + 1
-  call('ZADD', index, format('%.0f', ends), id)
   call('HSET', records, id, recordOfHolder(1, owner))
-  keepUntil(ends)
+  keepInIndex(id, ends)
 end
 
 local function downgrade(id)
@@ -110,7 +109,7 @@ local function downgrade(id)
     if capacity > 1 then share() end
   else
     local score = scoreOf(id)
-    if not score or score < 1e12 then return 0 end
+    if not score or score < SHARED then return 0 end
     local block, weight, who = match(call('HGET', records, id) or '', '^(%d+ %d+) (%d+) (.*)$')
     if not block then
       removeShared(id)

@@ -2,8 +2,8 @@
 
 -- The shared holder whose lease ends first, and when.
 local function firstToEnd()
-  local first = call('ZRANGEBYSCORE', index, FIRST_MS, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return first[1], tonumber(first[2])
+  local first = call('ZRANGEBYSCORE', index, FIRST_SHARED, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if first[1] then return first[1], first[2] - SHARED end
 end
 
 local function removeShared(id)
@@ -36,15 +36,21 @@ local function forgetExpired()
   end
 end
 
-local function nextToken()
+-- Reserves a block of tokens. With durable fencing the mark is the counter, of all names: it needs no clock, and whoever
+-- loses the one has lost the other.
+local function take(tokens)
   local following = token + count
-  if durable or following > micros then return following end
-  return micros
+  count = tonumber(tokens)
+  if durable then
+    token = call('INCRBY', KEYS[4], tokens) - count + 1
+  else
+    token = math.max(following, micros)
+  end
 end
 
--- Reserves a block of tokens.
-local function take(tokens)
-  token, count = nextToken(), tonumber(tokens)
+local function keepInIndex(id, till)
+  call('ZADD', index, format('%.0f', SHARED + till), id)
+  keepUntil(till)
 end
 
 local function recordOfHolder(weight, who)
@@ -60,9 +66,8 @@ local function grant(id, weight, tokens, lease, who)
   end
   startIndex()
   shared = shared + 1
-  call('ZADD', index, format('%.0f', now + lease), id)
   call('HSET', records, id, recordOfHolder(weight, who))
-  keepUntil(now + lease)
+  keepInIndex(id, now + lease)
 end
 
 local function held(first, number)
@@ -83,11 +88,10 @@ local function keepHolder(id, score, lease, tokens)
     if tokens > 0 then take(tokens) end
     return token, count
   end
-  if not score or score < 1e12 then return nil end
+  if not score or score < SHARED then return nil end
   local first, number, weight, who = match(call('HGET', records, id) or '', '^(%d+) (%d+) (%d+) (.*)$')
   if not first then return removeShared(id) end
-  call('ZADD', index, format('%.0f', now + lease), id)
-  keepUntil(now + lease)
+  keepInIndex(id, now + lease)
   if tokens == 0 then return tonumber(first), tonumber(number) end
   take(tokens)
   call('HSET', records, id, recordOfHolder(weight, who))

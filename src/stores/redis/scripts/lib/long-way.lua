@@ -10,6 +10,7 @@ local function carryOut(id, kind, terms)
   -- A server whose memory is full refuses a script's first write if that could need more of it, and none after the
   -- first. This one needs none and changes nothing: who holds can keep and give up also then; only claims are refused.
   if not claiming then call('ZREMRANGEBYSCORE', index, 1, 0) end
+  messages = {}
   load()
   forgetExpired()
   local answer
@@ -25,5 +26,6 @@ local function carryOut(id, kind, terms)
     answer = withdraw(id)
   end
   save()
+  speak()
   return answer
 end

@@ -1,16 +1,37 @@
 -- The line of waiters, and what sessions are told.
 
--- One channel a session, whatever the number of names. The name travels as the header's key, last in the message.
--- Returns how many heard it.
+-- One channel a session, whatever the number of names.
+local function channelOf(id)
+  return match(header, '^(.*){') .. 's:' .. match(id, '^[^.]*')
+end
+
+-- Whether the session of a waiter listens at this server. It is asked for, and not learned from how many heard the grant: a
+-- grant that is told before it is made reaches those who listen at a replica, whom the count leaves out, and the count
+-- takes those who listen to everything for a waiter. Where nobody may ask, everybody listens.
+local function listens(id)
+  if everyoneListens then return true end
+  local known = redis.pcall('PUBSUB', 'NUMSUB', channelOf(id))
+  return known.err ~= nil or known[2] > 0
+end
+
+-- What is to be said when everything is written: channel and message by turns. The name travels as the header's key, last in
+-- the message.
+local messages
+
 local function tell(id, message)
-  local channel = match(header, '^(.*){') .. 's:' .. match(id, '^[^.]*')
-  return call('PUBLISH', channel, message .. ' ' .. header)
+  messages[#messages + 1] = channelOf(id)
+  messages[#messages + 1] = message .. ' ' .. header
+end
+
+-- What was done is done, also if it may not be told: the one whom it concerns will ask.
+local function speak()
+  for i = 1, #messages, 2 do redis.pcall('PUBLISH', messages[i], messages[i + 1]) end
 end
 
 local function tellHolders()
   if holder then tell(holder, 'c ' .. holder) end
   if shared == 0 then return end
-  for _, id in ipairs(call('ZRANGEBYSCORE', index, FIRST_MS, '+inf')) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', index, FIRST_SHARED, '+inf')) do
     tell(id, 'c ' .. id)
   end
 end
@@ -37,7 +58,7 @@ local function promote(asker)
   local answer
   local passed = 0
   while waiting > 0 do
-    local head = call('ZRANGEBYSCORE', index, '(' .. passed, BEFORE_MS, 'WITHSCORES', 'LIMIT', 0, 1)
+    local head = call('ZRANGEBYSCORE', index, '(' .. passed, BEFORE_SHARED, 'WITHSCORES', 'LIMIT', 0, 1)
     local id = head[1]
     if not id then
       -- Either only the passed-over are left, or the index was evicted or ran out.
@@ -55,14 +76,12 @@ local function promote(asker)
       dequeue(id)
       grant(id, weight, tokens, lease, who)
       answer = held(token, count)
+    elseif listens(id) then
+      dequeue(id)
+      grant(id, weight, tokens, math.min(lease, silence), who)
+      tell(id, format('g %s %.0f %d %d', id, token, count, waiting > 0 and 1 or 0))
     else
-      local heard = tell(id, format('g %s %.0f %s %d', id, nextToken(), tokens, waiting > 1 and 1 or 0))
-      if heard > 0 or everyoneListens then
-        dequeue(id)
-        grant(id, weight, tokens, math.min(lease, silence), who)
-      else
-        passed = head[2]
-      end
+      passed = head[2]
     end
   end
   return answer, false
@@ -76,7 +95,7 @@ end
 
 -- The record of a waiter, or nil. One that was silent for too long is none.
 local function liveWaiter(id, score)
-  if not score or score < 1 or score >= 1e12 then return nil end
+  if not score or score < 1 or score >= SHARED then return nil end
   local record = call('HGET', records, id)
   if record and tonumber(match(record, '^%d+')) > now then return record end
   dequeue(id)

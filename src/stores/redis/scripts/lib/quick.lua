@@ -1,10 +1,11 @@
 -- The common cases: one holder that takes everything, and nobody else. They touch only the header. Not functions, but
 -- lines in the scripts themselves, and with as few new strings as possible: on a server that is woken up for each
 -- command, to make one costs as much as a call of Redis.
--- Leaves `answer` nil if it is not such a case, or if the server's memory is full: then the long way is gone.
+-- Leaves `answer` nil if it is not such a case, if the server's memory is full, or if the key is somebody else's: then the
+-- long way is gone, which can fail without harm to the other commands of a script.
 if kind == 'Q' or kind == 'T' then
   -- Claim of the whole capacity.
-  local fields = call('HGETALL', header)
+  local fields = redis.pcall('HGETALL', header)
   local token, count = 0, 1
   if fields[1] then
     token = nil
@@ -22,10 +23,10 @@ if kind == 'Q' or kind == 'T' then
   end
 elseif kind == 'r' then
   -- Release: only the fence is left.
-  if call('PTTL', header) > LIVE and call('HDEL', header, id) == 1 then answer = 1 end
+  if call('PTTL', header) > LIVE and redis.pcall('HDEL', header, id) == 1 then answer = 1 end
 elseif kind == 'k' then
   -- Renewal without new tokens.
-  if call('PTTL', header) > LIVE and call('HEXISTS', header, id) == 1 then
+  if call('PTTL', header) > LIVE and redis.pcall('HEXISTS', header, id) == 1 then
     call('PEXPIRE', header, life)
     answer = 1
   end

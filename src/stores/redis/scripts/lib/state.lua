@@ -5,14 +5,15 @@
 --                   id of a shared holder -> <token> <count> <weight> <owner>
 --   index    zset   id -> a number that says what the id is, and sorts its kind:
 --                   below 0       withdrawn, refused until -score ms
---                   1 … 1e12      waiter; the score is its place in the line
---                   1e12 or more  shared holder; the score is the ms at which its lease ends
+--                   1 … 1e13      waiter; the score is its place in the line
+--                   1e13 or more  shared holder; what is above 1e13 is the ms at which its lease ends, so that no clock,
+--                                 whatever it says, makes a waiter of a holder
 -- One zset for three orders keeps the keys of a command few: each costs the driver and the server a little time.
 local format = string.format
 time = time or call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = (micros - micros % 1000) / 1000
-local FIRST_MS, BEFORE_MS = '1000000000000', '(1000000000000'
+local SHARED, FIRST_SHARED, BEFORE_SHARED = 1e13, '10000000000000', '(10000000000000'
 
 -- `used` is the weight held; `seq` the last place given in the line; `withdrawn` the ms after which no id is refused
 -- any more, or 0; `kept` the ms until which Redis keeps index and records.
@@ -24,6 +25,11 @@ local holder, owner, ends, endsAnew
 -- The fields of the header as they were, by name.
 local found
 
+local function checkLayout(text)
+  if text == '1' then return end
+  error('HFLAYOUT the lock is kept in layout ' .. text .. ', and this version of holdfast knows layout 1: update it', 0)
+end
+
 local function load()
   used, capacity, waiting, shared, seq, withdrawn, kept = 0, 0, 0, 0, 0, 0, 0
   token, count, holder, owner, ends, endsAnew = 0, 1, nil, '', 0, false
@@ -31,7 +37,9 @@ local function load()
   local all, terms = call('HGETALL', header), nil
   for i = 1, #all, 2 do
     local field, text = all[i], all[i + 1]
-    found[field] = text
+    if field == 'v' then checkLayout(text) end
+    -- Names of one letter are for layouts: a later one may have added what this one need not know, and leaves alone.
+    if #field > 1 or match(field, '[fmh]') then found[field] = text end
     if field == 'f' then
       local first, number = match(text, '^(%d+) (%d+)$')
       token, count = tonumber(first), tonumber(number)
@@ -40,7 +48,7 @@ local function load()
       used, waiting, shared = tonumber(u), tonumber(w), tonumber(s)
       seq, withdrawn, kept = tonumber(n), tonumber(x), tonumber(k)
       if capacity == 0 then capacity = tonumber(c) end
-    else
+    elseif found[field] then
       holder, terms = field, text
       if field == 'h' then holder, terms = match(text, '^(%S+) (.*)$') end
       local c, o = match(terms, '^%d+ %d+ (%d+) %d+ %d+ (.*)$')

@@ -10,6 +10,8 @@
 --   h                <id> <attempt> and the rest as above: the holder while there is an m. HDEL does not find it then, and a
 --                    script has to be asked, which tells who is interested
 --
+--   v                the layout, if it is not this one, which is 1
+--
 -- The lease is measured by Redis itself: the hash lives a day longer, and after that the clock is far beyond every token
 -- in it.
 local KEPT = 86400000
@@ -22,14 +24,16 @@ local function read(cell)
   local fields, terms = call('HGETALL', cell), nil
   for i = 1, #fields, 2 do
     local field, text = fields[i], fields[i + 1]
-    found[field] = text
+    if field == 'v' then checkLayout(text) end
+    -- Other names of one letter are a later layout's, which has added what this one need not know.
+    if #field > 1 or match(field, '[fmh]') then found[field] = text end
     if field == 'f' then
       fence = tonumber(text)
     elseif field == 'm' then
       local till, some = match(text, '^(%d+) ([01])$')
       waiting = some
       if tonumber(till) > now then withdrawn = till end
-    else
+    elseif found[field] then
       if field ~= 'h' then text = field .. ' ' .. text end
       id, attempt, terms = match(text, '^(%S+) (%d+) (.*)$')
     end
@@ -99,15 +103,24 @@ local function channel(cell, session)
   return prefixOf(cell) .. ':s:' .. session
 end
 
+-- Whether a session listens at this server. Where nobody may ask, everybody does.
+local function listens(to)
+  local known = redis.pcall('PUBSUB', 'NUMSUB', to)
+  return known.err ~= nil or known[2] > 0
+end
+
 local function free(cell, tell)
+  local to
   if tell and waiting == '1' then
     -- Only the first one that can hear it: with all of them at once, the votes would split.
     local interested = cell .. ':w'
     repeat
-      local first = call('ZPOPMIN', interested)
-    until not first[1] or call('PUBLISH', channel(cell, first[1]), 'f ' .. cell) > 0
+      local first = call('ZPOPMIN', interested)[1]
+      to = first and channel(cell, first)
+    until not to or listens(to)
     if call('EXISTS', interested) == 0 then waiting = '0' end
   end
   write(cell)
   call('PEXPIRE', cell, KEPT)
+  if to then redis.pcall('PUBLISH', to, 'f ' .. cell) end
 end

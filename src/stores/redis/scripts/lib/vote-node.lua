@@ -17,3 +17,8 @@ local function onProbation(node, wait)
   local left = seen + wait - now
   return left > 0 and format('n%.0f', left) or nil
 end
+
+local function checkLayout(text)
+  if text == '1' then return end
+  error('HFLAYOUT the votes are kept in layout ' .. text .. ', and this version of holdfast knows layout 1: update it', 0)
+end

@@ -1,0 +1,260 @@
+import { HoldfastError } from '../../../core/errors.ts'
+import type { PermitOptions } from '../../../locks/options.ts'
+import type { Lease } from '../../../runtime/lease.ts'
+import type { Lock } from '../../../locks/lock.ts'
+import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
+import type { SimProcess, World } from '../world.ts'
+import { make, wanted } from './context.ts'
+import type { Inside, Made } from './context.ts'
+import { Holding } from './holding.ts'
+import type { Section, Step } from './program.ts'
+import type { Call, CallEnd, Trace } from './trace.ts'
+
+/** Whom a task belongs to, and where it writes down what it sees. */
+export interface Place {
+  readonly index: number
+  readonly process: SimProcess
+  readonly world: World
+  readonly trace: Trace
+  /** Nothing goes wrong on the way to the store. */
+  readonly calm: boolean
+  /** The leases of the process that are not given back. */
+  readonly open: Set<Holding>
+  /** Work that goes on by itself. */
+  readonly beside: (work: Promise<void>) => void
+}
+
+type Locks = readonly [Made, ...Made[]]
+
+/** One call that is made. */
+interface Asking {
+  readonly step: Section
+  readonly locks: Locks
+  readonly target: Lock | LockSet
+  readonly call: Call
+  readonly options: PermitOptions
+  readonly around: Inside | undefined
+}
+
+/** Does what the steps of a program say, the way a user's code would, and never rejects. */
+export class Actor {
+  private readonly place: Place
+  private readonly task: number
+
+  constructor(place: Place, task: number) {
+    this.place = place
+    this.task = task
+  }
+
+  async steps(list: readonly Step[], around: Inside | undefined, own: readonly Holding[]): Promise<void> {
+    for (const step of list) await this.step(step, around, own)
+  }
+
+  private async step(step: Step, around: Inside | undefined, own: readonly Holding[]): Promise<void> {
+    const { process, beside } = this.place
+    switch (step.do) {
+      case 'sleep':
+        return process.env.sleep(step.ms)
+      case 'detach':
+        return beside(this.steps(step.steps, around, []))
+      case 'downgrade':
+        return this.downgrade(step.awaited, own)
+      case 'inspect':
+        return this.look('inspect', async () => {
+          const { holders } = await process.holdfast.inspect(step.name)
+          return holders.length > 0 ? [step.name] : []
+        })
+      case 'list':
+        return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
+      case 'lock':
+        for (let round = 0; round < step.times; round++) await this.section(step, around)
+    }
+  }
+
+  private async section(step: Section, around: Inside | undefined): Promise<void> {
+    const { process, trace } = this.place
+    const locks = step.locks.map((ref) => make(process.holdfast, ref)) as unknown as Locks
+    const call = this.begin(step, locks, around)
+    const controller = new AbortController()
+    const abort = (): void => {
+      call.abortedAt = this.now()
+      controller.abort()
+    }
+    const timer = step.abort === undefined ? undefined : process.env.setTimer(abort, step.abort, true)
+    const options = optionsOf(step, controller.signal)
+    try {
+      const all = step.all === true || locks.length > 1
+      const target = all ? process.holdfast.all(locks.map(({ lock }) => lock)) : locks[0].lock
+      const asking = { step, locks, target, call, options, around }
+      await (step.how === 'run' ? this.run(asking) : this.take(asking))
+    } catch (error) {
+      if (call.end === undefined) this.settled(call, 'failed', error)
+      // A section that ran: its lease may have ended before it did, and then says so.
+      else if (codeOf(error) !== 'LOCK_LOST') trace.found('errors', `a section ended with ${String(error)}`)
+      // Where a release may arrive twice, the answer to the second may come first.
+      else if (this.place.calm && !trace.grants.some((grant) => grant.call === call && grant.lost))
+        trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  private async run({ step, locks, target, call, options, around }: Asking): Promise<void> {
+    let endedAt = 0
+    await target.run(async (lease: Lease | LeaseSet) => {
+      const own = this.granted(call, locks, lease)
+      const inside = own.reduce<Inside | undefined>(
+        (outer, { grant, made }, index) => ({
+          lease: leasesOf(lease)[index] as Lease,
+          grant,
+          ref: made.ref,
+          outer,
+        }),
+        around,
+      )
+      await this.steps(step.inside, inside, own)
+      endedAt = this.now()
+      for (const each of own) each.ending()
+    }, options)
+    this.answeredInTime('run', endedAt)
+  }
+
+  private async take({ step, locks, target, call, options, around }: Asking): Promise<void> {
+    const lease = await (step.how === 'try' ? target.tryAcquire(options) : target.acquire(options))
+    if (lease === null) return this.settled(call, 'refused')
+    const own = this.granted(call, locks, lease)
+    await this.steps(step.inside, around, own)
+    if (step.end === 'never') return void this.place.trace.leaks++
+    const endedAt = this.now()
+    const [first] = own
+    const held = lease.held
+    for (const each of own) each.ending()
+    const outcome = await lease.release()
+    this.answeredInTime('release', endedAt)
+    if (lease.held) first?.lied('after its release')
+    if (held && outcome !== 'released' && this.place.calm && this.closed() === undefined)
+      this.place.trace.found(
+        'errors',
+        `release() of a lease on "${lease.name}" that was held said ${outcome}`,
+      )
+    if (step.end === 'twice' && (await lease.release()) !== outcome)
+      this.place.trace.found('errors', `a second release() on "${lease.name}" did not say ${outcome} again`)
+  }
+
+  private begin(step: Section, locks: Locks, around: Inside | undefined): Call {
+    const { index, trace } = this.place
+    const { how, wait } = step
+    const wants = new Map(locks.map((made) => [made.lock.name, wanted(made, step, around)]))
+    const call: Call = {
+      process: index,
+      task: this.task,
+      how,
+      wants: [...wants.values()],
+      wait: how === 'try' || wait === 0 ? undefined : wait,
+      from: this.now(),
+      abortedAt: undefined,
+      to: undefined,
+      end: undefined,
+      error: undefined,
+    }
+    trace.calls.push(call)
+    return call
+  }
+
+  private granted(call: Call, locks: Locks, lease: Lease | LeaseSet): readonly Holding[] {
+    this.settled(call, 'granted')
+    return leasesOf(lease).flatMap((each) => {
+      const made = locks.find(({ lock }) => lock.name === each.name)
+      const want = call.wants.find(({ name }) => name === each.name)
+      if (made === undefined || want === undefined) return []
+      return [new Holding(this.place, { call, want, made }, each)]
+    })
+  }
+
+  private settled(call: Call, end: CallEnd, error?: unknown): void {
+    call.to = this.now()
+    call.end = end
+    if (error === undefined) return
+    call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (call.error === 'LOCK_TIMEOUT' && call.wait === undefined) call.end = 'refused'
+  }
+
+  private async downgrade(awaited: boolean, own: readonly Holding[]): Promise<void> {
+    const [holding] = own
+    const both = holding?.made.both
+    if (holding === undefined || both === undefined || holding.grant.inside !== undefined) return
+    if (holding.grant.mode !== 'write' || !holding.lease.held) return
+    if (this.place.process.holdfast.store.downgrade === undefined) return
+    const { grant } = holding
+    const before = grant.readsFrom
+    grant.readsFrom ??= this.now()
+    const going = both.downgrade(holding.lease).catch((error: unknown) => {
+      const code = codeOf(error)
+      // Somebody inside counts on writing alone: nothing was done.
+      if (code === 'LOCK_REENTRY') grant.readsFrom = before
+      const inside = this.place.trace.grants.some((other) => other.inside === grant && other.mode === 'write')
+      const excused =
+        code === 'LOCK_LOST' ||
+        !this.place.calm ||
+        this.closed() !== undefined ||
+        (code === 'LOCK_REENTRY' && inside)
+      if (!excused || code === undefined)
+        this.place.trace.found('errors', `downgrade() said ${String(error)}`)
+    })
+    if (awaited) await going
+  }
+
+  /** What is held all the time must be seen. */
+  private async look(what: 'inspect' | 'list', ask: () => Promise<readonly string[]>): Promise<void> {
+    const { trace, calm } = this.place
+    const from = this.now()
+    try {
+      const seen = await ask()
+      const held = trace.grants.filter((grant) => grant.to === undefined && grant.from < from)
+      const names = new Set(held.map(({ name }) => name))
+      for (const name of names)
+        if (what === 'list' && calm && !seen.includes(name))
+          trace.found('errors', `list() does not show "${name}", which is held`)
+    } catch (error) {
+      const code = codeOf(error)
+      const excused = (code === 'CLOSED' && this.closed() !== undefined) || (!calm && code !== undefined)
+      if (!excused) trace.found('errors', `${what}() said ${String(error)}`)
+    }
+    this.answeredInTime(what, from)
+  }
+
+  private answeredInTime(what: string, from: number): void {
+    const took = this.now() - from
+    if (this.place.calm && from > 0 && took > ANSWERED_MS)
+      this.place.trace.found('settles', `${what} took ${took} ms in a calm world`)
+  }
+
+  private closed(): unknown {
+    return this.place.trace.closeOf(this.place.index)
+  }
+
+  private now(): number {
+    return this.place.world.now()
+  }
+}
+
+const ANSWERED_MS = 25
+
+function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
+  return 'leases' in lease ? lease.leases : [lease]
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof HoldfastError ? error.code : undefined
+}
+
+function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
+  const { how, wait, ttl, permits, maxHold, abort } = step
+  return {
+    ...(how === 'try' || wait === undefined ? {} : { wait }),
+    ...(ttl === undefined ? {} : { ttl }),
+    ...(permits === undefined ? {} : { permits }),
+    ...(maxHold === undefined ? {} : { maxHold }),
+    ...(abort === undefined ? {} : { signal }),
+  }
+}

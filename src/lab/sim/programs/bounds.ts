@@ -1,0 +1,8 @@
+/** The size of a program's world, in milliseconds. */
+export const PATIENCE_MS = 300
+export const REQUEST_TIMEOUT_MS = 200
+/** Nothing is in anybody's way from then on. */
+export const HEALED_AT = 800
+/** How long the tasks have, and after the closing again. */
+export const LIMIT_MS = 16_000
+export const LONGEST_TTL = 1500

@@ -1,0 +1,54 @@
+import { familiesOf, isNested } from '../context.ts'
+import type { Call, Grant, Trace, Wanted } from '../trace.ts'
+
+interface Use {
+  readonly from: number
+  readonly to: number
+  readonly weight: number
+}
+
+interface Pending {
+  readonly call: Call
+  readonly want: Wanted
+  readonly to: number
+}
+
+/** One name: who used it when, and who wanted it. */
+export interface Course {
+  readonly name: string
+  readonly capacity: number
+  readonly used: readonly Use[]
+  readonly waits: readonly Pending[]
+}
+
+export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMap<string, Course> {
+  const made = new Map<string, Course & { readonly used: Use[]; readonly waits: Pending[] }>()
+  const of = (name: string, capacity: number): { readonly used: Use[]; readonly waits: Pending[] } => {
+    const known = made.get(name) ?? { name, capacity, used: [], waits: [] }
+    made.set(name, known)
+    return known
+  }
+  for (const call of calls) {
+    const to = call.to ?? endedAt
+    for (const want of call.wants)
+      if (!isNested(call, want)) of(want.name, want.capacity).waits.push({ call, want, to })
+  }
+  for (const [root, family] of familiesOf(grants)) {
+    const { name, capacity, weight, from, readsFrom } = root
+    const { used } = of(name, capacity)
+    const to = Math.max(...family.map((grant) => endOf(grant, closes) ?? endedAt))
+    if (readsFrom === undefined) used.push({ from, to, weight })
+    else used.push({ from, to: readsFrom, weight }, { from: readsFrom, to, weight: 1 })
+  }
+  return made
+}
+
+/** Undefined: nobody knows from here when the store forgets it. */
+function endOf(grant: Grant, closes: Trace['closes']): number | undefined {
+  const closed = closes.find(({ process }) => process === grant.process)
+  if (grant.to === undefined || closed === undefined) return grant.to
+  // Left to run out; or told that its Holdfast is being closed, and held until its owner or the drain has ended.
+  const { options, from } = closed
+  const drained = grant.lost && grant.to >= from && options.drain !== 0
+  return options.release === false || drained ? undefined : grant.to
+}

@@ -1,0 +1,18 @@
+import type { Program } from '../program.ts'
+import type { Finding, Trace } from '../trace.ts'
+import { exclusivity, tokens } from './safety.ts'
+import { bypass } from './bypass.ts'
+import { progress, refusals } from './progress.ts'
+import { promises } from './promises.ts'
+
+/** Everything that must be true of a program that ran, whatever it was. */
+export function examine(program: Program, trace: Trace): readonly Finding[] {
+  const calm = program.world !== 'stormy'
+  return [
+    ...exclusivity(trace),
+    ...tokens(trace),
+    // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
+    ...(calm ? [...progress(trace), ...refusals(trace), ...bypass(trace)] : []),
+    ...promises(trace, calm),
+  ]
+}

@@ -1,0 +1,116 @@
+import { REQUEST_TIMEOUT_MS } from '../bounds.ts'
+import { isNested } from '../context.ts'
+import type { Call, Finding, ProgramCheck, Trace } from '../trace.ts'
+
+/** How late a timer may be, and how long one request and its answer take. */
+const TIMER_MS = 2
+const REQUEST_MS = 25
+
+/** What each call and each close may end with, and when. */
+export function promises(trace: Trace, calm: boolean): readonly Finding[] {
+  const judge = new Judge(trace, calm)
+  return [...trace.calls.flatMap((call) => judge.call(call)), ...judge.afterClose()]
+}
+
+class Judge {
+  private readonly trace: Trace
+  private readonly calm: boolean
+
+  constructor(trace: Trace, calm: boolean) {
+    this.trace = trace
+    this.calm = calm
+  }
+
+  call(call: Call): readonly Finding[] {
+    return [...this.nesting(call), ...this.inTime(call), ...this.errors(call)]
+  }
+
+  /** Nobody gets a lock from a Holdfast that is being closed. */
+  afterClose(): readonly Finding[] {
+    return this.trace.grants.flatMap((grant) => {
+      const closed = this.trace.closeOf(grant.process)
+      if (closed === undefined || grant.from <= closed.from) return []
+      const shares = grant.inside !== undefined
+      if (shares) return []
+      return finding(
+        'close',
+        `p${grant.process} got "${grant.name}" at ${grant.from}, after close() at ${closed.from}`,
+      )
+    })
+  }
+
+  /** Inside a section of its own name a call is answered at once: by a share of the lease, or by an error. */
+  private nesting(call: Call): readonly Finding[] {
+    const [want] = call.wants
+    if (call.wants.length > 1 || want === undefined || want.nesting === 'none') return []
+    const { process, to, from, end, error } = call
+    if (!isNested(call, want)) return []
+    if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
+    const where = `inside a section of its own, p${process} asked for "${want.name}" (${want.mode}) at ${from}`
+    if (to === undefined || to > from) return finding('nesting', `${where} and waited until ${to}`)
+    if (want.nesting === 'refused' && error !== 'LOCK_REENTRY')
+      return finding('nesting', `${where} and heard ${error ?? end} instead of LOCK_REENTRY`)
+    if (want.nesting === 'refused') return []
+    const share = this.trace.grants.find((grant) => grant.call === call)
+    if (share?.token === want.inside?.token) return []
+    return finding(
+      'nesting',
+      `${where} and got ${share?.token ?? error ?? end} instead of a share of its own`,
+    )
+  }
+
+  private inTime(call: Call): readonly Finding[] {
+    const { process, from, wait = 0, wants, how } = call
+    const asks = call.wait === undefined || wants.length > 1
+    const request = this.calm ? REQUEST_MS : 2 * REQUEST_TIMEOUT_MS
+    const longest = wait + (asks ? request * wants.length : 0) + TIMER_MS
+    const took = (call.to ?? this.trace.endedAt) - from
+    if (took <= longest) return []
+    const names = wants.map(({ name }) => name).join(', ')
+    return finding('settles', `${how} of ${names} in p${process} took ${took} ms, of ${longest} at the most`)
+  }
+
+  private errors(call: Call): readonly Finding[] {
+    const { error, process, to = 0, wants } = call
+    if (error === undefined || this.isExcused(call, error)) return []
+    const names = wants.map(({ name }) => name).join(', ')
+    return finding('errors', `p${process} heard ${error} of "${names}" at ${to}, and had no reason to`)
+  }
+
+  private isExcused({ process, from, to = 0, wait, wants, abortedAt }: Call, error: string): boolean {
+    const closed = this.trace.closeOf(process)
+    switch (error) {
+      case 'LOCK_TIMEOUT':
+        return wait === undefined || to - from >= wait - 1
+      case 'LOCK_ABORTED':
+        return abortedAt !== undefined && abortedAt <= to
+      case 'CLOSED':
+        return closed !== undefined && closed.from <= to
+      case 'LOCK_REENTRY':
+        // Of several, one may be downgraded or given back before its turn has come.
+        return wants.some(
+          ({ nesting }) => nesting === 'refused' || (nesting === 'shares' && wants.length > 1),
+        )
+      case 'LOCK_LOST':
+        // The first of several may run out while the last one is waited for.
+        return wants.length > 1
+      case 'STORE_UNAVAILABLE':
+        return this.wasSilent(process, from, to)
+      default:
+        return false
+    }
+  }
+
+  /** A store was asked and did not answer: not at all, or not in the time that was left. */
+  private wasSilent(process: number, from: number, to: number): boolean {
+    return this.trace.requests.some((request) => {
+      if (request.process !== process) return false
+      const open = request.from <= to && request.to >= to
+      return open || (request.lost && request.to >= from - REQUEST_TIMEOUT_MS && request.to <= to)
+    })
+  }
+}
+
+function finding(check: ProgramCheck, message: string): readonly Finding[] {
+  return [{ check, message }]
+}

@@ -1,0 +1,112 @@
+import { LockLostError } from '../../../core/errors.ts'
+import type { Lease } from '../../../runtime/lease.ts'
+import type { Place } from './actor.ts'
+import type { Made } from './context.ts'
+import type { Call, Grant, Wanted } from './trace.ts'
+
+/** Between two looks at a lease. */
+const LOOK_MS = 40
+/** How late a timer may be. */
+const TOLERANCE_MS = 5
+
+/** What a lease was asked for as. */
+interface Asked {
+  readonly call: Call
+  readonly want: Wanted
+  readonly made: Made
+}
+
+/** One lease in a user's hands: watched for as long as it is believed in. */
+export class Holding {
+  readonly grant: Grant
+  readonly made: Made
+  readonly lease: Lease
+  private readonly place: Place
+  private believedUntil = 0
+  private looks = 0
+
+  constructor(place: Place, { call, want, made }: Asked, lease: Lease) {
+    const { name, mode, weight, capacity, nesting, inside } = want
+    const { index: process, world, trace } = place
+    const shares = nesting === 'shares' && inside?.token === lease.token
+    this.place = place
+    this.made = made
+    this.lease = lease
+    this.grant = {
+      call,
+      process,
+      name,
+      mode,
+      weight,
+      capacity,
+      token: lease.token,
+      from: world.now(),
+      inside: shares ? inside : undefined,
+      to: undefined,
+      readsFrom: undefined,
+      lost: false,
+    }
+    trace.grants.push(this.grant)
+    place.open.add(this)
+    lease.signal.addEventListener('abort', this.lost)
+    if (lease.signal.aborted) this.lost()
+    else this.look()
+  }
+
+  /** Its owner is about to give it back. */
+  ending(): void {
+    this.check()
+    this.over()
+  }
+
+  lied(when: string): void {
+    this.place.trace.found('signal', `${this.who} said that it is held ${when}`)
+  }
+
+  get who(): string {
+    const { process, name, token } = this.grant
+    return `p${process}'s lease on "${name}" (token ${token})`
+  }
+
+  private get now(): number {
+    return this.place.world.now()
+  }
+
+  private readonly lost = (): void => {
+    const { grant, lease, place } = this
+    if (grant.to === undefined) grant.lost = true
+    if (!(lease.signal.reason instanceof LockLostError))
+      place.trace.found('signal', `the signal of ${this.who} gave no LockLostError as its reason`)
+    this.over()
+  }
+
+  private over(): void {
+    this.grant.to ??= this.now
+    this.place.open.delete(this)
+    this.lease.signal.removeEventListener('abort', this.lost)
+  }
+
+  private look(): void {
+    if (this.grant.to !== undefined) return
+    this.check()
+    this.looks++
+    const again = (): void => this.look()
+    this.place.world.env.setTimer(() => this.place.process.env.reach(again), LOOK_MS, true)
+  }
+
+  /** Its own words must agree: what is not held any more has told its owner, and in time. */
+  private check(): void {
+    const { lease, now, looks } = this
+    const { aborted } = lease.signal
+    const { held } = lease
+    const left = lease.remaining()
+    if (held && left <= 0) this.lied('with nothing left of it')
+    if (held) this.believedUntil = now + left
+    if (held || this.grant.to !== undefined) return
+    const { trace } = this.place
+    if (!lease.signal.aborted)
+      trace.found('signal', `${this.who} is not held, was not released, and its signal did not abort`)
+    else if (!aborted && looks > 0 && now > this.believedUntil + TOLERANCE_MS)
+      trace.found('signal', `the signal of ${this.who} did not abort before somebody asked`)
+  }
+}

@@ -1,0 +1,118 @@
+import type { Fault } from '../fault.ts'
+
+/**
+ * A small program against the public API, as data: made from a seed, printed when it fails, shortened, and run again.
+ * Times are milliseconds.
+ */
+export interface Program {
+  /** Decides what the program leaves open: latencies, jitter, ids, the order of timers that are due together. */
+  readonly seed: number
+  /** `direct`: the store answers at once. `calm`: over a network. `stormy`: over one that loses, delays and repeats. */
+  readonly world: 'direct' | 'calm' | 'stormy'
+  /** How many processes there are. */
+  readonly processes: number
+  readonly ttl: number
+  readonly fair: 'turns' | 'strict'
+  readonly tasks: readonly TaskPlan[]
+  readonly closes: readonly ClosePlan[]
+  readonly faults: readonly Fault[]
+}
+
+export interface TaskPlan {
+  readonly process: number
+  readonly at: number
+  readonly steps: readonly Step[]
+}
+
+export interface ClosePlan {
+  readonly process: number
+  readonly at: number
+  readonly options: { readonly release?: false; readonly drain?: number; readonly timeout?: number }
+}
+
+export type Step =
+  | Section
+  | { readonly do: 'sleep'; readonly ms: number }
+  /** Goes on by itself, beside and maybe beyond the section that it is in. */
+  | { readonly do: 'detach'; readonly steps: readonly Step[] }
+  /** The writer's lease that this is inside of. */
+  | { readonly do: 'downgrade'; readonly awaited: boolean }
+  | { readonly do: 'inspect'; readonly name: string }
+  | { readonly do: 'list' }
+
+export type Mode = 'mutex' | 'read' | 'write' | 'permits'
+
+/** One lock, as a user makes it. */
+export interface LockRef {
+  readonly name: string
+  readonly mode: Mode
+  /** Of a semaphore. */
+  readonly capacity?: number
+  /** Of a striped lock. */
+  readonly key?: string
+  readonly reentrant?: true
+  readonly renew?: false
+  readonly ttl?: number
+}
+
+/** Takes a lock, does something, gives it back. */
+export interface Section {
+  readonly do: 'lock'
+  /** More than one are taken through `all`; one may be. */
+  readonly all?: true
+  readonly locks: readonly LockRef[]
+  readonly how: 'run' | 'acquire' | 'try'
+  readonly times: number
+  readonly wait?: number
+  readonly ttl?: number
+  readonly permits?: number
+  readonly maxHold?: number
+  /** The caller's signal aborts so long after the call. */
+  readonly abort?: number
+  readonly inside: readonly Step[]
+  /** `never`: the lease is left to its process's end. Not with `run`. */
+  readonly end: 'release' | 'twice' | 'never'
+}
+
+/** For people. */
+export function print(program: Program): string {
+  const { seed, world, processes, ttl, fair, tasks, closes, faults } = program
+  return [
+    `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}`,
+    ...tasks.map(({ process, at, steps }) => `  p${process} at ${at}: ${printAll(steps)}`),
+    ...closes.map(({ process, at, options }) => `  p${process} at ${at}: close(${JSON.stringify(options)})`),
+    ...faults.map((fault) => `  ${JSON.stringify(fault)}`),
+  ].join('\n')
+}
+
+function printAll(steps: readonly Step[]): string {
+  return steps.map(printStep).join('; ')
+}
+
+function printStep(step: Step): string {
+  switch (step.do) {
+    case 'sleep':
+      return `sleep ${step.ms}`
+    case 'detach':
+      return `detach { ${printAll(step.steps)} }`
+    case 'downgrade':
+      return step.awaited ? 'await downgrade' : 'downgrade'
+    case 'inspect':
+      return `inspect ${step.name}`
+    case 'list':
+      return 'list'
+    case 'lock': {
+      const { do: _, all, locks, how, times, inside, end, ...options } = step
+      const names = locks.map(printLock).join(', ')
+      const target = all === true || locks.length > 1 ? `all(${names})` : names
+      const often = times === 1 ? '' : `${times} × `
+      const given = Object.keys(options).length === 0 ? '' : JSON.stringify(options)
+      return `${often}${target}.${how}(${given}) { ${printAll(inside)} } ${end}`
+    }
+  }
+}
+
+function printLock({ name, mode, ...rest }: LockRef): string {
+  const given = Object.keys(rest).length === 0 ? '' : ` ${JSON.stringify(rest)}`
+  return `${mode} ${name}${given}`
+}

@@ -1,0 +1,102 @@
+import type { NameInfo } from '../../../core/contract.ts'
+import type { ClosePlan, Mode, Section } from './program.ts'
+
+/** What happened while a program ran, in true time, for the checks. */
+
+export type CallEnd = 'granted' | 'refused' | 'failed'
+
+/** One name that a call asks for. */
+export interface Wanted {
+  readonly name: string
+  readonly mode: Mode
+  readonly weight: number
+  readonly capacity: number
+  /** Where the caller holds it already: shared with that lease, or an error. */
+  readonly nesting: 'none' | 'shares' | 'refused'
+  readonly inside: Grant | undefined
+}
+
+/** One acquire. */
+export interface Call {
+  readonly process: number
+  readonly task: number
+  readonly how: Section['how']
+  readonly wants: readonly Wanted[]
+  /** Undefined: a try, or `wait: 0`. */
+  readonly wait: number | undefined
+  readonly from: number
+  abortedAt: number | undefined
+  /** Undefined: it has not settled. */
+  to: number | undefined
+  end: CallEnd | undefined
+  /** What it rejected with: a code, or the message of something unexpected. */
+  error: string | undefined
+}
+
+/** One lease, from its grant until its owner gave it back or its signal aborted. */
+export interface Grant {
+  readonly call: Call
+  readonly process: number
+  readonly name: string
+  readonly mode: Mode
+  readonly weight: number
+  readonly capacity: number
+  readonly token: bigint
+  readonly from: number
+  /** The lease that it is nested in. */
+  readonly inside: Grant | undefined
+  /** Until then its owner worked. */
+  to: number | undefined
+  /** Of a writer: from when on it only read. */
+  readsFrom: number | undefined
+  lost: boolean
+}
+
+export interface Closed {
+  readonly process: number
+  readonly options: ClosePlan['options']
+  readonly from: number
+  to: number | undefined
+}
+
+export interface Finding {
+  readonly check: ProgramCheck
+  readonly message: string
+}
+
+export type ProgramCheck =
+  | 'exclusivity'
+  | 'tokens'
+  | 'progress'
+  | 'refusal'
+  | 'readers'
+  | 'bypass'
+  | 'nesting'
+  | 'close'
+  | 'errors'
+  | 'signal'
+  | 'settles'
+  | 'leftovers'
+  | 'noise'
+
+export class Trace {
+  readonly calls: Call[] = []
+  readonly grants: Grant[] = []
+  readonly closes: Closed[] = []
+  /** What was seen to be wrong while it ran. */
+  readonly findings: Finding[] = []
+  /** What each process asked the store, and whether it had an answer. */
+  readonly requests: { readonly process: number; from: number; to: number; lost: boolean }[] = []
+  /** Leases that nobody gives back. */
+  leaks = 0
+  remains: readonly NameInfo[] = []
+  endedAt = 0
+
+  found(check: ProgramCheck, message: string): void {
+    this.findings.push({ check, message })
+  }
+
+  closeOf(process: number): Closed | undefined {
+    return this.closes.find((each) => each.process === process)
+  }
+}

@@ -1,0 +1,46 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+
+/** Characters that are kept while the file cannot be written. */
+const KEPT = 1024 * 1024
+
+/**
+ * A file that lines are added to. Writing waits for nobody: what the system took is in the file, what it did not take is
+ * tried again with the next line, from the very byte at which it stopped.
+ */
+export class LineFile {
+  private readonly path: string
+  private fd: number | null = null
+  private waiting: Buffer = Buffer.alloc(0)
+  private fresh = ''
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** False when there is no room for it: the file could not be written for too long. */
+  add(line: string): boolean {
+    if (this.waiting.length + this.fresh.length > KEPT) return false
+    this.fresh += line
+    return true
+  }
+
+  /** Null when everything is in the file. */
+  flush(): Error | null {
+    try {
+      this.fd ??= openSync(this.path, 'a', 0o600)
+      if (this.fresh !== '') this.waiting = Buffer.concat([this.waiting, Buffer.from(this.fresh)])
+      this.fresh = ''
+      while (this.waiting.length > 0) this.waiting = this.waiting.subarray(writeSync(this.fd, this.waiting))
+      return null
+    } catch (error) {
+      return error as Error
+    }
+  }
+
+  /** The next line opens it again: a log that was moved away is begun anew. */
+  close(): void {
+    this.flush()
+    if (this.fd !== null) closeSync(this.fd)
+    this.fd = null
+  }
+}

@@ -1,0 +1,63 @@
+import type { Store } from '../core/contract.ts'
+import type { EmbeddedStore } from './embedded/store.ts'
+import { Failure } from './failure.ts'
+import type { Problems } from './problems.ts'
+
+/** How old an answer may be: whoever asks more often costs nobody anything. */
+const FRESH_MS = 2000
+const TIMEOUT_MS = 2000
+const PROBE = 'holdfast-ready'
+
+export interface ReadinessParts {
+  readonly store: Store
+  /** The same, if it is the server's own. */
+  readonly own: EmbeddedStore | null
+  readonly problems: Problems
+  readonly auditRequired: boolean
+  /** Tries to write what the audit log lacks. */
+  readonly retryAudit: () => void
+}
+
+/** Whether a lock would be granted now. Nobody may have asked for one for hours, so it is tried. */
+export class Readiness {
+  private readonly parts: ReadinessParts
+  private looking: Promise<void> | null = null
+  private lookedAt = -Infinity
+
+  constructor(parts: ReadinessParts) {
+    this.parts = parts
+  }
+
+  /** Null when it is ready. */
+  async problem(): Promise<Failure | null> {
+    if (performance.now() - this.lookedAt > FRESH_MS) {
+      this.looking ??= this.look().finally(() => {
+        this.looking = null
+        this.lookedAt = performance.now()
+      })
+    }
+    await this.looking
+    return this.known()
+  }
+
+  /** As far as it is known without trying. */
+  known(): Failure | null {
+    const { problems, auditRequired } = this.parts
+    const words = problems.of('state') ?? problems.of('store')
+    if (words !== undefined) return new Failure('STORE_UNAVAILABLE', `${words}.`, { retryAfter: 1 })
+    const audit = auditRequired ? problems.of('audit') : undefined
+    return audit === undefined ? null : new Failure('AUDIT_UNAVAILABLE', `${audit}.`, { retryAfter: 5 })
+  }
+
+  private async look(): Promise<void> {
+    const { store, own, problems, retryAudit } = this.parts
+    retryAudit()
+    if (own !== null) return own.check()
+    try {
+      const info = await store.inspect(PROBE, TIMEOUT_MS)
+      problems.note('store', 'kind' in info ? info.cause : null)
+    } catch (error) {
+      problems.note('store', error)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { DatabaseError } from '../sql/causes.ts'
+import type { PostgresClient } from './client.ts'
+
+/**
+ * A statement of ours that runs in somebody else's transaction is undone by its ROLLBACK, whatever was answered. The server
+ * says after every statement whether the connection is in one (`I` no, `T` yes, `E` it failed), so nobody has to be asked.
+ */
+
+interface Connection {
+  prependListener(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
+}
+
+interface Followed {
+  status: string | undefined
+}
+
+const followed = new WeakMap<PostgresClient, Followed>()
+
+/** Whether the client is in a transaction; undefined when it cannot be known without asking. */
+export function inTransaction(client: PostgresClient): boolean | undefined {
+  const status = (followed.get(client) ?? follow(client)).status
+  return status === undefined ? undefined : status !== 'I'
+}
+
+function follow(client: PostgresClient): Followed {
+  // pg itself keeps it from 8.17 on; of a client that was used before we listen we know nothing otherwise.
+  const { connection, _txStatus } = client as { connection?: Partial<Connection>; _txStatus?: unknown }
+  const state: Followed = { status: typeof _txStatus === 'string' ? _txStatus : undefined }
+  if (typeof connection?.prependListener === 'function') {
+    // Before pg does, which tells whoever sent the statement.
+    connection.prependListener('readyForQuery', ({ status }) => (state.status = status))
+    followed.set(client, state)
+  }
+  return state
+}
+
+/**
+ * Asks. Without values, for so it is one message to the server, which looks at the clock once: a transaction that began
+ * with it is exactly as old as the statement.
+ */
+export async function askInTransaction(client: PostgresClient): Promise<boolean> {
+  const text = 'SELECT CASE WHEN now() = statement_timestamp() THEN 1 ELSE 0 END AS alone'
+  const { rows } = await client.query({ text })
+  return Number((rows[0] as { alone?: unknown } | undefined)?.alone) !== 1
+}
+
+export class InTransaction extends DatabaseError {
+  constructor() {
+    super(
+      'The client is in a transaction, and a lock taken there would be undone by its rollback. Give holdfast a Pool, or a ' +
+        'Client of its own',
+      'HOLDFAST_AUTOCOMMIT',
+    )
+  }
+}

@@ -1,0 +1,64 @@
+import type { Link } from './link.ts'
+
+const { setTimeout, clearTimeout } = globalThis
+
+/** How long a word may be on its way after the server took it: through a whole Cluster, and to a busy process. */
+const WORD_MS = 1_000
+
+/**
+ * Whether a subscriber hears what the scripts say. The two connections can lead to different servers: an address moved and
+ * only one of them followed, or a failover left one of them behind. Then nobody is told anything any more, and whoever waits
+ * is passed over. So a word is said over the connection for commands, and listened for.
+ *
+ * That alone would not do: a server passes what is published on to its replicas, and a subscriber that was left behind at one
+ * hears the word, but does not count. So the server is asked for its count as well.
+ */
+export class Hearing {
+  private readonly link: Link
+  private said = 0
+  private readonly awaited = new Map<string, () => void>()
+
+  constructor(link: Link) {
+    this.link = link
+  }
+
+  /** A message came. Whether it was a word of ours. */
+  heard(message: string): boolean {
+    const arrived = this.awaited.get(message)
+    arrived?.()
+    return arrived !== undefined
+  }
+
+  /** Rejects if the server does not take a word: then nothing is known. */
+  async hears(channel: string): Promise<boolean> {
+    const [node] = await this.link.primaries()
+    if (node === undefined) throw new Error('there is no server to say a word to')
+    const word = `w ${++this.said}`
+    let timer: NodeJS.Timeout | undefined
+    const arrived = new Promise<boolean>((resolve) => {
+      this.awaited.set(word, () => resolve(true))
+      timer = setTimeout(() => resolve(false), WORD_MS)
+      timer.unref()
+    })
+    try {
+      const [counted] = await Promise.all([this.counts(channel), node.send(['publish', channel, word])])
+      return counted && (await arrived)
+    } finally {
+      clearTimeout(timer)
+      this.awaited.delete(word)
+    }
+  }
+
+  /** Whether the scripts would find a listener. In a Cluster a node knows only its own, and the scripts do not ask. */
+  private async counts(channel: string): Promise<boolean> {
+    const [node] = this.link.cluster ? [] : await this.link.primaries()
+    if (node === undefined) return true
+    try {
+      const reply = await node.send(['pubsub', 'numsub', channel])
+      return !Array.isArray(reply) || Number(reply[1]) > 0
+    } catch {
+      // Not allowed: then the scripts may not ask either, and pass nobody over.
+      return true
+    }
+  }
+}

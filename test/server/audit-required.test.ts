@@ -1,0 +1,117 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { expect, it } from 'vitest'
+
+import type { AuditEntry, LogEntry } from '../../src/server/index.ts'
+import { holdfastStore } from '../../src/stores/holdfast/index.ts'
+import { openSession } from './attacks/session.ts'
+import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
+
+const linesOf = (entries: readonly AuditEntry[]): string[] =>
+  entries.map(({ what, result }) => `${what} ${result}`)
+
+it('records a grant after a wait, over HTTP and for a session, with its token and its waiter', async () => {
+  const entries: AuditEntry[] = []
+  const server = await serve({ audit: (entry) => void entries.push(entry) })
+  const first = await take(server, { name: 'a' })
+  const waiting = take(server, { name: 'a', wait: 10_000 })
+  await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease: first.lease } })
+  const second = await waiting
+  expect(linesOf(entries)).toEqual(['claim held', 'claim queued', 'release released', 'grant held'])
+  expect(entries[3]).toMatchObject({ name: 'a', token: String(second.token), claim: entries[1]?.claim })
+
+  const session = await openSession(server)
+  await session.ask('watch', 's')
+  const claim = { name: 'a', id: 's.1', weight: 1, capacity: 1, ttl: 5000, patience: 5000, tokens: 1 }
+  await session.ask('claim', { ...claim, whenBusy: 'queue', owner: 'o' })
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease: second.lease } })
+  await eventually('it is told', () => session.events.length > 0)
+  await session.ask('renew', [{ name: 'a', id: 's.1', ttl: 5000, patience: 5000, tokens: 1 }])
+  // Once, though the renewal that followed heard of it as well.
+  expect(linesOf(entries).filter((line) => line === 'grant held')).toHaveLength(2)
+})
+
+it('records who was refused, and leases that ended by themselves', async () => {
+  const entries: AuditEntry[] = []
+  const server = await serve({
+    audit: (entry) => void entries.push(entry),
+    limits: { leasesPerPrincipal: 1, minTtl: 50 },
+  })
+  await take(server, { name: 'a', ttl: 50 })
+  await call(server, 'POST /v1/acquire', { body: { name: 'b' } })
+  await call(server, 'GET /v1/locks', { headers: { origin: 'https://evil.example' } })
+  await eventually('it has run out', () => linesOf(entries).includes('end lost'))
+  expect(linesOf(entries)).toContain('POST /v1/acquire refused: TOO_MANY')
+  expect(linesOf(entries)).toContain('GET /v1/locks refused: WRONG_ORIGIN')
+  expect(entries.find(({ what }) => what === 'end')).toMatchObject({ name: 'a', who: 'anybody' })
+})
+
+it('has few lines for many refusals: nobody can fill the disk with them', async () => {
+  const entries: AuditEntry[] = []
+  const server = await serve({ audit: (entry) => void entries.push(entry) })
+  for (let index = 0; index < 200; index++)
+    await call(server, 'GET /v1/locks', { headers: { origin: 'https://evil.example' } })
+  expect(entries.length).toBeLessThan(80)
+})
+
+it.skipIf(!existsSync('/dev/full'))(
+  'grants nothing on a full disk when it must be recorded, over HTTP, for sessions, and to who waits',
+  async () => {
+    const log: LogEntry[] = []
+    const server = await serve({
+      audit: '/dev/full',
+      auditRequired: true,
+      log: (entry) => void log.push(entry),
+    })
+    const outcomes = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        call(server, 'POST /v1/acquire', { body: { name: `n${index}` } }),
+      ),
+    )
+    expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([503]))
+    const store = holdfastStore(server.url)
+    afterwards(() => store.close())
+    const claim = { weight: 1, capacity: 1, ttl: 5000, patience: 5000, tokens: 1, owner: 'o' } as const
+    expect(await store.claim({ ...claim, name: 'a', id: 's.1', whenBusy: 'try' }, 2000)).toMatchObject({
+      kind: 'unknown',
+    })
+    expect((await call(server, 'GET /v1/locks')).body).toEqual({ names: [] })
+    expect(log.map(({ message }) => message)).toEqual([
+      expect.stringContaining('audit log cannot be written'),
+    ])
+    expect((await call(server, 'GET /v1/ready')).body.error.code).toBe('AUDIT_UNAVAILABLE')
+  },
+)
+
+it('tells nobody of a grant that it could not record, and goes on as soon as it can', async () => {
+  let full = false
+  const entries: AuditEntry[] = []
+  const audit = (entry: AuditEntry): void => {
+    if (full) throw new Error('ENOSPC')
+    entries.push(entry)
+  }
+  const server = await serve({ audit, auditRequired: true })
+  const { lease } = await take(server, { name: 'a' })
+  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 1000 } })
+  await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
+  full = true
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+  expect((await waiting).status).toBeGreaterThanOrEqual(400)
+  expect(await look(server, 'a')).toMatchObject({ holders: [], waiters: [] })
+  full = false
+  await take(server, { name: 'a' })
+  expect(entries.at(-1)).toMatchObject({ what: 'claim', result: 'held' })
+})
+
+it('writes whole lines again when there is room again', async () => {
+  const folder = join(temporaryFolder(), 'later')
+  const path = join(folder, 'audit.jsonl')
+  const server = await serve({ audit: path, auditRequired: true })
+  expect((await call(server, 'POST /v1/acquire', { body: { name: 'a' } })).status).toBe(503)
+  mkdirSync(folder)
+  await take(server, { name: 'a' })
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+  expect(lines.map((line) => (JSON.parse(line) as AuditEntry).result)).toContain('held')
+})

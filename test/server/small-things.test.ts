@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto'
+
+import { describe, expect, it } from 'vitest'
+
+import { call, eventually, look, portOf, raw, serve, take } from './helpers.ts'
+
+describe('bytes that are no UTF-8', () => {
+  it('are refused in a body, and do not become the same name as others', async () => {
+    const server = await serve()
+    const send = (byte: number): Promise<string> => {
+      const body = Buffer.concat([Buffer.from('{"name":"a'), Buffer.from([byte]), Buffer.from('"}')])
+      const head = `POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nHoldfast-Request: 1\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`
+      return raw(server, Buffer.concat([Buffer.from(head), body]) as unknown as string)
+    }
+    for (const byte of [0x80, 0xff, 0xc0]) expect(await send(byte)).toMatch(/^HTTP\/1\.1 400 /)
+    expect((await call(server, 'GET /v1/locks')).body).toEqual({ names: [] })
+  })
+})
+
+describe('a lease of the client’s own making', () => {
+  const made = (): string =>
+    `${randomBytes(16).toString('base64url')}.${randomBytes(16).toString('base64url')}`
+
+  it('is granted under that secret, again if it is asked again, and can be given back unheard', async () => {
+    const server = await serve()
+    const lease = made()
+    expect((await take(server, { name: 'a', lease })).lease).toBe(lease)
+    expect((await take(server, { name: 'a', lease })).lease).toBe(lease)
+    expect((await call(server, 'POST /v1/release', { body: { name: 'a', lease } })).status).toBe(200)
+    expect((await look(server, 'a')).holders).toEqual([])
+  })
+
+  it.each(['short.short', 'x'.repeat(60), `${'x'.repeat(22)}.`, 7, ''])(
+    'must be hard to guess: not %j',
+    async (lease) => {
+      const server = await serve()
+      const { status } = await call(server, 'POST /v1/acquire', { body: { name: 'a', lease } })
+      expect(status).toBe(400)
+    },
+  )
+
+  it('waits in one request at a time', async () => {
+    const server = await serve()
+    await take(server, { name: 'a' })
+    const body = { name: 'a', lease: made(), wait: 5000 }
+    const waiting = call(server, 'POST /v1/acquire', { body })
+    await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
+    expect((await call(server, 'POST /v1/acquire', { body })).status).toBe(400)
+    expect((await look(server, 'a')).waiters).toHaveLength(1)
+    await server.close()
+    expect((await waiting).status).toBe(503)
+  })
+})
+
+it('counts a wait that was hung up as what it is', async () => {
+  const server = await serve()
+  await take(server, { name: 'a' })
+  const gone = new AbortController()
+  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 5000 }, signal: gone.signal })
+  await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
+  gone.abort()
+  await expect(waiting).rejects.toThrow('aborted')
+  await eventually('it is counted', async () =>
+    /holdfast_http_requests_total\{[^}]*status="499"[^}]*\} 1/.test(
+      (await call(server, 'GET /v1/metrics')).text,
+    ),
+  )
+})
+
+it('says in words that a certificate is none', async () => {
+  await expect(serve({ tls: { cert: 'no', key: 'no' } })).rejects.toThrow('PEM files that belong together')
+})
+
+it('has one request of a connection in service at a time, in order, and answers all', async () => {
+  const server = await serve()
+  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+  const last = 'GET /v1/locks/z HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+  const got = await raw(server, Array.from({ length: 20 }, (_, n) => get(`/v1/locks/${n}`)).join('') + last)
+  const names = [...got.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)
+  expect(names).toEqual([...Array.from({ length: 20 }, (_, n) => String(n)), 'z'])
+  expect(portOf(server)).toBeGreaterThan(0)
+})

@@ -1,0 +1,69 @@
+import { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+
+import type { ClaimRequest, NameInfo } from 'holdfast'
+import { redisStore } from 'holdfast/redis'
+import { FaultProxy } from 'holdfast/testkit'
+
+import { available, redis } from '../../../scripts/services.mjs'
+
+const claimOf = (id: string): ClaimRequest => ({
+  name: 'lock',
+  id,
+  weight: 1,
+  capacity: 1,
+  ttl: 60_000,
+  patience: 60_000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'test',
+})
+
+/** `maxRetriesPerRequest: null` is what job queues ask for: the driver repeats a command for as long as it takes. */
+describe.skipIf(!available('redis'))('a claim that the driver sends again after an outage', () => {
+  const setUp = async () => {
+    const server = await redis()
+    const proxy = await FaultProxy.open(server)
+    const client = new Redis(proxy.port, { maxRetriesPerRequest: null, retryStrategy: () => 20 })
+    client.on('error', () => {})
+    const store = redisStore(client)
+    expect(await store.claim({ ...claimOf('ann.0'), name: 'other' }, 2_000)).toMatchObject({ kind: 'held' })
+    // The request is lost with the connection, and the driver keeps it.
+    proxy.set('requests', { blackhole: true })
+    expect(await store.claim(claimOf('ann.1'), 50)).toMatchObject({ kind: 'unknown' })
+    await proxy.refuse()
+    proxy.reset()
+    await expect.poll(() => client.status).not.toBe('ready')
+    const heal = async (): Promise<void> => {
+      proxy.heal()
+      await proxy.accept()
+    }
+    const info = async (): Promise<NameInfo> => (await store.inspect('lock', 5_000)) as NameInfo
+    const end = async (): Promise<void> => {
+      await store.close()
+      client.disconnect()
+      await proxy.close()
+      await server.stop()
+    }
+    return { store, heal, info, end }
+  }
+
+  it('is withdrawn if it was given up meanwhile', async () => {
+    const { store, heal, info, end } = await setUp()
+    expect(await store.withdraw(claimOf('ann.1'), 50)).toMatchObject({ kind: 'unknown' })
+    await heal()
+    // The driver sends what it kept before anything new, so by now the claim was made.
+    expect(await info()).toBeDefined()
+    await expect.poll(async () => (await info()).holders).toEqual([])
+    expect(await store.claim(claimOf('bob.1'), 2_000)).toMatchObject({ kind: 'held' })
+    await end()
+  })
+
+  it('is kept if it is still wanted', async () => {
+    const { store, heal, info, end } = await setUp()
+    await heal()
+    expect(await store.claim(claimOf('ann.1'), 5_000)).toMatchObject({ kind: 'held' })
+    for (let look = 0; look < 5; look++) expect((await info()).holders).toHaveLength(1)
+    await end()
+  })
+})

@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { expect, it } from 'vitest'
+
+import type { Store } from '../../../src/core/contract.ts'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import type { Lease } from '../../../src/runtime/lease.ts'
+import type { GuardedLease } from '../../../src/stores/sql/guarded.ts'
+
+export interface Neighbourhood {
+  /** A store with a pool of its own: another process, as far as the server can tell. */
+  readonly open: () => Store & { guarded<T>(lease: GuardedLease, work: () => Promise<T>): Promise<T> }
+  /** A transaction of the user's that is guarded by hand, and how it ends. */
+  readonly guard: (lease: Lease) => Promise<() => Promise<void>>
+}
+
+const TTL = 2400
+/** Nothing would be left of a lease that was not renewed. */
+const LONG = 2 * TTL
+
+const many = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index)
+
+/** A guarded transaction costs nobody else a lease, in whatever process, nor its own. */
+export function neighbourCases(neighbourhood: () => Neighbourhood): void {
+  it('costs none of forty leases of another process anything, in a table of a hundred names', async () => {
+    const { open } = neighbourhood()
+    const [store, other] = [open(), open()]
+    const [mine, theirs] = [new Holdfast(store, { ttl: TTL }), new Holdfast(other, { ttl: TTL })]
+    for (const index of many(100)) await theirs.mutex(`neighbour ${index}`).run(() => {})
+    const leases = await Promise.all(
+      many(40).map((index) => theirs.mutex(`neighbour ${index * 2}`).acquire()),
+    )
+    const guarding = await mine.mutex('neighbour 41').acquire()
+    await store.guarded(guarding, () => sleep(LONG))
+    expect([...leases, guarding].filter(({ held }) => !held)).toEqual([])
+    await Promise.all([mine.close(), theirs.close()])
+  })
+
+  it('costs no other permit of the same name anything, while transactions of six overlap all the time', async () => {
+    const { open } = neighbourhood()
+    const processes = many(6).map(() => {
+      const store = open()
+      return { store, holdfast: new Holdfast(store, { ttl: TTL }) }
+    })
+    const until = performance.now() + LONG
+    const lost = await Promise.all(
+      processes.map(async ({ store, holdfast }, index) => {
+        const lease = await holdfast.semaphore('neighbour permits', 6).acquire()
+        await sleep(index * 30)
+        while (performance.now() < until) await store.guarded(lease, () => sleep(200))
+        return !lease.held
+      }),
+    )
+    expect(lost).toEqual(many(6).map(() => false))
+    await Promise.all(processes.map(({ holdfast }) => holdfast.close()))
+  })
+
+  it('costs nothing either when it is guarded by hand, and lets nobody take the lock before its end', async () => {
+    const { open, guard } = neighbourhood()
+    const [mine, theirs] = [new Holdfast(open(), { ttl: TTL }), new Holdfast(open(), { ttl: TTL })]
+    const [beside, guarding] = [
+      await mine.mutex('by hand').acquire(),
+      await mine.mutex('by hand 2').acquire(),
+    ]
+    const end = await guard(guarding)
+    await sleep(LONG)
+    expect([beside.held, guarding.held]).toEqual([true, true])
+    // Given up in the middle of it: the next one has to wait for the transaction.
+    const order: string[] = []
+    const released = guarding.release()
+    const next = theirs.mutex('by hand 2').acquire({ wait: 20_000 })
+    const taken = next.then(() => order.push('taken'))
+    await sleep(300)
+    order.push('ended')
+    await end()
+    await Promise.all([released, taken])
+    expect(order).toEqual(['ended', 'taken'])
+    await Promise.all([mine.close(), theirs.close()])
+  })
+}

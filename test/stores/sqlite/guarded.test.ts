@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import { openSqliteStore, sqliteStore } from '../../../src/stores/sqlite/index.ts'
+import type { SqliteDatabase, SqliteStore } from '../../../src/stores/sqlite/index.ts'
+import { guardMatrix } from '../sql/guard-matrix.ts'
+import { folder, hasSqlite, openDatabase } from './databases.ts'
+import type { Folder } from './databases.ts'
+
+describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
+  'a guarded transaction of SQLite, journal %s',
+  (journal) => {
+    let place: Folder
+    let database: SqliteDatabase & { close(): void }
+    let store: SqliteStore<typeof database>
+
+    beforeAll(() => {
+      place = folder()
+      database = openDatabase(place.url.slice('sqlite:'.length))
+      database.prepare(`PRAGMA journal_mode = ${journal}`).all()
+      database.exec('PRAGMA busy_timeout = 5; CREATE TABLE entries (line TEXT)')
+      store = sqliteStore(database)
+    })
+    afterAll(async () => {
+      await store.close()
+      database.close()
+      place.remove()
+    })
+
+    const lines = (): Promise<string[]> =>
+      Promise.resolve(
+        (database.prepare('SELECT line FROM entries').all() as { line: string }[]).map(({ line }) => line),
+      )
+    const write = (line: string): void => void database.prepare('INSERT INTO entries VALUES (?)').run(line)
+
+    describe('by guarded', () => {
+      guardMatrix(
+        () => ({
+          store,
+          guarded: (lease, line, inside) =>
+            store.guarded(lease, () => {
+              write(line)
+              settle(inside())
+            }),
+          lines,
+        }),
+        false,
+      )
+    })
+
+    describe('by guard, in a transaction of one’s own', () => {
+      guardMatrix(
+        () => ({
+          store,
+          guarded: (lease, line, inside) =>
+            Promise.resolve().then(() => {
+              database.exec('BEGIN')
+              try {
+                store.guard(lease, database)
+                write(line)
+                settle(inside())
+                store.guard(lease, database)
+                database.exec('COMMIT')
+              } catch (error) {
+                database.exec('ROLLBACK')
+                throw error
+              }
+            }),
+          lines,
+        }),
+        false,
+      )
+    })
+
+    it('waits for its turn to write, and says nothing of a database that is locked', async () => {
+      const others = await Promise.all([1, 2, 3].map(() => openSqliteStore(place.url)))
+      const holdfasts = [store, ...others].map((one) => new Holdfast(one))
+      const rounds = holdfasts.map(async (holdfast, index) => {
+        const mine = index === 0 ? store : (others[index - 1] as unknown as typeof store)
+        for (let round = 0; round < 25; round++) {
+          await holdfast.mutex(`busy ${index}`).run((lease) =>
+            mine.guarded(lease, (db) => {
+              db.prepare('INSERT INTO entries VALUES (?)').run(`busy ${index} ${round}`)
+            }),
+          )
+        }
+      })
+      await Promise.all(rounds)
+      expect((await lines()).filter((line) => line.startsWith('busy'))).toHaveLength(100)
+      for (const holdfast of holdfasts) await holdfast.close()
+      for (const one of others) await one.close()
+    })
+
+    it('refuses to begin inside of a transaction, and guard to do without one', async () => {
+      const holdfast = new Holdfast(store)
+      const lease = await holdfast.mutex('inside').acquire()
+      expect(() => store.guard(lease, database)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
+      )
+      database.exec('BEGIN')
+      await expect(store.guarded(lease, () => {})).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+      database.exec('ROLLBACK')
+      await holdfast.close()
+    })
+  },
+)
+
+function settle(result: unknown): void {
+  if (result instanceof Promise) result.catch(() => {})
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest'
+
+import { InvalidArgumentError, LockReentryError } from '../../../src/index.ts'
+import type { Holdfast, Lease } from '../../../src/index.ts'
+import { isClean, world } from '../runtime/far-store.ts'
+
+describe('inside of several locks', () => {
+  it('each of them is held: asking for it again fails at once', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const before = w.env.mono()
+    for (const name of ['a', 'b']) {
+      const lock = holdfast.mutex(name)
+      const take = [
+        () => lock.run(() => 1),
+        () => lock.tryAcquire(),
+        () => holdfast.all([name, 'c']).acquire(),
+      ]
+      for (const inner of take) {
+        const running = holdfast.all(['b', 'a']).run(async () => void (await inner()))
+        await expect(w.env.until(running)).rejects.toBeInstanceOf(LockReentryError)
+      }
+    }
+    expect(w.env.mono()).toBe(before)
+    for (const name of ['a', 'b', 'c']) expect(await isClean(w, name)).toBe(true)
+  })
+
+  it('re-entrant ones are shared and counted, readers too', async () => {
+    const w = world()
+    const [{ holdfast }, other] = [w.process(), w.process()]
+    const [mutex, lock] = [holdfast.mutex('m', { reentrant: true }), holdfast.readWriteLock('rw')]
+    const nested: Lease[] = []
+    await w.env.until(
+      holdfast.all([mutex, lock.write]).run(async ({ leases }) => {
+        nested.push(await mutex.acquire(), await lock.read.acquire())
+        expect(nested.map(({ token }) => token)).toEqual(leases.map(({ token }) => token))
+        await expect(lock.write.acquire()).rejects.toBeInstanceOf(LockReentryError)
+      }),
+    )
+    await expect(w.env.until(other.holdfast.mutex('m').tryAcquire())).resolves.toBeNull()
+    await w.env.until(Promise.all(nested.map((lease) => lease.release())))
+    await expect(w.env.until(holdfast.all(['p', 'q'], { reentrant: true }).run(() => 1))).resolves.toBe(1)
+    for (const name of ['m', 'rw']) expect(await isClean(w, name)).toBe(true)
+  })
+
+  it('sets within sets follow the same rule, and touch nothing when one of them cannot be had', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    await w.env.until(
+      holdfast.all(['b', 'c']).run(async () => {
+        const asked = store.count()
+        await expect(holdfast.all(['a', 'b']).run(() => 1)).rejects.toBeInstanceOf(LockReentryError)
+        await expect(holdfast.all(['a', 'b']).tryAcquire()).rejects.toBeInstanceOf(LockReentryError)
+        expect(store.count()).toBe(asked)
+        await holdfast.all(['d', 'e']).run(() => 1)
+      }),
+    )
+  })
+})
+
+describe('equal names in a set', () => {
+  it('count once', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const set = holdfast.all(['b', 'a', 'b', holdfast.mutex('a')])
+    expect(set.names).toEqual(['a', 'b'])
+    await expect(w.env.until(set.run(({ leases }) => leases.length))).resolves.toBe(2)
+  })
+
+  it('are what two keys of one stripe have', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const striped = holdfast.striped('seats', 4)
+    for (let n = 0; n < 50; n++) {
+      const set = holdfast.all([striped.for(`seat ${n}`), striped.for(`seat ${n + 1}`)])
+      await expect(w.env.until(set.run(({ held }) => held))).resolves.toBe(true)
+    }
+  })
+
+  it('must be of one kind, and not of a semaphore', () => {
+    const { holdfast } = world().process()
+    const { read, write } = holdfast.readWriteLock('x')
+    const semaphore = holdfast.semaphore('x', 3)
+    expect(() => holdfast.all([read, write])).toThrow(/"x" is in it for reading and for writing.*write/)
+    expect(() => holdfast.all(['x', read])).toThrow(/"x" is in it as two kinds of lock/)
+    expect(() => holdfast.all([semaphore, semaphore])).toThrow(/"x" is a semaphore.*permits/)
+    expect(() => holdfast.all([semaphore, holdfast.semaphore('x', 4)])).toThrow(InvalidArgumentError)
+    expect(holdfast.all([write, write]).names).toEqual(['x'])
+  })
+
+  it('may not be of two stores: nobody could say which comes first', () => {
+    const w = world()
+    const [a, b] = [w.process(), w.process()]
+    expect(() => a.holdfast.all(['x', b.holdfast.mutex('x')])).toThrow(/same Holdfast/)
+  })
+})
+
+describe('what is not a lock', () => {
+  it.each([
+    ['a read-write lock', (h: Holdfast) => h.readWriteLock('x'), /read or write/],
+    ['a striped lock', (h: Holdfast) => h.striped('x', 2), /for\(key\)/],
+    ['undefined', () => undefined, /locks\[1\]/],
+  ])('is refused with what to pass instead: %s', (_, wrong, message) => {
+    const { holdfast } = world().process()
+    expect(() => holdfast.all(['a', wrong(holdfast) as unknown as string])).toThrow(message)
+    expect(() => holdfast.all(['a', wrong(holdfast) as unknown as string])).toThrow(InvalidArgumentError)
+  })
+})

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest'
+
+import { HoldfastError } from '../../../src/index.ts'
+import { world } from '../runtime/far-store.ts'
+import type { World } from '../runtime/far-store.ts'
+import { fleet } from './fleet.ts'
+import { SharedCache } from './kit.ts'
+
+describe('a tick while the store falls silent', () => {
+  /** Long enough for one request to each of the lock, the memory and the lock again, and no longer. */
+  const BOUND = 20_000
+
+  it.each(['request', 'reply'] as const)(
+    'between the lock and the memory ends in its own time with a typed error (%s lost), and lets the process exit',
+    async (loss) => {
+      const w = world()
+      const { first, second, runs } = fleet(w, 2)
+      const { store } = first.process
+      const { claim } = store
+      store.claim = (request, timeout) => {
+        // The first claim is the job's lock, the second is the memory.
+        if (store.count('claim') === 1) store.lose('any', loss, Infinity)
+        return claim(request, timeout)
+      }
+      const from = w.env.mono()
+      const error = await w.env.until(first.job.tick().catch((reason: unknown) => reason))
+      expect(error).toBeInstanceOf(HoldfastError)
+      expect(w.env.mono() - from).toBeLessThan(BOUND)
+      expect(runs).toEqual([])
+      await w.env.runUntilIdle(60_000)
+      // The store is back: what may have been left of the attempt does not count as a run.
+      first.process.store.heal()
+      await w.env.advance(60_000)
+      expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+    },
+  )
+
+  it('at the end of a job that is to be run again ends in its own time', async () => {
+    const w = world()
+    const { first } = fleet(w, 2, {
+      afterFailure: 'retry',
+      run: () => {
+        first.process.store.lose('any', 'request', Infinity)
+        throw new Error('no paper')
+      },
+    })
+    const from = w.env.mono()
+    await expect(w.env.until(first.job.tick())).rejects.toThrow('no paper')
+    expect(w.env.mono() - from).toBeLessThan(BOUND)
+    await w.env.runUntilIdle(60_000)
+  })
+
+  it('or the cache that is its memory does', async () => {
+    const w = world()
+    const memory = { get: () => new Promise<never>(() => {}), set: () => {}, delete: () => {} }
+    const { first, second } = fleet(w, 2, { memory })
+    const from = w.env.mono()
+    await expect(w.env.until(first.job.tick())).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(w.env.mono() - from).toBeLessThan(BOUND)
+    expect(await w.env.until(second.process.holdfast.mutex('report').tryAcquire())).not.toBe(null)
+  })
+})
+
+describe('a job and the closing of its Holdfast', () => {
+  it('is not started any more', async () => {
+    const w = world()
+    const { first, runs } = fleet(w, 2)
+    await w.env.until(first.process.holdfast.close())
+    await expect(w.env.until(first.job.tick())).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(runs).toEqual([])
+  })
+
+  it('is not started when that happens between its lock and its memory, and leaves the period to the others', async () => {
+    const w = world()
+    const { first, second, runs } = fleet(w, 2)
+    first.process.store.there = first.process.store.back = 10
+    const tick = first.job.tick().catch((error: unknown) => error)
+    await w.env.advance(30)
+    const closed = first.process.holdfast.close()
+    expect(await w.env.until(tick)).toBeInstanceOf(HoldfastError)
+    await w.env.until(closed)
+    expect(runs).toEqual([])
+    await w.env.advance(1000)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'ran' })
+  })
+
+  it('keeps the process for no longer than the job takes', async () => {
+    const w = world()
+    const { first, second } = fleet(w, 2)
+    const tick = first.job.tick().catch((error: unknown) => error)
+    await w.env.advance(50)
+    const closed = first.process.holdfast.close()
+    await w.env.until(Promise.all([tick, closed]))
+    const from = w.env.mono()
+    await w.env.runUntilIdle()
+    expect(w.env.mono() - from).toBeLessThan(1000)
+    expect(await w.env.until(second.job.tick())).toMatchObject({ kind: 'skipped' })
+  })
+})
+
+describe('what is remembered', () => {
+  it.each([
+    ['a claim', () => ({})],
+    ['a memory', (w: World) => ({ memory: new SharedCache(w.env) })],
+  ])('never ends before its time, however slow the answers: %s', async (_, options) => {
+    for (const [there, back] of [
+      [0, 0],
+      [1, 1],
+      [50, 200],
+      [200, 50],
+    ] as const) {
+      for (const took of [0, 19_990, 25_000]) {
+        const w = world()
+        const { instances, runs } = fleet(w, 2, {
+          atLeast: 20_000,
+          run: async () => {
+            runs.push(w.env.mono())
+            await w.env.sleep(took)
+            return 1
+          },
+          ...options(w),
+        })
+        for (const { process } of instances) Object.assign(process.store, { there, back })
+        const ends = w.env.mono() + 30_000
+        const ticking = instances.map(async ({ job }) => {
+          while (w.env.mono() < ends) {
+            await job.tick()
+            await w.env.sleep(100)
+          }
+        })
+        await w.env.until(Promise.all(ticking))
+        const gaps = runs.slice(1).map((at, n) => at - (runs[n] ?? 0))
+        expect(gaps.length).toBeGreaterThan(0)
+        expect(Math.min(...gaps)).toBeGreaterThanOrEqual(20_000)
+        expect(Math.min(...gaps)).toBeLessThan(
+          20_000 + Math.max(0, took - 20_000) + 2000 + 4 * (there + back),
+        )
+      }
+    }
+  })
+})

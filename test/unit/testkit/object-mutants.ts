@@ -1,0 +1,220 @@
+import { fromRecord, step, toRecord, view } from 'holdfast/store'
+import type {
+  AnswerOf,
+  ClaimRef,
+  ClaimRequest,
+  NameInfo,
+  Notice,
+  QueueCommand,
+  QueueRecord,
+  ReleaseRequest,
+  ReleaseResult,
+  RenewAnswer,
+  RenewRequest,
+  StoreListener,
+  Unknown,
+  Watch,
+} from 'holdfast/store'
+import type { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
+import { ObjectStore } from './object-store.ts'
+import type { Cross, ObjectDatabase } from './object-store.ts'
+
+/** What an author gets wrong, one mistake each, in a store that is right otherwise. */
+export interface Mutant {
+  readonly mistake: string
+  readonly Client: new (db: ObjectDatabase, cross: Cross, env: VirtualEnv) => ObjectStore
+  /** Cases that must notice it, whatever the network does. */
+  readonly caughtBy: readonly string[]
+}
+
+const REMEMBERED_MS = 1000
+
+/** Takes a claim out of its queue, and nothing else happens. */
+function remove({ records }: ObjectDatabase, { name, id }: ClaimRef, from: 'holders' | 'waiters'): boolean {
+  const record = records[name]
+  if (record === undefined || !record[from].some((each) => each.id === id)) return false
+  records[name] = { ...record, [from]: record[from].filter((each) => each.id !== id) }
+  return true
+}
+
+class CalmReleaseWakesNobody extends ObjectStore {
+  override async release(
+    claim: ReleaseRequest,
+    next: ClaimRequest | undefined,
+    timeout: number,
+  ): Promise<ReleaseResult> {
+    if (claim.calm !== true || next !== undefined) return super.release(claim, next, timeout)
+    const removed = await this.ask(timeout, () => remove(this.db, claim, 'holders'))
+    return { released: { kind: removed === true ? 'released' : 'not-held' } }
+  }
+}
+
+class LeavingLetsNobodyIn extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const leaving = command.kind === 'release' && command.next === undefined
+    if (!leaving || !remove(this.db, command.claim, 'waiters')) return super.change(name, command)
+    return { released: { kind: 'released' } } as AnswerOf[C['kind']]
+  }
+}
+
+class WithdrawnWaiterLetsNobodyIn extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const { records } = this.db
+    if (command.kind !== 'withdraw' || !remove(this.db, command.claim, 'waiters'))
+      return super.change(name, command)
+    const record = records[name] as QueueRecord
+    const until = this.db.now().ms + 60_000
+    records[name] = { ...record, withdrawn: { ...record.withdrawn, [command.claim.id]: until } }
+    return { kind: 'released' } as AnswerOf[C['kind']]
+  }
+}
+
+class TellsTheFirstHolderOnly extends ObjectStore {
+  protected override tell(notices: readonly Notice[]): void {
+    const first = notices.find(({ event }) => event.kind === 'contended')
+    super.tell(notices.filter((notice) => notice.event.kind !== 'contended' || notice === first))
+  }
+}
+
+class ForgetsWithdrawals extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const { db } = this
+    const answer = super.change(name, command)
+    const record = db.records[name]
+    if (record === undefined || command.kind !== 'withdraw') return answer
+    db.records[name] = {
+      ...record,
+      withdrawn: { ...record.withdrawn, [command.claim.id]: db.now().ms + REMEMBERED_MS },
+    }
+    return answer
+  }
+}
+
+class ListsTheDead extends ObjectStore {
+  protected override isInUse(name: string): boolean {
+    const { holders, waiters } = this.db.records[name] ?? { holders: [], waiters: [] }
+    return holders.length + waiters.length > 0
+  }
+}
+
+class ShowsTheDead extends ObjectStore {
+  override inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    return this.ask(timeout, () => view(fromRecord(this.db.records[name]), name, { ms: 0, micros: 0 }))
+  }
+}
+
+class OneWatchOnly extends ObjectStore {
+  private before: Watch | null = null
+
+  override async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    const watch = await super.watch(session, listener, timeout)
+    if (watch.kind === 'unknown') return watch
+    this.before?.stop()
+    this.before = watch
+    return watch
+  }
+}
+
+class StopsEverybodysWatch extends ObjectStore {
+  private readonly mine: Watch[] = []
+
+  override async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    const watch = await super.watch(session, listener, timeout)
+    if (watch.kind === 'unknown') return watch
+    this.mine.push(watch)
+    return { kind: 'watching', stop: () => this.mine.forEach((each) => each.stop()) }
+  }
+}
+
+/** Keeps the ttl that the claim came with. */
+class RenewalIgnoresItsTtl extends ObjectStore {
+  private readonly ttls = new Map<string, number>()
+
+  override claim(request: ClaimRequest, timeout: number): Promise<AnswerOf['claim']> {
+    this.ttls.set(request.id, request.ttl)
+    return super.claim(request, timeout)
+  }
+
+  override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const { ttls } = this
+    return super.renew(
+      requests.map((request) => ({ ...request, ttl: ttls.get(request.id) ?? request.ttl })),
+      timeout,
+    )
+  }
+}
+
+/** Reads, thinks, and writes over whatever others have written meanwhile. */
+class RenewsInTwoSteps extends ObjectStore {
+  private readonly env: VirtualEnv
+
+  constructor(db: ObjectDatabase, cross: Cross, env: VirtualEnv) {
+    super(db, cross)
+    this.env = env
+  }
+
+  override async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    await this.cross(timeout)
+    const answers: RenewAnswer[] = []
+    for (const request of requests) {
+      const state = fromRecord(this.db.records[request.name], this.db.fence)
+      await this.env.sleep(this.env.random() * 2)
+      const { answer, notices } = step(state, { kind: 'renew', request }, this.db.now())
+      this.db.records[request.name] = toRecord(state)
+      this.tell(notices)
+      answers.push(answer)
+    }
+    await this.cross(timeout)
+    return answers
+  }
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    mistake: 'a calm release wakes nobody',
+    Client: CalmReleaseWakesNobody,
+    caughtBy: ['release/calm'],
+  },
+  {
+    mistake: 'a waiter that leaves lets nobody in',
+    Client: LeavingLetsNobodyIn,
+    caughtBy: ['queue/leave-lets-in'],
+  },
+  {
+    mistake: 'a waiter that is withdrawn lets nobody in',
+    Client: WithdrawnWaiterLetsNobodyIn,
+    caughtBy: ['withdraw/lets-in'],
+  },
+  {
+    mistake: 'only the first of several holders is told that somebody waits',
+    Client: TellsTheFirstHolderOnly,
+    caughtBy: ['events/contended-all'],
+  },
+  {
+    mistake: 'withdrawals are forgotten after a second',
+    Client: ForgetsWithdrawals,
+    caughtBy: ['withdraw/remembered'],
+  },
+  { mistake: 'dead holders are listed', Client: ListsTheDead, caughtBy: ['list/expired'] },
+  { mistake: 'dead holders are shown', Client: ShowsTheDead, caughtBy: ['inspect/unused', 'expiry/own-ttl'] },
+  {
+    mistake: 'a second watch replaces the first',
+    Client: OneWatchOnly,
+    caughtBy: ['events/two-sessions'],
+  },
+  {
+    mistake: 'who stops listening stops everybody',
+    Client: StopsEverybodysWatch,
+    caughtBy: ['events/two-sessions'],
+  },
+  {
+    mistake: 'a renewal ignores its ttl',
+    Client: RenewalIgnoresItsTtl,
+    caughtBy: ['renew/longer', 'renew/shorter'],
+  },
+  {
+    mistake: 'a renewal is a read and a write',
+    Client: RenewsInTwoSteps,
+    caughtBy: ['renew/beside-release', 'renew/beside-claim'],
+  },
+]
