@@ -133,6 +133,7 @@ export class LiveClient {
         this.follow(message.event)
         break
       case 'note':
+      case 'stall':
       case 'noise':
       case 'error':
       case 'failed':

@@ -76,7 +76,7 @@ export interface Evidence {
   readonly remains: readonly string[]
   /** What the lab waited for in vain. */
   readonly stuck: readonly ViolationRecord[]
-  /** When the lab's own process stood still: the machine was busy. */
+  /** When the lab's own process, or a client, stood still without using a processor: the machine was busy. */
   readonly stalls: readonly { readonly from: At; readonly to: At }[]
 }
 

@@ -1,5 +1,4 @@
 import { holdsOf } from '../../testkit/holds.ts'
-import type { Hold } from '../../testkit/holds.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
 import { progressOf } from './checks/progress.ts'
@@ -7,8 +6,7 @@ import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
 import type { Evidence } from './evidence.ts'
 import { expectedOfAll } from './expected.ts'
-import type { Window } from './windows.ts'
-import { busyOf, excused, struckBy, windowsOf } from './windows.ts'
+import { busyOf, excused, struckBy, troubled, windowsOf } from './windows.ts'
 
 /** Without a grant these have nothing to look at. */
 const OF_GRANTS: ReadonlySet<string> = new Set([
@@ -44,8 +42,14 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const holds = holdsOf(history)
   const safety = safetyOf(evidence, holds)
   const progress = progressOf(evidence, holds, windows)
-  const duties = dutiesOf(evidence, progress.violations, windows)
-  const firm = firmOf(evidence, holds, windows)
+  const busy = [...windows, ...busyOf(evidence)]
+  const duties = [...progress.violations, ...errorsOf(evidence, windows), ...safety.order]
+  // Those of them that cannot be laid to a machine that was too busy.
+  const firm = [
+    ...progressOf(evidence, holds, busy).violations,
+    ...errorsOf(evidence, busy),
+    ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
+  ]
   const undecided = new Map(safety.undecided)
   for (const { check, message } of duties) {
     if (firm.some((one) => one.check === check) || undecided.has(check)) continue
@@ -59,6 +63,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...beliefsOf(evidence),
     ...endsOf(evidence),
     ...closingsOf(evidence),
+    ...unreleasedOf(evidence, windows),
     ...stuck,
     ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
     ...remains.map((message) => ({ check: 'leftovers', message })),
@@ -94,21 +99,6 @@ export function judgeEvidence(evidence: Evidence): Judgement {
       all.some((one) => /exclusivity|token order/.test(one.check) && excused(one, windows, settings))
     )
   }
-}
-
-/** What has to be done in time, and is not where something stands in the way. */
-function dutiesOf(
-  evidence: Evidence,
-  progress: readonly ViolationRecord[],
-  windows: readonly Window[],
-): ViolationRecord[] {
-  return [...progress, ...errorsOf(evidence, windows), ...unreleasedOf(evidence, windows)]
-}
-
-/** Those of them that cannot be laid to a machine that was too busy. */
-function firmOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): ViolationRecord[] {
-  const all = [...windows, ...busyOf(evidence)]
-  return dutiesOf(evidence, progressOf(evidence, holds, all).violations, all)
 }
 
 /** A run whose faults did not come about has proven less than its title says. */

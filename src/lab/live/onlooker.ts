@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Look } from './evidence.ts'
 import type { Scene } from './scene.ts'
+import { since } from './timeline.ts'
 
 const EVERY_MS = 40
 /** A timer of this process that is later than this says that the machine is busy. */
@@ -31,6 +32,12 @@ export class Onlooker {
       due = performance.now() + TICK_MS
     }, TICK_MS)
     this.ended = this.watch()
+  }
+
+  /** A client says that it was given no processor. */
+  stalled(from: bigint, to: bigint): void {
+    const { began } = this.scene.diary
+    this.stalls.push({ from: since(began, from), to: since(began, to) })
   }
 
   async stop(): Promise<void> {

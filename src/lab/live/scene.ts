@@ -296,6 +296,7 @@ export class Scene {
     if (message.kind === 'event') this.diary.write(message.event)
     else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message)
     else if (message.kind === 'error') this.errors.push({ client: client.label, ...message.error })
+    else if (message.kind === 'stall') this.onlooker.stalled(message.from, message.to)
     else if (message.kind === 'noise') this.noise.push(`${client.label}: ${message.message}`)
     for (const look of this.watchers) look()
   }

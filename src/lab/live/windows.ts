@@ -38,13 +38,14 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
 }
 
 /** Slower than this, and the machine or the store is so busy that clients may miss a renewal for want of a processor. */
-const SLOW_MS = 250
+const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 
-/** Times in which the lab's own questions were answered late, or it stood still itself: nobody's doing, as far as it can tell. */
+/** Times in which the lab's own questions were answered late, or a process was given no processor: nobody's doing. */
 export function busyOf({ looks, stalls, began, settings }: Evidence): Window[] {
+  const bound = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
   return [...slow, ...stalls]
-    .filter(({ from, to }) => to - from > SLOW_MS)
+    .filter(({ from, to }) => to - from > bound)
     .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
 }
 

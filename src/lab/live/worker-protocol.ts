@@ -53,6 +53,8 @@ export type FromWorker =
   | { readonly kind: 'lingering'; readonly name: string }
   /** A section that was to be long is over. */
   | { readonly kind: 'long' }
+  /** It stood still without using a processor: the machine had none for it. */
+  | { readonly kind: 'stall'; readonly from: bigint; readonly to: bigint }
   | { readonly kind: 'noise'; readonly message: string }
   | { readonly kind: 'error'; readonly error: Omit<ErrorRecord, 'client'> }
   /** It has given everything back; `error`: closing failed. */

@@ -56,6 +56,23 @@ function watchRenewals(): void {
   })
 }
 
+const TICK_MS = 40
+const STALL_MS = 100
+
+/** Whether this process stands still for want of a processor. One that blocks its own loop uses one, and is not excused. */
+function watchStalls(): void {
+  let last = process.hrtime.bigint()
+  let used = process.cpuUsage()
+  setInterval(() => {
+    const now = process.hrtime.bigint()
+    const { user, system } = process.cpuUsage(used)
+    const late = Number(now - last) / 1e6 - TICK_MS
+    if (late > STALL_MS && (user + system) / 1000 < late / 2) tell({ kind: 'stall', from: last, to: now })
+    last = now
+    used = process.cpuUsage()
+  }, TICK_MS)
+}
+
 async function begin(order: WorkOrder): Promise<void> {
   const library = await openLibrary(order)
   const resource = new ResourceClient(order.resourcePort, order.label)
@@ -92,6 +109,7 @@ process.on('message', (message: ToWorker) => {
   switch (message.do) {
     case 'begin':
       watchRenewals()
+      watchStalls()
       begin(message).catch((error: unknown) => {
         tell({ kind: 'failed', message: error instanceof Error ? error.message : String(error) })
       })

@@ -42,19 +42,19 @@ export function checkFifo(
 ): FifoResult {
   let maxBypass = 0
   const violations: Violation[] = []
-  const found = (count: number, who: string): void => {
+  const found = (count: number, who: string, at: bigint): void => {
     maxBypass = Math.max(maxBypass, count)
     if (count <= allowed) return
-    violations.push({ rule: 'fifo', message: `${count} that came later went before ${who}` })
+    violations.push({ rule: 'fifo', message: `${count} that came later went before ${who}`, at })
   }
   const groups = byName(holds)
   for (const group of groups.values()) {
     for (const { hold, count } of bypasses(group))
-      found(count, `${hold.process}#${hold.op} of "${hold.name}" (token ${hold.token})`)
+      found(count, `${hold.process}#${hold.op} of "${hold.name}" (token ${hold.token})`, hold.from)
   }
   for (const { process, op, name, queued, until } of gaveUp) {
     const before = (groups.get(name) ?? []).filter(({ invoked, from }) => invoked > queued && from < until)
-    found(before.length, `${process}#${op} of "${name}", which gave up`)
+    found(before.length, `${process}#${op} of "${name}", which gave up`, until)
   }
   return { maxBypass, violations }
 }

