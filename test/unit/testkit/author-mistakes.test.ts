@@ -151,7 +151,8 @@ describe("an author's mistake", () => {
     const broken = changed(memoryStore(), { claim: (() => undefined) as never })
     const holdfast = new Holdfast(checkedStore(broken))
     await expect(holdfast.mutex('x').tryAcquire()).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'STORE_BROKEN',
+      method: 'claim',
       cause: { message: expect.stringContaining('claim() must answer') as string },
     })
   })
