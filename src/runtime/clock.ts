@@ -22,6 +22,8 @@ export interface ClockOptions {
 export class Clock {
   private readonly env: Env
   private readonly useWall: boolean
+  /** What the monotonic clock said when this one was last read: waits are counted on that. A reading more costs as much as a queue entry. */
+  mono: number
   /** By how much this clock is ahead of the monotonic one. */
   private ahead = 0
   private wallOffset: number
@@ -33,6 +35,7 @@ export class Clock {
     this.env = env
     this.useWall = wall
     const mono = env.mono()
+    this.mono = mono
     this.wallOffset = env.wall() - mono
     this.bootOffset = env.boot() - mono
     this.bootReadAt = mono
@@ -41,6 +44,7 @@ export class Clock {
   /** Milliseconds; only differences mean anything. */
   now(): number {
     const mono = this.env.mono()
+    this.mono = mono
     const moved = this.env.wall() - mono - this.wallOffset
     if (
       moved > NOISE_MS ||

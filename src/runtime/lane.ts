@@ -76,19 +76,19 @@ export class Lane {
   acquire({ wait, maxHold, signal }: WaitOptions): Promise<Lease> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const { clock, env, waits, store } = this.session
+    const { clock, waits, store } = this.session
     const now = clock.now()
+    const since = clock.mono
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     return new Promise((resolve, reject) => {
-      const since = env.mono()
       const task = new Task(this, { since, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
       waits.set(task, since + wait, wait)
       if (this.line === NO_LINE) this.line = new TaskLine()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
-      this.pump()
+      this.pump(now)
     })
   }
 
@@ -96,14 +96,15 @@ export class Lane {
   tryAcquire({ maxHold, signal }: Omit<WaitOptions, 'wait'>): Promise<Lease | null> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const { clock, env } = this.session
+    const { clock } = this.session
     const now = clock.now()
+    const since = clock.mono
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
     if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
-      const task = new Task(this, { since: env.mono(), maxHold }, resolve, reject)
+      const task = new Task(this, { since, maxHold }, resolve, reject)
       const claim = this.newClaim()
       claim.only = task
       task.only = claim
@@ -181,10 +182,10 @@ export class Lane {
   }
 
   /** Enough claims for those in line, and no more. */
-  pump(): void {
+  pump(at?: number): void {
     const { line, session } = this
     if (line.length > 0 && !session.closed) {
-      const now = session.clock.now()
+      const now = at ?? session.clock.now()
       const open = this.openClaim(now)
       if (open === null) while (this.needsClaim(now)) askInTurn(this.newClaim(), now)
       else if (isUpToDate(open, now)) holding.passOn(open, now)
