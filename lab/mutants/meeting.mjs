@@ -24,16 +24,10 @@ export const meetingMutants = [
     edits: [
       {
         file: 'runtime/session.js',
-        find: 'return [...this.lanes.values()].flatMap(withSiblings);',
-        replace: `return (function* (lanes) {
-            for (const first of Array.from(lanes.values())) {
-                for (let lane = first; lane !== null;) {
-                    const { sibling } = lane;
-                    yield lane;
-                    lane = sibling;
-                }
-            }
-        })(this.lanes);`,
+        // As the walk did: one that had nothing to do was forgotten on the way, and with it what hung on it.
+        find: 'for (let lane = first; lane !== null; lane = lane.sibling)\n        lanes.push(lane);',
+        replace:
+          'for (let lane = first; lane !== null && (lane === first || !lane.idle); lane = lane.sibling)\n        lanes.push(lane);',
       },
     ],
     ...programs('close', 1500),

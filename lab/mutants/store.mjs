@@ -69,7 +69,7 @@ export const storeMutants = [
     ],
     scenario: 'claim-queue/amnesia',
     check: 'lost update',
-    seeds: 100,
+    seeds: 300,
   },
   {
     id: 'weights-ignored',

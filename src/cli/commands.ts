@@ -22,6 +22,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   ls: entry('list the locks that are held or waited for', () => import('./commands/ls.ts')),
   inspect: entry('show who holds a lock and who waits for it', () => import('./commands/inspect.ts')),
   serve: entry('start a lock server', () => import('./commands/serve.ts')),
+  token: entry('make a token for a lock server', () => import('./commands/token.ts')),
   doctor: entry('check a store and say what it can promise', () => import('./commands/doctor.ts')),
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
   lab: entry('hurt lock clients on a store and show what holds', () => import('./commands/lab.ts')),

@@ -66,6 +66,7 @@ export function exitCodeOf(error: unknown): number {
     case 'LOCK_REENTRY':
     case 'CLOSED':
     case 'CONFLICT':
+    case 'STORE_BROKEN':
       return EXIT.software
   }
 }

@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'LOCK_ABORTED'
   | 'LOCK_REENTRY'
   | 'STORE_UNAVAILABLE'
+  | 'STORE_BROKEN'
   | 'QUORUM_UNAVAILABLE'
   | 'UNSUPPORTED'
   | 'INVALID_ARGUMENT'
@@ -118,6 +119,16 @@ export class StoreUnavailableError extends HoldfastError {
   }
 }
 
+/** The store does not keep its contract: `method` threw, rejected, or answered what is none of its answers. */
+export class BrokenStoreError extends HoldfastError {
+  readonly method: string
+
+  constructor(message: string, details: ErrorDetails & { readonly method: string }) {
+    super('STORE_BROKEN', message, { ...details, cause: bare(details.cause) })
+    this.method = details.method
+  }
+}
+
 /** What one store of a quorum said last. */
 export interface NodeState {
   /** Which one: its address, without secrets, or its number. */
@@ -211,6 +222,7 @@ const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
   [LockAbortedError, 'LOCK_ABORTED'],
   [LockReentryError, 'LOCK_REENTRY'],
   [StoreUnavailableError, 'STORE_UNAVAILABLE'],
+  [BrokenStoreError, 'STORE_BROKEN'],
   [QuorumUnavailableError, 'QUORUM_UNAVAILABLE'],
   [UnsupportedError, 'UNSUPPORTED'],
   [InvalidArgumentError, 'INVALID_ARGUMENT'],

@@ -12,6 +12,17 @@ export function validUntil(sentAt: number, ttl: number, earlyExpiry = 0): number
   return sentAt + ttl - (ttl * DRIFT + RESOLUTION_MS + earlyExpiry)
 }
 
+/** The shortest ttl that leaves anything to believe in. */
+export function leastTtl({
+  minTtl,
+  earlyExpiry,
+}: {
+  readonly minTtl: number
+  readonly earlyExpiry: number
+}): number {
+  return Math.max(minTtl, Math.floor((RESOLUTION_MS + earlyExpiry) / (1 - DRIFT)) + 1)
+}
+
 /**
  * The end of validity after a renewal was confirmed. One that arrives after the end never brings a lost lease back,
  * and one that was sent before another never shortens what the later one gave.

@@ -70,7 +70,7 @@ export function checkPermitsInside(session: Session, name: string, kind: Kind, w
   let mine = 0
   for (let inside = innermost(); inside !== undefined; inside = inside.outer) {
     if (inside.name !== name || inside.session !== session || !inside.lease.held) continue
-    mine += outermost(inside.lease).claim.weight
+    mine += outermost(inside.lease).claim.lane.kind.weight
   }
   if (mine === 0 || mine + wanted <= kind.capacity) return
   throw new LockReentryError(

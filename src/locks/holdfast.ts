@@ -1,11 +1,29 @@
 import { hostname } from 'node:os'
+import { INSPECT, LIST } from '../core/answers.ts'
+import type { Shape } from '../core/answers.ts'
 import { checkMs, checkName, checkOptions, checkWhole, MAX_MS } from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
-import type { ClaimInfo, ListPage, ListQuery, NameInfo, Store, Unknown } from '../core/contract.ts'
-import { ClosedError, InvalidArgumentError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import type {
+  ClaimInfo,
+  ListPage,
+  ListQuery,
+  MaybePromise,
+  NameInfo,
+  Store,
+  Unknown,
+} from '../core/contract.ts'
+import {
+  BrokenStoreError,
+  ClosedError,
+  InvalidArgumentError,
+  StoreUnavailableError,
+  UnsupportedError,
+} from '../core/errors.ts'
+import type { HoldfastError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
+import { brokenStore } from '../runtime/lane-errors.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { checkStore } from './check-store.ts'
@@ -139,7 +157,7 @@ export class Holdfast implements AsyncDisposable {
   async inspect(name: string): Promise<LockInfo> {
     this.assertOpen()
     checkName(name)
-    const info = this.answered(await this.store.inspect(name, this.session.requestTimeout))
+    const info = await this.question<NameInfo>(INSPECT, (timeout) => this.store.inspect(name, timeout))
     const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
     return { ...info, holders: info.holders.map(open), waiters: info.waiters.map(open) }
   }
@@ -149,7 +167,7 @@ export class Holdfast implements AsyncDisposable {
     this.assertOpen()
     checkOptions(query, OPTIONS.list, 'prefix')
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
-    return this.answered(await this.store.list(query, this.session.requestTimeout))
+    return this.question<ListPage>(LIST, (timeout) => this.store.list(Object.freeze({ ...query }), timeout))
   }
 
   /**
@@ -161,7 +179,7 @@ export class Holdfast implements AsyncDisposable {
     checkMs('drain', drain, { min: 0, max: MAX_MS })
     checkMs('timeout', timeout, { min: 0, max: MAX_MS })
     return this.session.close({ drain, timeout, release }, () => {
-      if (this.closeStore) return this.store.close()
+      return this.closeStore ? this.closeTheStore() : undefined
     })
   }
 
@@ -186,13 +204,36 @@ export class Holdfast implements AsyncDisposable {
     if (this.session.closed) throw new ClosedError('The Holdfast was closed.')
   }
 
-  private answered<T>(answer: T | Unknown): T {
-    if (typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown') {
-      const { kind: store } = this.store
-      const message = `The ${store} store did not answer. Check that it runs and can be reached.`
-      throw new StoreUnavailableError(message, { store, cause: answer.cause })
+  private question<T extends object>(
+    shape: Shape,
+    ask: (timeout: number) => MaybePromise<T | Unknown>,
+  ): Promise<T> {
+    const { session } = this
+    return new Promise((resolve, reject) => {
+      session.ask<T | Unknown>(
+        shape,
+        () => ask(session.requestTimeout),
+        (answer) => {
+          if ('kind' in answer && answer.kind === 'unknown') reject(this.noAnswer(answer))
+          else resolve(answer as T)
+        },
+      )
+    })
+  }
+
+  private noAnswer({ cause }: Unknown): HoldfastError {
+    if (cause instanceof BrokenStoreError) return cause
+    const { kind: store } = this.store
+    const message = `The ${store} store did not answer. Check that it runs and can be reached.`
+    return new StoreUnavailableError(message, { store, cause })
+  }
+
+  private async closeTheStore(): Promise<void> {
+    try {
+      await this.store.close()
+    } catch (cause) {
+      throw brokenStore(this.store.kind, 'close', 'threw', cause)
     }
-    return answer as T
   }
 
   private unsupported(what: string): UnsupportedError {

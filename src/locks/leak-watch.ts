@@ -1,3 +1,4 @@
+import { claimBehind, tellClaim } from '../core/leased-claim.ts'
 import { printable } from '../core/printing.ts'
 import { OwnLease } from '../runtime/lease.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
@@ -90,6 +91,8 @@ export class LeaseHandle implements Lease {
 export function unwatched(lease: Lease): Lease {
   return lease instanceof LeaseHandle ? lease.lease : lease
 }
+
+tellClaim(LeaseHandle, ({ lease }) => claimBehind(lease))
 
 printable(LeaseHandle, 'Lease', ({ lease }) => {
   const { name, token, held } = lease

@@ -1,6 +1,7 @@
 import { checkMs, checkOptions, checkWait, checkWhole, MAX_MS } from '../core/arguments.ts'
 import type { Capabilities, ListQuery } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
+import { leastTtl } from '../core/validity.ts'
 import type { ClockOptions } from '../runtime/clock.ts'
 import type { Env } from '../runtime/env.ts'
 
@@ -163,8 +164,8 @@ export function resolve(
   return { ttl, wait, fair, renew, maxHold }
 }
 
-export function checkTtl(ttl: number, { minTtl, maxTtl }: Capabilities): void {
-  checkMs('ttl', ttl, { min: minTtl, max: maxTtl })
+export function checkTtl(ttl: number, capabilities: Capabilities): void {
+  checkMs('ttl', ttl, { min: leastTtl(capabilities), max: capabilities.maxTtl })
 }
 
 export function checkMaxHold(maxHold: number): void {

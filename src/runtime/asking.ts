@@ -1,3 +1,4 @@
+import { CLAIM } from '../core/answers.ts'
 import type { Busy, ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
@@ -23,7 +24,8 @@ export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now(
   claim.era = session.era
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
-    () => session.store.claim(claim, timeout),
+    CLAIM,
+    () => session.store.claim(claim.request(), timeout),
     (answer, atOnce) => answered(claim, sentAt, answer, atOnce ? sentAt : session.clock.now()),
   )
 }
@@ -128,7 +130,9 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   lane.drop(claim)
   cleanup.remove(claim, claim.doubtful, lane.ttl)
   only?.fail(errors.unavailable(lane, lane.failure))
-  lane.pump()
+  // Not at once: a store that answers at once and always too late would be asked without end.
+  if (only === null && lane.needsClaim(now)) pause(lane.newClaim(), RETRY_MS.first)
+  else lane.pump()
 }
 
 /** In line at the store, by an answer to a request that left at `sentAt`. */

@@ -1,4 +1,4 @@
-import type { ClaimRequest, ReleaseRequest, RenewRequest } from '../core/contract.ts'
+import type { ClaimRef, ClaimRequest, ReleaseRequest, RenewRequest } from '../core/contract.ts'
 import { Deadline } from './deadlines.ts'
 import type { Lane } from './lane.ts'
 import type { ClaimLease } from './lease.ts'
@@ -13,7 +13,7 @@ import type { Task } from './task.ts'
 export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
 
 /** One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. */
-export class Claim extends Deadline implements ClaimRequest, RenewRequest, ReleaseRequest {
+export class Claim extends Deadline {
   /** Another one after a downgrade. */
   lane: Lane
   readonly id: string
@@ -39,8 +39,7 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   /** When the store's last answer about it came, and of which era that is; see `Session.era`. */
   heardAt = 0
   era = 0
-  /** It is given up while it was good and nobody waited; see ReleaseRequest. */
-  calm = false
+  private upkeep: RenewRequest | null = null
   nextToken = 0n
   tokensLeft = 0
   /** Sections of this turn. */
@@ -71,17 +70,37 @@ export class Claim extends Deadline implements ClaimRequest, RenewRequest, Relea
   get weight(): number {
     return this.lane.kind.weight
   }
-  get capacity(): number {
-    return this.lane.kind.capacity
-  }
   get ttl(): number {
     return this.lane.kind.ttl
   }
   get patience(): number {
     return this.lane.session.patience
   }
-  get owner(): string {
-    return this.lane.session.owner
+
+  // What goes to a store is plain and frozen: it may keep it, spread it or send it, and find in it what was asked and nothing later.
+
+  request(): ClaimRequest {
+    const { id, lane, tokens, whenBusy } = this
+    const { weight, capacity, ttl } = lane.kind
+    const { patience, owner } = lane.session
+    return Object.freeze({ name: lane.name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner })
+  }
+
+  renewal(): RenewRequest {
+    const { id, name, ttl, patience, tokens } = this
+    if (tokens > 0) return Object.freeze({ name, id, ttl, patience, tokens })
+    // Always the same, for as long as it lives.
+    this.upkeep ??= Object.freeze({ name, id, ttl, patience, tokens: 0 })
+    return this.upkeep
+  }
+
+  ref(): ClaimRef {
+    return Object.freeze({ name: this.name, id: this.id })
+  }
+
+  /** `calm`: it is given up while it was good and nobody waited; see ReleaseRequest. */
+  leaving(calm: boolean): ReleaseRequest {
+    return Object.freeze({ name: this.name, id: this.id, calm })
   }
 
   due(now: number): void {

@@ -1,3 +1,4 @@
+import { RELEASE, WITHDRAW } from '../core/answers.ts'
 import type { ClaimRef, ReleaseAnswer, ReleaseResult } from '../core/contract.ts'
 import type { LeftLock } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
@@ -49,6 +50,7 @@ export class Cleanup {
     const { store, requestTimeout } = this.session
     const { claim, doubtful } = removal
     this.session.ask<ReleaseAnswer | ReleaseResult>(
+      doubtful ? WITHDRAW : RELEASE,
       () =>
         doubtful ? store.withdraw(claim, requestTimeout) : store.release(claim, undefined, requestTimeout),
       (answer) => this.settle(removal, 'kind' in answer ? answer : answer.released),
@@ -85,7 +87,7 @@ class Removal extends Deadline {
   constructor(cleanup: Cleanup, { name, id }: ClaimRef, doubtful: boolean, until: number) {
     super()
     this.cleanup = cleanup
-    this.claim = { name, id }
+    this.claim = Object.freeze({ name, id })
     this.doubtful = doubtful
     this.until = until
   }

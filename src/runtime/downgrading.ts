@@ -1,5 +1,6 @@
 import type { DowngradeAnswer } from '../core/contract.ts'
-import { ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { BrokenStoreError, ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
+import { DOWNGRADE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
@@ -78,7 +79,11 @@ export class Downgrade extends Deadline {
     if (session.lettingGo) return this.fail(closed(claim.name))
     const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, claim.ttl * PER_TTL))
     session.ask<DowngradeAnswer>(
-      () => session.store.downgrade?.({ name: claim.name, id: claim.id }, timeout) ?? NO_SUCH_METHOD,
+      DOWNGRADE,
+      () =>
+        session.store.downgrade === undefined
+          ? NO_SUCH_METHOD
+          : session.store.downgrade(claim.ref(), timeout),
       (answer) => this.answered(answer),
     )
   }
@@ -107,7 +112,8 @@ export class Downgrade extends Deadline {
       case 'lost':
         return this.session.upkeep.lose(claim, 'the store does not know it any more')
       case 'unknown':
-        if (answer.retryable !== false) return this.pause()
+        // A store that is broken would be asked for as long as the lease is renewed.
+        if (answer.retryable !== false && !(answer.cause instanceof BrokenStoreError)) return this.pause()
         return this.fail(unanswered(claim.name, this.session.store.kind, answer.cause))
     }
   }

@@ -1,4 +1,5 @@
 import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
@@ -117,7 +118,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   const { lane } = claim
   const { session } = lane
   lane.lastTurn = claim.sections
-  claim.calm = !claim.contended && sentAt < claim.validUntil
+  const leaving = claim.leaving(!claim.contended && sentAt < claim.validUntil)
   if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
   const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
@@ -131,7 +132,8 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
   session.ask<ReleaseResult>(
-    () => session.store.release(claim, next, session.requestTimeout),
+    RELEASE,
+    () => session.store.release(leaving, next?.request(), session.requestTimeout),
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
       session.closing?.settle(claim)

@@ -1,5 +1,6 @@
 import type { Unknown } from '../core/contract.ts'
 import {
+  BrokenStoreError,
   CapacityMismatchError,
   ClosedError,
   LockAbortedError,
@@ -27,7 +28,8 @@ export function notFree(lane: Where): LockTimeoutError {
   return new LockTimeoutError(message, { ...details(lane), waited: 0 })
 }
 
-export function unavailable(lane: Where, { cause }: Unknown): StoreUnavailableError {
+export function unavailable(lane: Where, { cause }: Unknown): StoreUnavailableError | BrokenStoreError {
+  if (cause instanceof BrokenStoreError) return cause
   const { kind } = lane.session.store
   const message = `The ${kind} store did not answer, so "${lane.name}" was not acquired. Check that it runs and can be reached.`
   return new StoreUnavailableError(message, { ...details(lane), cause })
@@ -51,4 +53,11 @@ export function closing(lane: Where, drain: number): ClosedError {
 export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
   const cause: unknown = signal.reason
   return new LockAbortedError(`The wait for "${lane.name}" was aborted.`, { ...details(lane), cause })
+}
+
+/** `what` it did that no store may do. */
+export function brokenStore(store: string, method: string, what: string, cause?: unknown): BrokenStoreError {
+  const reason = cause instanceof Error ? `: ${cause.message}` : ''
+  const message = `The ${store} store is broken: ${method}() ${what}${reason}. A store answers as its contract says, and { kind: 'unknown', cause } when it cannot; holdfast/testkit tests one.`
+  return new BrokenStoreError(message, { store, method, cause })
 }

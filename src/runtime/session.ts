@@ -1,4 +1,6 @@
 import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
+import { EVENT, inShort, WATCH } from '../core/answers.ts'
+import type { Shape } from '../core/answers.ts'
 import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
@@ -11,6 +13,7 @@ import type { Env } from './env.ts'
 import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
+import { brokenStore } from './lane-errors.ts'
 import { Lane } from './lane.ts'
 import { Upkeep } from './upkeep.ts'
 
@@ -66,6 +69,7 @@ export class Session {
   private claimsMade = 0
   /** Requests that have not been answered. */
   private underWay = 0
+  private readonly toldBroken = new Set<string>()
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -108,20 +112,44 @@ export class Session {
     return this.idPrefix + this.claimsMade++
   }
 
-  /** Asks the store. Whatever goes wrong on the way is an answer too. `atOnce`: no time has passed. */
-  ask<T>(call: () => MaybePromise<T>, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
+  /**
+   * Asks the store. Whatever goes wrong on the way is an answer too, also what a store must not do (see core/answers.ts). `atOnce`: no
+   * time has passed.
+   */
+  ask<T>(
+    shape: Shape,
+    call: () => MaybePromise<T>,
+    settle: (answer: T | Unknown, atOnce: boolean) => void,
+  ): void {
     let answer: MaybePromise<T>
     try {
       answer = call()
     } catch (cause) {
-      return settle({ kind: 'unknown', cause }, true)
+      return settle(this.broken(shape, 'threw', cause), true)
     }
-    if (!(answer instanceof Promise)) return settle(answer, true)
+    // Not only Promise: a store may have those of another realm, or of a library.
+    if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
     this.underWay++
-    answer.then(
-      (settled) => this.answered(settled, settle),
-      (cause: unknown) => this.answered<T>({ kind: 'unknown', cause }, settle),
+    const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
+    settled.then(
+      (value: T) => this.answered(this.fitting(shape, value), settle),
+      (cause: unknown) => this.answered<T>(this.broken(shape, 'rejected', cause), settle),
     )
+  }
+
+  private fitting<T>(shape: Shape, answer: T): T | Unknown {
+    if (shape.fits(answer)) return answer
+    return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
+  }
+
+  /** Told once for each method: most of these have no caller who could hear of it. */
+  private broken(shape: Shape, what: string, cause?: unknown): Unknown {
+    const error = brokenStore(this.store.kind, shape.method, what, cause)
+    if (!this.toldBroken.has(shape.method)) {
+      this.toldBroken.add(shape.method)
+      process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
+    }
+    return { kind: 'unknown', cause: error }
   }
 
   get closed(): boolean {
@@ -233,6 +261,7 @@ export class Session {
     if (this.watch === 'starting') return
     this.watch = 'starting'
     this.ask<Watch | Unknown>(
+      WATCH,
       () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
@@ -266,8 +295,14 @@ export class Session {
   }
 
   private stopWatching(): void {
-    if (this.watch !== null && this.watch !== 'starting') this.watch.stop()
+    const { watch } = this
     this.watch = null
+    if (watch === null || watch === 'starting') return
+    try {
+      watch.stop()
+    } catch (cause) {
+      this.broken(WATCH, 'threw when it was to stop', cause)
+    }
   }
 
   /** Milliseconds until a waiter shows again that it is there, and asks. */
@@ -291,6 +326,7 @@ export class Session {
   }
 
   private told(event: StoreEvent): void {
+    if (!EVENT.fits(event)) return void this.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
       for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
@@ -314,4 +350,11 @@ function withSiblings(first: Lane): readonly Lane[] {
   const lanes: Lane[] = []
   for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
   return lanes
+}
+
+function isThenable<T>(answer: MaybePromise<T>): answer is Promise<T> {
+  return (
+    answer instanceof Promise ||
+    (typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function')
+  )
 }

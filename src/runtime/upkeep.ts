@@ -1,4 +1,5 @@
-import type { RenewAnswer, Unknown } from '../core/contract.ts'
+import type { RenewAnswer, RenewRequest, Unknown } from '../core/contract.ts'
+import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
@@ -114,7 +115,8 @@ export class Upkeep {
       timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
     }
     this.session.ask<readonly RenewAnswer[]>(
-      () => store.renew(batch, Math.max(timeout, MIN_TIMEOUT_MS)),
+      RENEW,
+      () => store.renew(batch.map(renewalOf), Math.max(timeout, MIN_TIMEOUT_MS)),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)
@@ -190,5 +192,7 @@ export class Upkeep {
     claim.lane.renewalFailed(claim)
   }
 }
+
+const renewalOf = (claim: Claim): RenewRequest => claim.renewal()
 
 const NO_ANSWER: RenewAnswer = { kind: 'unknown', cause: new Error('The store gave too few answers') }

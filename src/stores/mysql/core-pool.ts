@@ -13,6 +13,7 @@ type Callback = (error: Error | null, result: unknown) => void
 
 export interface CoreConnection {
   query(sql: MysqlQuery | string, callback: Callback): unknown
+  readonly threadId?: unknown
   prepare(sql: string, callback: (error: Error | null, statement: CoreStatement) => void): unknown
   release(): void
   destroy(): void
@@ -59,16 +60,21 @@ export function coreConnection(pool: CorePool): Promise<LentConnection> {
   return new Promise((resolve, reject) => {
     pool.getConnection((error, connection) => {
       if (error !== null && error !== undefined) reject(error)
-      else resolve(new Lent(connection))
+      else resolve(new Lent(connection, pool))
     })
   })
 }
 
+const LOOKS = 7
+const LOOK_MS = 100
+
 class Lent implements LentConnection {
   private readonly connection: CoreConnection
+  private readonly pool: CorePool
 
-  constructor(connection: CoreConnection) {
+  constructor(connection: CoreConnection, pool: CorePool) {
     this.connection = connection
+    this.pool = pool
   }
 
   query(options: MysqlQuery): Promise<readonly [unknown, unknown]> {
@@ -100,8 +106,35 @@ class Lent implements LentConnection {
   }
 
   destroy(): void {
+    const { threadId } = this.connection
     this.connection.destroy()
+    if (typeof threadId === 'number') stop(this.pool, threadId)
   }
+}
+
+/**
+ * A connection that is only closed lives on at the server for as long as its statement waits for a row, with all it has
+ * locked. Only a statement on a table of locks is stopped: behind a balancer the number may be another server's. What goes
+ * wrong with it is nobody's.
+ */
+function stop(pool: CorePool, threadId: number, looks = 0): void {
+  pool.getConnection((error, connection) => {
+    if (error !== null && error !== undefined) return
+    const sql = `SELECT info FROM information_schema.processlist WHERE id = ${threadId}`
+    connection.query(sql, (failed, rows) => {
+      const [row] =
+        failed === null && Array.isArray(rows) ? (rows as { info?: unknown; INFO?: unknown }[]) : []
+      if (String(row?.info ?? row?.INFO).includes('expires_us')) {
+        connection.query(`KILL ${threadId}`, () => connection.release())
+        return
+      }
+      connection.release()
+      // It may not have come to the statement yet.
+      if (row !== undefined && looks < LOOKS) {
+        setTimeout(() => stop(pool, threadId, looks + 1), LOOK_MS * 2 ** looks).unref()
+      }
+    })
+  })
 }
 
 function answered(ask: (callback: Callback) => unknown): Promise<readonly [unknown, unknown]> {

@@ -1,5 +1,4 @@
 import type { Capabilities, Store } from '../../core/contract.ts'
-import { StoreUnavailableError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
@@ -58,7 +57,7 @@ const capabilities: Capabilities = {
   },
 }
 
-const MAKE_MS = 5000
+const MAKE_MS = 1000
 
 export interface MysqlInternals extends MysqlStoreOptions, MysqlStatementOptions {
   /** See `SqlStoreParts`; for tests. */
@@ -104,22 +103,17 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     keepGuarding(guard.ids)
   }
 
-  /** Before the transaction, so that no two of them wait for each other's. */
+  /** On another connection: what is made inside of the transaction is the others' to wait for until it ends. */
   private async makeGuards({ names }: Guard): Promise<void> {
     if (this.statements.knowGuards(names)) return
-    const failure = await this.call(MAKE_MS, async (link) => this.statements.makeGuards(link, names))
-    if (failure === undefined) return
-    throw new StoreUnavailableError(
-      'The database did not answer in time to guard a transaction. Try again.',
-      {
-        store: this.kind,
-        cause: failure.cause,
-      },
-    )
+    // Without an answer (all connections may be in use) it is made inside.
+    await this.call(MAKE_MS, (link) => this.statements.makeGuards(link, names))
   }
 
-  private async rowsOf({ names }: Guard, tx: MysqlConnection): Promise<readonly Row[]> {
-    return (await this.statements.guard(tx, names)) ?? this.statements.guardNew(tx, names)
+  private async rowsOf(guard: Guard, tx: MysqlConnection): Promise<readonly Row[]> {
+    const { statements } = this
+    await this.makeGuards(guard)
+    return (await statements.guard(tx, guard.names)) ?? statements.guardNew(tx, guard.names)
   }
 }
 

@@ -5,6 +5,7 @@ import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
+import { cancel } from './cancel.ts'
 import { Exchange, exchanging } from './exchange.ts'
 import { askInTransaction, inTransaction, InTransaction } from './transaction.ts'
 
@@ -103,7 +104,10 @@ export class PostgresDriver implements Driver<PostgresLink> {
       })
     }
     const client = await this.lendClean(source, call)
-    call.onExpire = () => client.release(true)
+    call.onExpire = () => {
+      cancel(client)
+      client.release(true)
+    }
     let broken = false
     try {
       return await work(new Link(client, call))

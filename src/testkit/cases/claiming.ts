@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 
+import type { ClaimRequest } from '../../core/contract.ts'
 import type { Case } from '../case.ts'
 import { Client, openClients } from './client.ts'
 
@@ -29,6 +30,33 @@ export const claiming: readonly Case[] = [
       await b.findBusy(name)
       await a.findBusy(name)
       await b.take(b.request(ctx.name()))
+    },
+  },
+  {
+    id: 'claim/request-kept',
+    title: 'a request may be frozen, and nothing is read of it after it was answered',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const name = ctx.name()
+      const read: string[] = []
+      const answered = async (request: ClaimRequest): Promise<void> => {
+        const mine = { ...request }
+        await a.take(mine)
+        for (const key of Object.keys(mine)) {
+          Object.defineProperty(mine, key, { get: () => read.push(key) })
+        }
+      }
+      const request = a.request(name)
+      await answered(request)
+      await b.findBusy(name)
+      await a.renew(Object.freeze({ ...request, tokens: 0 }))
+      await b.findBusy(name)
+      await a.release(Object.freeze({ name, id: request.id }))
+      const next = Object.freeze(b.request(name))
+      await b.take(next)
+      await a.findBusy(name)
+      assert.deepEqual(read, [])
     },
   },
   {

@@ -8,6 +8,7 @@ import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
+import { waitingCases } from '../sql/waiting-cases.ts'
 import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
 import type { UserDatabase } from '../sql/user-table-cases.ts'
 
@@ -80,6 +81,41 @@ describe.skipIf(!available('mariadb')).each([
           tx.release()
         }
       },
+    }))
+  })
+
+  describe('what waits at the server', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    const begin = async (work: (tx: PoolConnection) => Promise<unknown>): Promise<() => Promise<void>> => {
+      const tx = await pool.getConnection()
+      await tx.beginTransaction()
+      await work(tx)
+      return async () => {
+        await tx.commit()
+        tx.release()
+      }
+    }
+    const count = async (sql: string): Promise<number> => {
+      const [rows] = await pool.query(sql)
+      return Number((rows as { n: number }[])[0]?.n)
+    }
+    waitingCases(() => ({
+      open: () => {
+        const own = createPool({ uri: server.url, connectionLimit: 10, flags })
+        pools.push(own)
+        return mysqlStore(own)
+      },
+      guard: (lease) => begin((tx) => mysqlStore(pool).guard(lease, tx)),
+      lockRow: (name) =>
+        begin((tx) => tx.query('SELECT * FROM holdfast_locks WHERE name = ? FOR UPDATE', [name])),
+      connections: async () => ({
+        all: await count('SELECT COUNT(*) AS n FROM information_schema.processlist'),
+        waiting: await count(
+          `SELECT COUNT(*) AS n FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`,
+        ),
+      }),
     }))
   })
 

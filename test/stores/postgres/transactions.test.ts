@@ -8,6 +8,7 @@ import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
+import { waitingCases } from '../sql/waiting-cases.ts'
 import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
 import type { UserDatabase } from '../sql/user-table-cases.ts'
 
@@ -76,6 +77,40 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
           tx.release()
         }
       },
+    }))
+  })
+
+  describe('what waits at the server', () => {
+    const pools: Pool[] = []
+    afterAll(() => Promise.all(pools.map((own) => own.end())))
+
+    const begin = async (work: (tx: PoolClient) => Promise<unknown>): Promise<() => Promise<void>> => {
+      const tx = await pool.connect()
+      await tx.query('BEGIN')
+      await work(tx)
+      return async () => {
+        await tx.query('COMMIT')
+        tx.release()
+      }
+    }
+    const count = async (where: string): Promise<number> => {
+      const text = `SELECT count(*) AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND ${where}`
+      return Number((await pool.query<{ n: string }>(text)).rows[0]?.n)
+    }
+    waitingCases(() => ({
+      open: () => {
+        const own = new Pool({ connectionString: server.url, max: 10 })
+        own.on('error', () => {})
+        pools.push(own)
+        return postgresStore(own)
+      },
+      guard: (lease) => begin((tx) => postgresStore(pool).guard(lease, tx)),
+      lockRow: (name) =>
+        begin((tx) => tx.query('SELECT * FROM holdfast_locks WHERE name = $1 FOR UPDATE', [name])),
+      connections: async () => ({
+        all: await count('true'),
+        waiting: await count(`wait_event_type = 'Lock'`),
+      }),
     }))
   })
 

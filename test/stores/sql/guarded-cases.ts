@@ -27,7 +27,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     )
     expect(result).toBe(42)
     expect(await lines()).toContain('guard:commit')
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
   })
 
   it('commits for every task that a grant is handed to', async () => {
@@ -43,7 +43,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     expect((await lines()).filter((line) => line.startsWith('guard:turn')).toSorted()).toEqual(
       names.toSorted(),
     )
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
   })
 
   it('guards readers and permits, each by its own grant', async () => {
@@ -61,7 +61,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
       code: 'LOCK_LOST',
     })
     expect((await lines()).filter((line) => line === 'guard:permits')).toHaveLength(2)
-    await Promise.all([a.close(), b.close()])
+    await Promise.all([a.close({ drain: 0 }), b.close({ drain: 0 })])
   })
 
   it('rolls back when the work fails', async () => {
@@ -76,7 +76,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     )
     await expect(failed).rejects.toThrow('no')
     expect(await lines()).not.toContain('guard:throw')
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
   })
 
   it('commits nothing for a lease that is over', async () => {
@@ -93,7 +93,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     })
     await next.release()
     expect(await lines()).not.toContain('guard:late')
-    await Promise.all([a.close(), b.close()])
+    await Promise.all([a.close({ drain: 0 }), b.close({ drain: 0 })])
   })
 
   it('keeps everybody else out to its end, also when the lease runs out before, and commits nothing then', async () => {
@@ -115,7 +115,7 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     expect(stolen.token).toBeGreaterThan(lease.token)
     expect(await lines()).not.toContain('guard:thief')
     await stolen.release()
-    await Promise.all([slow.close(), thief.close()])
+    await Promise.all([slow.close({ drain: 0 }), thief.close({ drain: 0 })])
   })
 
   it('keeps no lease from being renewed, its own neither, however long it takes', async () => {
@@ -128,6 +128,6 @@ export function guardedCases<Tx>(database: () => GuardedDatabase<Tx>): void {
     if (guarded === undefined) throw new Error('no lease')
     await store.guarded(guarded, () => sleep(2500))
     expect(leases.map(({ held }) => held)).toEqual([true, true, true])
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
   })
 }

@@ -33,7 +33,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     const guarding = await mine.mutex('neighbour 41').acquire()
     await store.guarded(guarding, () => sleep(LONG))
     expect([...leases, guarding].filter(({ held }) => !held)).toEqual([])
-    await Promise.all([mine.close(), theirs.close()])
+    await Promise.all([mine.close({ drain: 0 }), theirs.close({ drain: 0 })])
   })
 
   it('costs no other permit of the same name anything, while transactions of six overlap all the time', async () => {
@@ -52,7 +52,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
       }),
     )
     expect(lost).toEqual(many(6).map(() => false))
-    await Promise.all(processes.map(({ holdfast }) => holdfast.close()))
+    await Promise.all(processes.map(({ holdfast }) => holdfast.close({ drain: 0 })))
   })
 
   it('costs nothing either when it is guarded by hand, and lets nobody take the lock before its end', async () => {
@@ -75,6 +75,6 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     await end()
     await Promise.all([released, taken])
     expect(order).toEqual(['ended', 'taken'])
-    await Promise.all([mine.close(), theirs.close()])
+    await Promise.all([mine.close({ drain: 0 }), theirs.close({ drain: 0 })])
   })
 }

@@ -87,7 +87,7 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       })
       await Promise.all(rounds)
       expect((await lines()).filter((line) => line.startsWith('busy'))).toHaveLength(100)
-      for (const holdfast of holdfasts) await holdfast.close()
+      for (const holdfast of holdfasts) await holdfast.close({ drain: 0 })
       for (const one of others) await one.close()
     })
 
@@ -100,7 +100,7 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       database.exec('BEGIN')
       await expect(store.guarded(lease, () => {})).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
       database.exec('ROLLBACK')
-      await holdfast.close()
+      await holdfast.close({ drain: 0 })
     })
   },
 )

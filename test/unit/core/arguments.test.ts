@@ -121,7 +121,7 @@ describe('a number', () => {
     const { holdfast } = world().process()
     const attempt = (): unknown => holdfast.mutex('a', { ttl: -5 })
     expect(attempt).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', argument: 'ttl' }) as Error)
-    expect(attempt).toThrow(/ttl must be between 1 and 2147483647 milliseconds; got -5/)
+    expect(attempt).toThrow(/ttl must be between 3 and 2147483647 milliseconds; got -5/)
   })
 
   it('or signal that is none is refused', async () => {

@@ -22,6 +22,7 @@ const DETAILS = {
   expected: 1,
   actual: 2,
   nodes: [],
+  method: 'claim',
 }
 
 const make = (made: ErrorClass): errors.HoldfastError => new made('message', DETAILS)

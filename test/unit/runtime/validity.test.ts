@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import { LockLostError, StoreUnavailableError } from '../../../src/index.ts'
+import type { Store } from '../../../src/core/contract.ts'
+import { Holdfast, InvalidArgumentError, LockLostError, StoreUnavailableError } from '../../../src/index.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 import { isClean, world } from './far-store.ts'
 
 /** ttl minus one per cent and two milliseconds: what a client may believe of a ttl of 1,000. */
@@ -285,5 +288,40 @@ describe('a store that does not answer', () => {
     await w.env.until(lease.release())
     await w.env.runUntilIdle()
     expect(await isClean(w, 'a')).toBe(true)
+  })
+})
+
+describe('a ttl that leaves nothing to believe in', () => {
+  it.each([1, 2])('is refused: %i ms', async (ttl) => {
+    const env = new VirtualEnv()
+    const holdfast = new Holdfast(memoryStore({ now: () => env.instant() }), { env })
+    expect(() => holdfast.mutex('x', { ttl })).toThrow(InvalidArgumentError)
+    await expect(holdfast.mutex('x').acquire({ ttl })).rejects.toBeInstanceOf(InvalidArgumentError)
+  })
+
+  it('is refused also where a store forgets early', () => {
+    const env = new VirtualEnv()
+    const store = Object.create(memoryStore({ now: () => env.instant() })) as Store
+    Object.assign(store, { capabilities: { ...store.capabilities, earlyExpiry: 1000 } })
+    const holdfast = new Holdfast(store, { env })
+    expect(() => holdfast.mutex('x', { ttl: 1012 })).toThrow(InvalidArgumentError)
+    expect(holdfast.mutex('x', { ttl: 1013 }).name).toBe('x')
+  })
+
+  it('does not make a store be asked without a pause that always answers too late', async () => {
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    const store = Object.create(server) as Store
+    let asked = 0
+    store.claim = async (request, timeout) => {
+      asked++
+      env.stall(18)
+      return server.claim(request, timeout)
+    }
+    const holdfast = new Holdfast(store, { env, ttl: 20 })
+    await expect(env.until(holdfast.mutex('x').acquire({ wait: 1000 }))).rejects.toBeInstanceOf(
+      StoreUnavailableError,
+    )
+    expect(asked).toBeLessThan(30)
   })
 })

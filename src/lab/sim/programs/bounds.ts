@@ -3,6 +3,8 @@ export const PATIENCE_MS = 300
 export const REQUEST_TIMEOUT_MS = 200
 /** Nothing is in anybody's way from then on. */
 export const HEALED_AT = 800
-/** How long the tasks have, and after the closing again. */
-export const LIMIT_MS = 16_000
+/** How long the tasks have. */
+export const LIMIT_MS = 9000
+/** The longest that a close takes: its drain, and what it gives the store. */
+export const CLOSED_MS = 16_000
 export const LONGEST_TTL = 1500

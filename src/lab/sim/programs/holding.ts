@@ -1,4 +1,4 @@
-import { LockLostError } from '../../../core/errors.ts'
+import { ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Place } from './actor.ts'
 import type { Made } from './context.ts'
@@ -74,14 +74,19 @@ export class Holding {
 
   private readonly lost = (): void => {
     const { grant, lease, place } = this
-    if (grant.to === undefined) grant.lost = true
-    if (!(lease.signal.reason instanceof LockLostError))
+    const reason: unknown = lease.signal.reason
+    const closing = reason instanceof ClosedError && place.trace.closeOf(place.index) !== undefined
+    if (!closing && !(reason instanceof LockLostError))
       place.trace.found('signal', `the signal of ${this.who} gave no LockLostError as its reason`)
+    // Its Holdfast is being closed, and its owner has the lock until he is done, or the drain is.
+    if (closing && lease.held) return
+    if (grant.to === undefined) grant.lost = true
     this.over()
   }
 
-  private over(): void {
-    this.grant.to ??= this.now
+  /** `at`: since then, at the latest. */
+  over(at: number = this.now): void {
+    this.grant.to ??= at
     this.place.open.delete(this)
     this.lease.signal.removeEventListener('abort', this.lost)
   }
@@ -103,7 +108,13 @@ export class Holding {
     if (held && left <= 0) this.lied('with nothing left of it')
     if (held) this.believedUntil = now + left
     if (held || this.grant.to !== undefined) return
-    const { trace } = this.place
+    const { trace, index } = this.place
+    if (aborted) {
+      // It was warned that its Holdfast is being closed. When exactly it ended, nobody was told.
+      const { from, options } = trace.closeOf(index) ?? { from: 0, options: {} }
+      this.grant.lost = true
+      return this.over(Math.min(now, this.believedUntil, from + (options.drain ?? Infinity)))
+    }
     if (!lease.signal.aborted)
       trace.found('signal', `${this.who} is not held, was not released, and its signal did not abort`)
     else if (!aborted && looks > 0 && now > this.believedUntil + TOLERANCE_MS)

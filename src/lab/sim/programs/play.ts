@@ -8,7 +8,7 @@ import { backendFor } from '../stores/index.ts'
 import { World } from '../world.ts'
 import { Actor } from './actor.ts'
 import type { Place } from './actor.ts'
-import { HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
+import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
 import { examine } from './checks/index.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
@@ -94,11 +94,14 @@ class Stage {
     await env.advance(ANSWERED_MS)
     if (this.tidy) this.leftovers('when all were done')
     for (const { index } of places) this.close(index, { drain: 0 })
-    await this.until(() => this.working === 0 && this.closing === 0, LIMIT_MS)
+    await this.until(() => this.working === 0 && this.closing === 0, CLOSED_MS)
     if (this.tidy || (this.calm && !this.runsOut)) this.leftovers('when all were closed')
     this.settled()
     // What was left to run out has done so by then.
     await env.advance(2 * LONGEST_TTL + PATIENCE_MS)
+    for (const { index, process } of places)
+      if (process.env.timers.background > 0)
+        trace.found('noise', `p${index} was closed and still has timers in the end`)
     const { sent } = world
     await env.advance(LONGEST_TTL)
     if (world.sent > sent) trace.found('noise', `${world.sent - sent} requests were sent for nobody`)
@@ -122,11 +125,11 @@ class Stage {
     if (this.working > 0) trace.found('settles', `${this.working} tasks never came to their end`)
     for (const { index, process, open } of places) {
       if (trace.closeOf(index)?.to === undefined) trace.found('settles', `close() of p${index} did not end`)
-      const { foreground, background } = process.env.timers
-      if (foreground + background > 0 && this.working === 0 && !this.runsOut)
-        trace.found('noise', `p${index} was closed and has ${foreground} and ${background} timers`)
+      if (process.env.timers.foreground > 0 && this.working === 0)
+        trace.found('noise', `p${index} was closed and has timers that keep it alive`)
       if (!this.runsOut)
-        for (const { who } of open) trace.found('close', `${who} is still there when all is over`)
+        for (const { who, lease } of open)
+          if (lease.held) trace.found('close', `${who} is still there when all is over`)
     }
   }
 
@@ -151,10 +154,11 @@ class Stage {
       closed.to = world.now()
       if (options.release === false) return
       for (const { who, lease } of place.open)
-        trace.found(
-          'close',
-          `${who} ${lease.held ? 'is held' : 'was not told'} after close() of its Holdfast`,
-        )
+        if (lease.held || !lease.signal.aborted)
+          trace.found(
+            'close',
+            `${who} ${lease.held ? 'is held' : 'was not told'} after close() of its Holdfast`,
+          )
     }
     place.process.holdfast.close(options).then(done, (error: unknown) => {
       done()

@@ -23,25 +23,34 @@ export function bypass({ calls, grants, endedAt }: Trace): readonly Finding[] {
     )
     if (behind) return []
     const after = writer.from + TURN_MS + KNOWN_MS
-    const passed = same.find(
-      (grant) => grant.from < until && isLate(grant, after) && !isInGroup(grant, calls, after),
+    const readers = same.filter(({ mode, inside }) => mode === 'read' && inside === undefined)
+    const inTime = readers.filter((grant) => placeOf(grant, calls) <= after)
+    const passed = readers.find(
+      (grant) => grant.from < until && !inTime.includes(grant) && !isInTurn(grant, inTime),
     )
     return passed === undefined ? [] : [{ check: 'bypass', message: words(passed, writer, until) }]
   })
 }
 
-function isLate({ mode, inside, call }: Grant, after: number): boolean {
-  return mode === 'read' && inside === undefined && call.from > after
+/** Since when its process stood in line: who joins a line of readers has the place of the first, also if that one left. */
+function placeOf({ process, name, call }: Grant, calls: readonly Call[]): number {
+  const line = calls.filter(
+    (each) =>
+      each.process === process && each.wants.some((want) => want.name === name && want.mode === 'read'),
+  )
+  let since = call.from
+  for (let longer = true; longer;) {
+    const earlier = line.find(({ from, to = Infinity }) => from < since && to >= since)
+    longer = earlier !== undefined
+    since = earlier?.from ?? since
+  }
+  return since
 }
 
-/** Readers that stand in line together in one process have the place of the first, also if that one left. */
-function isInGroup({ process, name, call }: Grant, calls: readonly Call[], after: number): boolean {
-  return calls.some(
-    (other) =>
-      other.process === process &&
-      other.from <= after &&
-      (other.to ?? Infinity) >= call.from &&
-      other.wants.some((want) => want.name === name && want.mode === 'read'),
+/** A process that got its turn may let new ones in for as long as it lasts. */
+function isInTurn({ process, from }: Grant, inTime: readonly Grant[]): boolean {
+  return inTime.some(
+    (first) => first.process === process && first.from <= from && from <= first.from + TURN_MS,
   )
 }
 

@@ -31,7 +31,9 @@ export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMa
   for (const call of calls) {
     const to = call.to ?? endedAt
     for (const want of call.wants)
-      if (!isNested(call, want)) of(want.name, want.capacity).waits.push({ call, want, to })
+      // Of several, one that is shared now may not be when its turn has come.
+      if (call.wants.length > 1 || !isNested(call, want))
+        of(want.name, want.capacity).waits.push({ call, want, to })
   }
   for (const [root, family] of familiesOf(grants)) {
     const { name, capacity, weight, from, readsFrom } = root
@@ -47,8 +49,6 @@ export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMa
 function endOf(grant: Grant, closes: Trace['closes']): number | undefined {
   const closed = closes.find(({ process }) => process === grant.process)
   if (grant.to === undefined || closed === undefined) return grant.to
-  // Left to run out; or told that its Holdfast is being closed, and held until its owner or the drain has ended.
-  const { options, from } = closed
-  const drained = grant.lost && grant.to >= from && options.drain !== 0
-  return options.release === false || drained ? undefined : grant.to
+  // Left to run out.
+  return closed.options.release === false ? undefined : grant.to
 }

@@ -1,0 +1,120 @@
+/**
+ * What a store may answer to each call. Anybody can write a store, and one that resolves `undefined` or spells a kind in its own way
+ * must be told from one that does not answer, by the name of the method. A look at an answer costs a few nanoseconds.
+ */
+
+interface Answer {
+  readonly kind?: unknown
+  readonly token?: unknown
+  readonly count?: unknown
+  readonly capacity?: unknown
+  readonly stop?: unknown
+  readonly released?: unknown
+  readonly next?: unknown
+}
+
+/** One method of a store, and whether an answer is one of its answers. */
+export interface Shape {
+  readonly method: string
+  readonly fits: (answer: unknown) => boolean
+}
+
+const look = (answer: unknown): Answer => (answer ?? NOTHING) as Answer
+const NOTHING: Answer = {}
+
+const isGrant = ({ token, count }: Answer): boolean =>
+  typeof token === 'bigint' && typeof count === 'number' && count >= 1
+
+function fitsClaim(answer: unknown): boolean {
+  const seen = look(answer)
+  switch (seen.kind) {
+    case 'held':
+      return isGrant(seen)
+    case 'queued':
+    case 'busy':
+    case 'unknown':
+      return true
+    case 'mismatch':
+      return typeof seen.capacity === 'number'
+    default:
+      return false
+  }
+}
+
+function fitsRenewal(answer: unknown): boolean {
+  const seen = look(answer)
+  if (seen.kind === 'held') return isGrant(seen)
+  return seen.kind === 'renewed' || seen.kind === 'queued' || seen.kind === 'lost' || seen.kind === 'unknown'
+}
+
+function fitsRelease(answer: unknown): boolean {
+  const { kind } = look(answer)
+  return kind === 'released' || kind === 'not-held' || kind === 'unknown'
+}
+
+const isUnknown = (answer: unknown): boolean => look(answer).kind === 'unknown'
+
+const isList = (value: unknown): boolean => Array.isArray(value)
+
+export const CLAIM: Shape = { method: 'claim', fits: fitsClaim }
+export const RENEW: Shape = {
+  method: 'renew',
+  fits: (answer) => isUnknown(answer) || (Array.isArray(answer) && answer.every(fitsRenewal)),
+}
+export const RELEASE: Shape = {
+  method: 'release',
+  fits: (answer) => {
+    if (isUnknown(answer)) return true
+    const { released, next } = look(answer)
+    return fitsRelease(released) && (next === undefined || fitsClaim(next))
+  },
+}
+export const WITHDRAW: Shape = { method: 'withdraw', fits: fitsRelease }
+export const DOWNGRADE: Shape = {
+  method: 'downgrade',
+  fits: (answer) => {
+    const { kind } = look(answer)
+    return kind === 'downgraded' || kind === 'lost' || kind === 'unknown'
+  },
+}
+export const WATCH: Shape = {
+  method: 'watch',
+  fits: (answer) => {
+    const { kind, stop } = look(answer)
+    return kind === 'unknown' || (kind === 'watching' && typeof stop === 'function')
+  },
+}
+export const INSPECT: Shape = {
+  method: 'inspect',
+  fits: (answer) => {
+    const { holders, waiters } = look(answer) as { readonly holders?: unknown; readonly waiters?: unknown }
+    return isUnknown(answer) || (isList(holders) && isList(waiters))
+  },
+}
+export const LIST: Shape = {
+  method: 'list',
+  fits: (answer) => isUnknown(answer) || isList((look(answer) as { readonly names?: unknown }).names),
+}
+/** What a store tells of its own accord. */
+export const EVENT: Shape = {
+  method: 'watch',
+  fits: (event) => {
+    const seen = look(event) as Answer & { readonly name?: unknown; readonly id?: unknown }
+    if (seen.kind === 'gap') return true
+    if (typeof seen.name !== 'string') return false
+    if (seen.kind === 'freed') return true
+    if (typeof seen.id !== 'string') return false
+    return seen.kind === 'contended' || seen.kind === 'revoked' || (seen.kind === 'granted' && isGrant(seen))
+  },
+}
+
+/** An answer in words, without what may be secret in it. */
+export function inShort(answer: unknown): string {
+  if (answer === null || typeof answer !== 'object')
+    return typeof answer === 'function' ? 'a function' : String(answer)
+  if (Array.isArray(answer)) return 'an array'
+  const { kind } = look(answer)
+  return typeof kind === 'string'
+    ? `{ kind: ${JSON.stringify(kind.slice(0, 40))} … }`
+    : 'an object without a kind'
+}

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { expect, it, vi } from 'vitest'
+
+import type { Store } from '../../../src/core/contract.ts'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
+import type { Lease } from '../../../src/runtime/lease.ts'
+import { request } from './short-run.ts'
+
+export interface Waiting {
+  /** A store with a pool of its own, of ten connections. */
+  readonly open: () => Store
+  /** Opens a transaction of the user's and guards it by hand; returns what ends it. */
+  readonly guard: (lease: Lease) => Promise<() => Promise<void>>
+  /** Locks the row of a name, as no statement of ours does; returns what ends it. */
+  readonly lockRow: (name: string) => Promise<() => Promise<void>>
+  /** Connections at the server, and how many of them wait for a lock there. */
+  readonly connections: () => Promise<{ readonly all: number; readonly waiting: number }>
+}
+
+const many = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index)
+
+/** What waits, and for how long, at the server. */
+export function waitingCases(open: () => Waiting): void {
+  it('keeps at most three connections for each process that waits behind a transaction that hangs', async () => {
+    const { guard, connections, ...world } = open()
+    const before = await connections()
+    const holder = new Holdfast(world.open(), { ttl: 600, requestTimeout: 300 })
+    const lease = await holder.mutex('hangs').acquire()
+    const end = await guard(lease)
+    // The holder is silent: the others find that its time is over, and that it guards something.
+    await holder.close({ release: false })
+    const waiters = many(5).map(() => new Holdfast(world.open(), { requestTimeout: 300 }))
+    const waits = waiters.map((waiter) => waiter.mutex('hangs').acquire({ wait: 30_000 }))
+    const most = { all: 0, waiting: 0 }
+    for (let look = 0; look < 15; look++) {
+      await sleep(150)
+      const seen = await connections()
+      most.all = Math.max(most.all, seen.all - before.all)
+      most.waiting = Math.max(most.waiting, seen.waiting)
+    }
+    await end()
+    const first = await Promise.race(waits)
+    expect(first.token).toBeGreaterThan(lease.token)
+    // The holder's own, and that of the transaction, come on top.
+    expect(most.all).toBeLessThanOrEqual(3 * waiters.length + 3)
+    expect(most.waiting).toBe(0)
+    for (const wait of waits) wait.then((got) => got.release()).catch(() => {})
+    await Promise.all(waiters.map((waiter) => waiter.close({ drain: 0 })))
+  })
+
+  it('ends at the server what was given up here', async () => {
+    const { lockRow, connections, ...world } = open()
+    const store = world.open()
+    const claim = request('given up')
+    expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+    const end = await lockRow('given up')
+    for (let round = 0; round < 4; round++) {
+      expect(await store.withdraw(claim, 200)).toMatchObject({ kind: 'unknown' })
+    }
+    await vi.waitFor(async () => expect((await connections()).waiting).toBe(0), 10_000)
+    await end()
+    expect(await store.withdraw(claim, 5000)).toMatchObject({ kind: 'released' })
+  })
+}

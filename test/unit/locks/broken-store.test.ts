@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+
+import { BrokenStoreError, Holdfast } from '../../../src/index.ts'
+import type { Store, StoreListener } from '../../../src/index.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
+import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
+
+type Method =
+  | 'claim'
+  | 'renew'
+  | 'release'
+  | 'withdraw'
+  | 'downgrade'
+  | 'watch'
+  | 'inspect'
+  | 'list'
+  | 'close'
+
+type Then = (done: (value: unknown) => void, fail: (error: Error) => void) => void
+
+/** A promise of somebody else's library. */
+// eslint-disable-next-line unicorn/no-thenable -- that is the point
+const thenable = (then: Then): object => ({ then })
+
+/** What a store must not do, one at a time. */
+const FAULTS: Readonly<Record<string, () => unknown>> = {
+  'returns undefined': () => undefined,
+  'resolves undefined': () => Promise.resolve(undefined),
+  'resolves null': () => Promise.resolve(null),
+  throws: () => {
+    throw new TypeError('of undefined')
+  },
+  rejects: () => Promise.reject(new Error('socket closed')),
+  'rejects nothing': () => Promise.reject(undefined as unknown as Error),
+  'answers with another kind': () => ({ kind: 'OK' }),
+  'answers with a number': () => 1,
+  'answers with text': () => 'OK',
+  'answers with an empty list': () => [],
+  'answers with a list of nothing': () => [undefined],
+  'grants without a token': () => ({ kind: 'held', count: 1, contended: false }),
+  'grants a number': () => ({ kind: 'held', token: 1, count: 1, contended: false }),
+  'is a thenable that fails': () => thenable((_, fail) => fail(new Error('later'))),
+}
+const METHODS: readonly Method[] = [
+  'claim',
+  'renew',
+  'release',
+  'withdraw',
+  'downgrade',
+  'watch',
+  'inspect',
+  'list',
+  'close',
+]
+
+interface World {
+  readonly env: VirtualEnv
+  readonly holdfast: Holdfast
+  readonly other: Holdfast
+}
+
+/** Somebody else's store: ours, but for one method that does something else. */
+function world(replace: Partial<Record<Method, (...args: never[]) => unknown>>): World {
+  const env = new VirtualEnv()
+  const server = memoryStore({ now: () => env.instant() })
+  const call = (method: Method): unknown =>
+    replace[method] ?? (server[method] as (...args: unknown[]) => unknown).bind(server)
+  const store = {
+    kind: 'theirs',
+    capabilities: server.capabilities,
+    ...Object.fromEntries(METHODS.map((method) => [method, call(method)])),
+  } as unknown as Store
+  const options = { env, ttl: 1000, requestTimeout: 200 }
+  return {
+    env,
+    holdfast: new Holdfast(store, { ...options, closeStore: true }),
+    other: new Holdfast(server, options),
+  }
+}
+
+const outcome = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error)
+
+/** Uses everything once, and says what came of it. Must come to an end. */
+async function useAll({ env, holdfast, other }: World): Promise<unknown[]> {
+  const lock = holdfast.readWriteLock('x')
+  const seen: unknown[] = []
+  const did = async (promise: Promise<unknown>): Promise<void> =>
+    void seen.push(await env.until(outcome(promise), 60_000))
+  await did(lock.write.run(() => env.sleep(1500), { wait: 3000 }))
+  await did(lock.write.tryAcquire().then((lease) => lease?.release()))
+  await did(lock.write.run((lease) => lock.downgrade(lease)))
+  const held = await env.until(other.readWriteLock('x').write.acquire())
+  const waiting = did(lock.write.run(() => 1, { wait: 500 }))
+  await env.advance(100)
+  await env.until(held.release())
+  await waiting
+  await did(holdfast.inspect('x'))
+  await did(holdfast.list())
+  await did(holdfast.close({ drain: 0, timeout: 1000 }))
+  return seen
+}
+
+const unhandled: unknown[] = []
+process.on('unhandledRejection', (reason) => unhandled.push(reason))
+
+describe.each(METHODS)('a store whose %s', (method) => {
+  const caller: Partial<Record<Method, true>> = { claim: true, inspect: true, list: true }
+  it.each(Object.entries(FAULTS))('%s: nothing dies, nothing hangs, and it is told', async (fault, act) => {
+    const warnings: Error[] = []
+    const heard = (warning: Error): number => warnings.push(warning)
+    process.on('warning', heard)
+    const seen = await useAll(world({ [method]: act }))
+    // A claim is withdrawn only when it is in doubt.
+    if (method === 'withdraw')
+      await useAll(world({ withdraw: act, claim: () => ({ kind: 'unknown', cause: 'lost' }) }))
+    // Warnings and rejections that nobody handles are told in the next round of the loop.
+    await new Promise((resolve) => void setImmediate(resolve))
+    process.off('warning', heard)
+    expect(unhandled).toEqual([])
+    const broken = seen.filter((one) => one instanceof BrokenStoreError)
+    for (const error of broken) expect(error).toMatchObject({ store: 'theirs', method })
+    // An empty list is an answer to renew: too short, which is the same as none. What close answers is nobody's business.
+    const fine = method === 'renew' && fault === 'answers with an empty list'
+    const told = fine || (method === 'close' && !/^(throws|rejects|is a)/.test(fault))
+    const codes = warnings.map((warning) => (warning as Error & { code?: string }).code)
+    const toldOf = broken.length + codes.filter((code) => code === 'HOLDFAST_STORE_BROKEN').length
+    expect(toldOf > 0 || told).toBe(true)
+    expect(broken.length > 0 || caller[method] !== true).toBe(true)
+    expect(seen).toHaveLength(7)
+  })
+})
+
+describe('a store with promises of its own kind', () => {
+  it('is as good as any', async () => {
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    const own = (method: Method): [string, unknown] => [
+      method,
+      (...args: unknown[]) => {
+        const answer: unknown = (server[method] as (...given: unknown[]) => unknown)(...args)
+        return thenable((done) => done(answer))
+      },
+    ]
+    const store = {
+      kind: 'theirs',
+      capabilities: server.capabilities,
+      ...Object.fromEntries(METHODS.map(own)),
+    }
+    const holdfast = new Holdfast(store as unknown as Store, { env })
+    await expect(env.until(holdfast.mutex('x').run((lease) => lease.held))).resolves.toBe(true)
+    await expect(env.until(holdfast.inspect('x'))).resolves.toMatchObject({ holders: [] })
+  })
+
+  it('may say what it likes by itself: only what means something is believed', async () => {
+    let tell: StoreListener = () => {}
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    const watch: Store['watch'] = (session, listener, timeout) => {
+      tell = listener
+      return server.watch(session, listener, timeout)
+    }
+    const store = Object.assign(Object.create(server) as Store, { watch })
+    const holdfast = new Holdfast(store, { env })
+    const lease = await env.until(holdfast.mutex('x').acquire())
+    await env.until(
+      holdfast
+        .mutex('x')
+        .acquire({ wait: 10 })
+        .catch(() => {}),
+    )
+    const info = await server.inspect('x', 100)
+    const id = 'kind' in info ? '' : (info.holders[0]?.id ?? '')
+    for (const said of [
+      undefined,
+      null,
+      1,
+      {},
+      { kind: 'hello', name: 'x', id },
+      { kind: 'granted', name: 'x', id },
+    ])
+      expect(() => tell(said as never)).not.toThrow()
+    expect(lease.held).toBe(true)
+    tell({ kind: 'revoked', name: 'x', id })
+    expect(lease.held).toBe(false)
+  })
+})
