@@ -41,8 +41,8 @@ export function holdsOf(events: readonly HistoryEvent[]): Hold[] {
 }
 
 /**
- * Stories that began when the one before them, of their process and name, had ended with a release that the store confirmed.
- * After one that ended otherwise a claim may be on its way that nobody wants any more, and that the next task is given.
+ * Stories that began when all before them, of their process and name, had ended with a release that the store confirmed.
+ * After one that ended otherwise a claim may be on its way that nobody wants any more, and that a later task is given.
  */
 function freshOf(stories: Iterable<readonly HistoryEvent[]>): Set<readonly HistoryEvent[]> {
   const groups = new Map<string, (readonly HistoryEvent[])[]>()
@@ -56,14 +56,13 @@ function freshOf(stories: Iterable<readonly HistoryEvent[]>): Set<readonly Histo
   }
   const fresh = new Set<readonly HistoryEvent[]>()
   for (const group of groups.values()) {
-    /** When all so far had been given back, if the last one was. */
+    /** When all so far had been given back; undefined once one of them was not. */
     let free: bigint | undefined = 0n
-    let latest = 0n
     for (const story of group.sort((a, b) => ((a[0]?.at ?? 0n) < (b[0]?.at ?? 0n) ? -1 : 1))) {
       if (free !== undefined && free <= (story[0]?.at ?? 0n)) fresh.add(story)
       const given = story.find(({ kind, phase }) => kind === 'release' && phase === 'ok')?.at
-      if (given !== undefined && given > latest) latest = given
-      free = given === undefined ? undefined : latest
+      if (free === undefined || given === undefined) free = undefined
+      else if (given > free) free = given
     }
   }
   return fresh
