@@ -4,6 +4,9 @@ import { Deadline } from './deadlines.ts'
 import * as errors from './lane-errors.ts'
 import type { Session } from './session.ts'
 
+// Taken once: a user's fake timers must not hold up a close.
+const { queueMicrotask } = globalThis
+
 export interface ClosePlan {
   /** `false`: what is held is left to run out, at once. */
   readonly release: boolean
