@@ -107,8 +107,8 @@ export class Book {
     return this.entries.get(id)?.name
   }
 
-  knows(id: string): boolean {
-    return this.entries.has(id)
+  knows(claim: ClaimRef): boolean {
+    return this.entryOf(claim) !== undefined
   }
 
   /** The name of the principal who has claims in this session. */
@@ -117,19 +117,19 @@ export class Book {
   }
 
   /** Who made a claim that still waits. */
-  waiterOf(id: string): Caller | null {
-    const entry = this.entries.get(id)
+  waiterOf(claim: ClaimRef): Caller | null {
+    const entry = this.entryOf(claim)
     return entry?.state === 'waiting' ? entry.caller : null
   }
 
-  madeBy(id: string, caller: Caller): boolean {
-    return this.entries.get(id)?.caller === caller
+  madeBy(claim: ClaimRef, caller: Caller): boolean {
+    return this.entryOf(claim)?.caller === caller
   }
 
   claimed(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
     this.claims.add('result', answer.kind)
     const now = this.now()
-    const known = this.entries.get(request.id)
+    const known = this.entryOf(request)
     if (answer.kind === 'held') {
       const entry = known ?? this.add(caller, request, now)
       this.hold(entry, now, now + request.ttl, answer.token)
@@ -140,10 +140,11 @@ export class Book {
     }
   }
 
-  renewed({ id, ttl, patience }: RenewRequest, answer: RenewAnswer): void {
+  renewed(request: RenewRequest, answer: RenewAnswer): void {
     this.renewals.add('result', answer.kind)
-    const entry = this.entries.get(id)
+    const entry = this.entryOf(request)
     if (entry === undefined) return
+    const { ttl, patience } = request
     const now = this.now()
     if (answer.kind === 'held') this.hold(entry, now, now + ttl, answer.token)
     else if (answer.kind === 'renewed') this.hold(entry, now, now + ttl, entry.token)
@@ -153,26 +154,32 @@ export class Book {
 
   told(event: StoreEvent): void {
     if (event.kind !== 'granted') return
-    const entry = this.entries.get(event.id)
+    const entry = this.entryOf(event)
     const now = this.now()
     if (entry !== undefined) this.hold(entry, now, now + entry.pickUp, event.token)
   }
 
-  released({ id }: ClaimRef, answer: ReleaseAnswer): void {
-    const entry = this.entries.get(id)
+  released(claim: ClaimRef, answer: ReleaseAnswer): void {
+    const entry = this.entryOf(claim)
     if (entry !== undefined && answer.kind !== 'unknown') {
       this.end(entry, answer.kind === 'released' ? 'released' : 'lost')
     }
   }
 
-  revoked(id: string): void {
-    const entry = this.entries.get(id)
+  revoked(claim: ClaimRef): void {
+    const entry = this.entryOf(claim)
     if (entry !== undefined) this.end(entry, 'revoked')
   }
 
   close(): void {
     clearInterval(this.sweeper)
     this.listeners.clear()
+  }
+
+  /** What the store says about an id under another name is not about this claim. */
+  private entryOf({ name, id }: ClaimRef): Entry | undefined {
+    const entry = this.entries.get(id)
+    return entry?.name === name ? entry : undefined
   }
 
   private add(caller: Caller, { name, id, owner, ttl, patience }: ClaimRequest, now: number): Entry {

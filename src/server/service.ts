@@ -81,7 +81,7 @@ export class LockService {
     book.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
     sessions.onGrant = ({ name, id, token }) => {
-      const caller = book.waiterOf(id)
+      const caller = book.waiterOf({ name, id })
       return caller === null || this.noteGrant(caller, { name, id }, token)
     }
   }
@@ -198,7 +198,7 @@ export class LockService {
       const answer = await this.store.withdraw({ name, id }, timeout)
       this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
       if (answer.kind === 'unknown') throw unavailable()
-      this.book.revoked(id)
+      this.book.revoked({ name, id })
       this.sessions.tell(id, { kind: 'revoked', name, id })
       if (answer.kind === 'released') revoked.push({ owner, token: held })
     }
@@ -241,7 +241,7 @@ export class LockService {
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
-    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows(id))
+    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows({ name, id }))
       throw tooMany('leases')
   }
 
@@ -269,7 +269,7 @@ export class LockService {
     const { waitersPerName, waitersPerPrincipal } = this.limits
     const full =
       this.book.waitersFor(name) >= waitersPerName || this.book.waitersOf(principal) >= waitersPerPrincipal
-    return full && !this.book.knows(id)
+    return full && !this.book.knows({ name, id })
   }
 
   private assertRecordable(): void {
@@ -325,9 +325,8 @@ export class LockService {
   }
 
   private renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer {
-    const { id } = request
     if (answer.kind === 'held' || answer.kind === 'renewed') {
-      const waiter = this.book.waiterOf(id)
+      const waiter = this.book.waiterOf(request)
       const token = answer.kind === 'held' ? answer.token : undefined
       if (waiter !== null && !this.noteGrant(waiter, request, token))
         return { kind: 'unknown', cause: unrecordable() }
