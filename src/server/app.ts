@@ -34,6 +34,8 @@ const LONGEST_WHAT = 200
 /** No status of HTTP's, but the one that is used for it in logs. */
 const HUNG_UP = 499
 const NAMED = '/{name}'
+/** As Node tells the one expectation that there is from all others. */
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
 /** From a request to its route, past the gate. No framework: there are a dozen routes, and the hot path is not HTTP. */
 export class App {
@@ -67,6 +69,7 @@ export class App {
     }
   }
 
+  /** Also for requests that expect something, which Node would otherwise answer by itself, whatever they are. */
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     this.turns.take(request.socket, () => this.serve(request, response))
   }
@@ -121,6 +124,11 @@ export class App {
   ): Promise<Reply | null> {
     const allowed = this.gate.assertFromHere(request)
     if (allowed !== null) for (const [name, value] of Object.entries(allowed)) response.setHeader(name, value)
+    const expected = expectationOf(request)
+    if (expected === 'other') {
+      this.stranger(request, id)
+      throw new Failure('EXPECTATION_FAILED', 'Leave the Expect header out.')
+    }
     if (allowed !== null && request.method === 'OPTIONS') return { status: 204, body: '', type: 'text/plain' }
     // By hand: a URL parser would take the dots out of a lock's name.
     const [path = '', query = ''] = (request.url ?? '/').split(/\?(.*)/s)
@@ -132,6 +140,7 @@ export class App {
     if (route.method === 'POST') {
       this.gate.assertDeliberate(request)
       this.gate.assertJson(request)
+      if (expected === 'continue') response.writeContinue()
       body = await readJson(request, this.limits.body)
     }
     const { socket } = request
@@ -247,7 +256,9 @@ export class App {
 
   private fail(response: ServerResponse, failure: Failure): void {
     // What was not read to its end cannot be followed by another request.
-    const close = response.req.complete && failure.code !== 'STOPPING' ? {} : { connection: 'close' }
+    const last =
+      !response.req.complete || failure.code === 'STOPPING' || expectationOf(response.req) === 'other'
+    const close = last ? { connection: 'close' } : {}
     this.send(response, {
       status: failure.status,
       body: bodyOf(failure),
@@ -274,6 +285,12 @@ function headersOf({ code, retryAfter, fields }: Failure): Record<string, string
 /** No stack and no cause leaves the server. */
 function internal(id: string): Failure {
   return new Failure('INTERNAL', `Something is wrong with the lock server (request ${id}).`)
+}
+
+/** HTTP/1.0 knows none. */
+function expectationOf({ headers: { expect }, httpVersion }: IncomingMessage): 'none' | 'continue' | 'other' {
+  if (expect === undefined || httpVersion !== '1.1') return 'none'
+  return CONTINUE.test(expect) ? 'continue' : 'other'
 }
 
 function decode(path: string): string {

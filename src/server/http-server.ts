@@ -26,6 +26,8 @@ export function makeHttpServer({ tls }: ServerOptions, limits: Limits): HttpServ
     keepAliveTimeout: limits.keepAlive,
     connectionsCheckingInterval: CHECK_MS,
     insecureHTTPParser: false,
+    // The gate looks at it, and what the gate refuses has a turn and is counted.
+    requireHostHeader: false,
     noDelay: true,
   }
   const server = tls === undefined ? createHttp(options) : secure({ ...options, ...tls })

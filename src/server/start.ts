@@ -104,7 +104,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
       service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
-    server.on('request', app.handle)
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, app.handle)
     server.on('upgrade', streams.upgrade)
     const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
     return new Running(parts, { ...addressOf(server, at, tls !== undefined), startsIn })
