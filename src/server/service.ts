@@ -21,6 +21,7 @@ import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
 import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
+import { Load } from './load.ts'
 import type { Counter } from './metrics.ts'
 import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
@@ -62,6 +63,7 @@ export class LockService {
   readonly store: Store
   readonly book: Book
   readonly limits: Limits
+  readonly load: Load = new Load()
   private readonly sessions: Sessions
   private readonly audit: Audit
   private readonly auditRequired: boolean

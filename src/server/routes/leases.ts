@@ -1,5 +1,6 @@
 import { ALL } from '../../core/contract.ts'
 import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
+import type { Caller } from '../caller.ts'
 import { Failure } from '../failure.ts'
 import { asFields, idOf, nameOf, noOthers, ownerOf, required, wholeOf } from '../fields.ts'
 import type { Fields } from '../fields.ts'
@@ -106,8 +107,24 @@ async function renew({ caller, body }: Call, service: LockService): Promise<Repl
     throw new Failure('INVALID_ARGUMENT', `leases must be a list of 1 to ${RENEWALS}`)
   }
   const requests = leases.map((one) => renewalOf(asFields(one, 'a lease'), service.limits))
-  const answers = await service.renew(caller, requests, STORE_TIMEOUT_MS)
+  const answers = await renewAll(caller, requests, service)
   return ok({ leases: requests.map((request, index) => outcomeOf(request, answers[index])) })
+}
+
+/** A request is small, but a hundred renewals are not: they wait until there is room for them. */
+async function renewAll(
+  caller: Caller,
+  requests: readonly RenewRequest[],
+  service: LockService,
+): Promise<readonly RenewAnswer[]> {
+  const { load } = service
+  if (!load.hasRoom) await new Promise<void>((resolve) => load.wait(resolve))
+  load.begin(requests.length)
+  try {
+    return await service.renew(caller, requests, STORE_TIMEOUT_MS)
+  } finally {
+    load.end(requests.length)
+  }
 }
 
 function renewalOf(fields: Fields, limits: Limits): RenewRequest {

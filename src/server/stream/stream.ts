@@ -5,6 +5,7 @@ import { eventToWire } from '../../stores/holdfast/wire.ts'
 import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
 import type { Caller } from '../caller.ts'
 import type { Limits } from '../limits.ts'
+import type { Load } from '../load.ts'
 import type { Outbox } from '../outbox.ts'
 import { RateLimit } from '../rate.ts'
 import type { LockService } from '../service.ts'
@@ -21,8 +22,10 @@ export interface StreamParts {
 
 /** Characters of answers that are put together before they are written. */
 const TOGETHER = 64 * 1024
-/** Requests of one connection that the store has not answered; more are read when there is room. */
+/** Requests of one connection that the store has not answered; more are read when there is room. A renewal is one. */
 const UNANSWERED = 10_000
+/** The same, while others wait for room. */
+const FAIR_UNANSWERED = 100
 /** The same, for those whose answers may be long. */
 const LONG_UNANSWERED = 4
 const LONG = new Set<unknown>(['list', 'inspect'])
@@ -38,6 +41,8 @@ export class SessionStream {
   private readonly rate: RateLimit
   private readonly unread: number
   private readonly outbox: Outbox
+  private readonly load: Load
+  private readonly inTurn = (): void => this.goOn()
   private out = ''
   private scheduled = false
   private unanswered = 0
@@ -50,6 +55,7 @@ export class SessionStream {
   constructor({ service, sessions, limits, outbox, hello }: StreamParts, caller: Caller, socket: Socket) {
     this.socket = socket
     this.outbox = outbox
+    this.load = service.load
     this.unread = limits.unread
     this.lines = new LineCutter(limits.line)
     this.rate = new RateLimit(limits.operationsPerSecond)
@@ -62,7 +68,10 @@ export class SessionStream {
     socket.on('drain', () => this.goOn())
     socket.on('error', () => undefined)
     socket.on('end', () => socket.destroy())
-    socket.on('close', () => this.operations.close())
+    socket.on('close', () => {
+      this.operations.close()
+      this.load.forget(this.inTurn)
+    })
     this.send(0, hello)
   }
 
@@ -100,7 +109,7 @@ export class SessionStream {
     this.scheduled = true
     for (const [index, line] of lines.entries()) {
       const pause = this.rate.take('')
-      if (pause > 0 || !this.hasRoom() || performance.now() - began > SLICE_MS) {
+      if (pause > 0 || !this.hasRoom() || !this.load.hasRoom || performance.now() - began > SLICE_MS) {
         this.pause(lines.slice(index), pause)
         break
       }
@@ -113,7 +122,7 @@ export class SessionStream {
   /** Looked at before a request is worked on: what it answers has to be kept until the client reads it. */
   private hasRoom(): boolean {
     return (
-      this.unanswered < UNANSWERED &&
+      this.unanswered < (this.load.isCrowded ? FAIR_UNANSWERED : UNANSWERED) &&
       this.longUnanswered < LONG_UNANSWERED &&
       !this.socket.writableNeedDrain &&
       !this.socket.destroyed
@@ -129,16 +138,22 @@ export class SessionStream {
       return true
     }
     const long = LONG.has(operation) ? 1 : 0
-    this.unanswered++
+    const requests = Array.isArray(payload) ? Math.max(1, payload.length) : 1
+    this.unanswered += requests
+    this.load.begin(requests)
     this.longUnanswered += long
     answer.then(
       (settled) => {
-        this.unanswered--
+        this.unanswered -= requests
+        this.load.end(requests)
         this.longUnanswered -= long
         this.send(number, settled)
         this.goOn()
       },
-      () => this.destroy(),
+      () => {
+        this.load.end(requests)
+        this.destroy()
+      },
     )
     return true
   }
@@ -149,11 +164,15 @@ export class SessionStream {
     this.backlog = [...rest, ...this.backlog]
     this.socket.pause()
     if (ms > 0) setTimeout(() => this.goOn(), ms).unref()
-    else if (this.hasRoom()) setImmediate(() => this.goOn())
+    else if (this.hasRoom()) {
+      if (this.load.hasRoom) setImmediate(() => this.goOn())
+      else this.load.wait(this.inTurn)
+    }
   }
 
   private goOn(): void {
     if (!this.paused || !this.hasRoom()) return
+    if (!this.load.hasRoom) return this.load.wait(this.inTurn)
     this.paused = false
     const lines = this.backlog
     this.backlog = []
