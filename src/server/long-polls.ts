@@ -58,6 +58,9 @@ export class LongPolls {
   private readonly removals: Removals
   private readonly inLine = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
+  /** The same one for all: requests with leases of one session listen together. */
+  private readonly listener = (event: StoreEvent): void => this.told(event)
+  private readonly confirms = (claimId: string): boolean => this.inLine.has(claimId)
 
   constructor(service: LockService, sessions: Sessions) {
     this.service = service
@@ -121,7 +124,8 @@ export class LongPolls {
     try {
       const firstTry = patient && this.canQueue(poll)
       const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS, { firstTry })
-      if (answer instanceof Promise) answer.then(settle, fail)
+      // What is made of the answer may be refused as well.
+      if (answer instanceof Promise) answer.then(settle).catch(fail)
       else settle(answer)
     } catch (error) {
       fail(error)
@@ -245,8 +249,8 @@ export class LongPolls {
     const asked = when(
       this.sessions.watch(
         session,
-        { principal: poll.caller.principal, confirms: true },
-        (event) => this.told(event),
+        { principal: poll.caller.principal, confirms: this.confirms },
+        this.listener,
         STORE_TIMEOUT_MS,
       ),
       (watch) => {

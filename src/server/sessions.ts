@@ -10,10 +10,14 @@ type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
 interface Session {
   /** The name of the principal whose it is. */
   readonly owner: string
-  /** It asks about its grants before anybody hears of them, and notes them then. */
-  readonly confirms: boolean
+  /** Of which claims it asks about the grants before anybody hears of them, and notes them then. */
+  readonly confirms: ((claimId: string) => boolean) | undefined
   listener: StoreListener
+  /** How often this listener listens: requests that wait over HTTP share one. */
+  times: number
   watch: Watch | null
+  /** What the store was asked, until it has answered. */
+  asked: MaybePromise<Watch | Unknown> | null
 }
 
 /**
@@ -35,22 +39,37 @@ export class Sessions {
 
   watch(
     id: string,
-    { principal, confirms = false }: Pick<Caller, 'principal'> & { readonly confirms?: boolean },
+    { principal, confirms }: Pick<Caller, 'principal'> & { readonly confirms?: Session['confirms'] },
     listener: StoreListener,
     timeout: number,
   ): MaybePromise<Watch | Unknown> {
     this.assertOwn(principal, id)
     const known = this.sessions.get(id)
+    // Either would lose its wake-ups to the other, and their grants are noted in different ways.
+    if (known !== undefined && known.confirms !== confirms)
+      throw new Failure('INVALID_ARGUMENT', 'This session is in use: a lease over HTTP needs one of its own.')
+    if (known?.listener === listener && known.asked !== null) {
+      known.times++
+      return known.asked
+    }
     if (known !== undefined && known.watch !== null) {
+      known.times = known.listener === listener ? known.times + 1 : 1
       known.listener = listener
       return { kind: 'watching', stop: () => this.stop(id, listener) }
     }
-    const session: Session = { owner: principal.name, confirms, listener, watch: null }
+    const session: Session = {
+      owner: principal.name,
+      confirms,
+      listener,
+      times: 1,
+      watch: null,
+      asked: null,
+    }
     this.sessions.set(id, session)
     const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
-    return answer instanceof Promise
-      ? answer.then((settled) => this.settle(id, session, settled))
-      : this.settle(id, session, answer)
+    if (!(answer instanceof Promise)) return this.settle(id, session, answer)
+    session.asked = answer.then((settled) => this.settle(id, session, settled))
+    return session.asked
   }
 
   /** By names, not by tokens: one principal may have several, and gets new ones. */
@@ -71,6 +90,7 @@ export class Sessions {
   }
 
   private settle(id: string, session: Session, answer: Watch | Unknown): Watch | Unknown {
+    session.asked = null
     if (answer.kind === 'unknown') {
       if (this.sessions.get(id) === session) this.sessions.delete(id)
       return answer
@@ -84,14 +104,14 @@ export class Sessions {
 
   private stop(id: string, listener: StoreListener): void {
     const session = this.sessions.get(id)
-    if (session?.listener !== listener) return
+    if (session?.listener !== listener || --session.times > 0) return
     this.sessions.delete(id)
     session.watch?.stop()
   }
 
   private deliver(id: string, event: StoreEvent): void {
     const session = this.sessions.get(id)
-    const noted = event.kind !== 'granted' || session?.confirms === true || this.onGrant(event)
+    const noted = event.kind !== 'granted' || session?.confirms?.(event.id) === true || this.onGrant(event)
     if (!noted) return
     this.book.told(event)
     session?.listener(event)
