@@ -85,6 +85,11 @@ export class App {
     )
   }
 
+  /** An answer is under way there. */
+  isBusy(socket: Socket): boolean {
+    return this.turns.isBusy(socket)
+  }
+
   /** The same gate for who wants to leave HTTP. Answers for itself, and returns null, if it does not open. */
   admit(request: IncomingMessage, socket: Duplex): Caller | null {
     const id = this.nextId()

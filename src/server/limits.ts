@@ -1,3 +1,5 @@
+import { getHeapStatistics } from 'node:v8'
+
 import { MAX_MS, MAX_NAME_BYTES } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 
@@ -43,7 +45,7 @@ export interface Limits {
   readonly writeTimeout: number
   /** Bytes that one client may leave unread before it is told more. */
   readonly unread: number
-  /** The same, of all clients together. */
+  /** The same, of all clients together; without a wish, at most a quarter of what the heap may become. */
   readonly unreadInAll: number
   /** After which a session that says nothing is taken for dead. */
   readonly silence: number
@@ -77,8 +79,12 @@ export const DEFAULT_LIMITS: Limits = {
 
 const HIGHEST: Partial<Limits> = { name: MAX_NAME_BYTES }
 
-export function resolveLimits(wished: Partial<Limits> = {}): Limits {
-  const limits: Record<string, number> = { ...DEFAULT_LIMITS }
+export function resolveLimits(
+  wished: Partial<Limits> = {},
+  heap: number = getHeapStatistics().heap_size_limit,
+): Limits {
+  const unreadInAll = Math.min(DEFAULT_LIMITS.unreadInAll, Math.floor(heap / 4))
+  const limits: Record<string, number> = { ...DEFAULT_LIMITS, unreadInAll }
   for (const [name, value] of Object.entries(wished) as [keyof Limits, number | undefined][]) {
     if (value === undefined) continue
     const max = HIGHEST[name] ?? MAX_MS

@@ -45,10 +45,14 @@ export class Streams {
   }
 
   readonly upgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
-    socket.on('error', () => undefined)
     const refuse = (failure: Failure): void => this.app.refuse(socket, failure)
     const wanted = (request.headers.upgrade ?? '').toLowerCase()
-    if (!wanted.startsWith('holdfast')) return this.ignore(request, socket, head)
+    if (!wanted.startsWith('holdfast')) {
+      // Its answer would overtake those under way. Nobody who offers sends the next request before the answer.
+      if (this.app.isBusy(socket)) return void socket.destroy()
+      return this.ignore(request, socket, head)
+    }
+    socket.on('error', () => undefined)
     const caller = this.app.admit(request, socket)
     if (caller === null) return
     if (request.url !== SESSION_PATH || request.method !== 'GET')
