@@ -26,9 +26,9 @@ export const validityMutants = [
         replace: 'this.settleHeld(claim, now, now, answer)',
       },
     ],
-    scenario: 'claim-queue/everything',
+    scenario: 'claim-queue/partition',
     check: 'exclusivity',
-    seeds: 800,
+    seeds: 400,
   },
   {
     id: 'push-is-believed',
