@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
 import { StoreUnavailableError } from '../core/errors.ts'
-import type { Env, Timer } from '../runtime/env.ts'
+import type { Env } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
+import { inTime } from './in-time.ts'
 import { backOff } from './pause.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
@@ -128,8 +129,9 @@ function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailab
 /** A record in a cache that all instances share. Of a run that died before its end it knows nothing. */
 export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: MemoryOptions): RunMemory<T> {
   const key = `ran:${name}`
+  const inMemory = { what: 'memory of the job', key }
   const last = async (): Promise<RunRecord<T> | null> => {
-    const text = await inTime(env, () => cache.get(key))
+    const text = await inTime(env, inMemory, () => cache.get(key))
     return typeof text === 'string' ? (JSON_CODEC.decode(text) as RunRecord<T>) : null
   }
   return {
@@ -141,7 +143,7 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
         async keep(record) {
           const ttl = Math.max(1, Math.ceil(began + hold - env.mono()))
           const text = JSON_CODEC.encode(record)
-          await inTime<unknown>(env, () =>
+          await inTime<unknown>(env, inMemory, () =>
             isFenced(cache)
               ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
               : cache.set(key, text, ttl),
@@ -150,29 +152,5 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
         drop: () => Promise.resolve(),
       }
     },
-  }
-}
-
-/** A cache that never answers would keep the job's lock, and with it all instances, for ever. */
-const CACHE_TIMEOUT_MS = 10_000
-
-async function inTime<A>(env: Env, call: () => MaybePromise<A>): Promise<A> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = env.setTimer(
-      () =>
-        reject(
-          new StoreUnavailableError(`The memory of the job did not answer within ${CACHE_TIMEOUT_MS} ms.`, {
-            store: 'memory of a job',
-          }),
-        ),
-      CACHE_TIMEOUT_MS,
-      false,
-    )
-  })
-  try {
-    return await Promise.race([call(), late])
-  } finally {
-    timer?.cancel()
   }
 }
