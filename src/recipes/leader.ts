@@ -9,6 +9,7 @@ import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
 import { standAlone } from './office.ts'
 import { backOff, pause } from './pause.ts'
+import { tell } from './tell.ts'
 import { LeaseTerm, obeyed } from './term.ts'
 import type { Term } from './term.ts'
 
@@ -20,7 +21,7 @@ export interface LeaderOptions {
    */
   readonly onElected: (signal: AbortSignal, term: Term) => unknown
   /** Hears what `onElected` threw, also while stepping down, and what kept this process from standing for election. */
-  readonly onError?: (error: unknown) => void
+  readonly onError?: (error: unknown) => unknown
   /** Milliseconds after which a leader that died is replaced. Default: that of the Holdfast. */
   readonly ttl?: number
   /** Clocks, timers and randomness; for tests. */
@@ -71,6 +72,7 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
 /** Waiting is cut into pieces: after each it is known whether another one leads or the store is silent. */
 const ROUND_MS = 15_000
 const BACK_OFF_MS = { first: 100, longest: 10_000 }
+const BACK_OFF_PIECE_MS = 250
 /** Terms that are over sooner, one after the other, count as failures: they would keep everything else from running. */
 const BRIEF_MS = 100
 
@@ -155,10 +157,21 @@ class Campaign implements Candidate {
       if (course === 'closed') break
       failures = course === 'served' ? 0 : failures + 1
       if (course === 'failed' || failures > 1) {
-        await pause(this.env, backOff(this.env, failures - 1, BACK_OFF_MS), signal)
+        this.enter('campaigning')
+        await this.backOff(failures - 1)
       }
     }
     this.enter('stopped')
+  }
+
+  /** In pieces: when the Holdfast is closed nothing is left to wait for, and a timer would keep the process. */
+  private async backOff(failures: number): Promise<void> {
+    const { signal } = this.stopping
+    const until = this.env.mono() + backOff(this.env, failures, BACK_OFF_MS)
+    for (let left = until - this.env.mono(); left > 0; left = until - this.env.mono()) {
+      if (signal.aborted || this.holdfast.closed) return
+      await pause(this.env, Math.min(left, BACK_OFF_PIECE_MS), signal)
+    }
   }
 
   /** Stands until elected, and serves. `brief`: a term that was over at once. */
@@ -233,10 +246,6 @@ class Campaign implements Candidate {
   }
 
   private report(error: unknown): void {
-    try {
-      this.options.onError?.(error)
-    } catch {
-      // Nobody is there who could hear of it.
-    }
+    tell(() => this.options.onError?.(error))
   }
 }

@@ -140,10 +140,12 @@ class Job<T> implements Once<T> {
     })
     let value: T
     try {
-      value = await this.options.run({ signal, token })
+      value = await this.options.run(shown({ signal, token }))
     } catch (error) {
-      if (this.options.afterFailure === 'retry') await mark.drop()
-      else await mark.keep(record({ kind: 'failed' }))
+      const noted =
+        this.options.afterFailure === 'retry' ? mark.drop() : mark.keep(record({ kind: 'failed' }))
+      // What the job threw tells more than that this could not be noted.
+      await noted.catch(() => {})
       throw error
     }
     await mark.keep(record({ kind: 'result', value }))

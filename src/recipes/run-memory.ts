@@ -13,7 +13,11 @@ export interface RunRecord<T> {
   readonly ended: number
   /** Its fencing token, in digits. */
   readonly token: string
-  readonly outcome: { readonly kind: 'result'; readonly value: T } | { readonly kind: 'failed' }
+  readonly outcome:
+    | { readonly kind: 'result'; readonly value: T }
+    /** It ended well, with a result that JSON cannot hold, such as a bigint. */
+    | { readonly kind: 'unwritable' }
+    | { readonly kind: 'failed' }
 }
 
 /** A run that has begun, from the memory's side. */
@@ -132,7 +136,7 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
   const inMemory = { what: 'memory of the job', key }
   const last = async (): Promise<RunRecord<T> | null> => {
     const text = await inTime(env, inMemory, () => cache.get(key))
-    return typeof text === 'string' ? (JSON_CODEC.decode(text) as RunRecord<T>) : null
+    return typeof text === 'string' ? readRecord<T>(text) : null
   }
   return {
     last,
@@ -142,7 +146,7 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
       return {
         async keep(record) {
           const ttl = Math.max(1, Math.ceil(began + hold - env.mono()))
-          const text = JSON_CODEC.encode(record)
+          const text = writeRecord(record)
           await inTime<unknown>(env, inMemory, () =>
             isFenced(cache)
               ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
@@ -152,5 +156,26 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
         drop: () => Promise.resolve(),
       }
     },
+  }
+}
+
+/** The run counts whatever its result is: else every instance would run the job. */
+function writeRecord<T>(record: RunRecord<T>): string {
+  try {
+    return JSON_CODEC.encode(record)
+  } catch {
+    return JSON_CODEC.encode({ ...record, outcome: { kind: 'unwritable' } })
+  }
+}
+
+/** Null for what no run has written. It is written over by the next one, which it must not keep from running. */
+function readRecord<T>(text: string): RunRecord<T> | null {
+  try {
+    const record = JSON_CODEC.decode(text) as Partial<RunRecord<T>> | null
+    const { began, ended, token, outcome } = record ?? {}
+    const whole = typeof began === 'number' && typeof ended === 'number' && typeof token === 'string'
+    return whole && typeof outcome?.kind === 'string' ? (record as RunRecord<T>) : null
+  } catch {
+    return null
   }
 }

@@ -1,4 +1,5 @@
 import { checkWhole } from '../core/arguments.ts'
+import { shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -139,7 +140,9 @@ class Segments implements StripedStock {
       const value = await this.read(segment)
       if (value < quantity) return null
       const left = value - quantity
-      return (await this.write(segment, left, lease)) ? { segment, quantity, left, token: lease.token } : null
+      return (await this.write(segment, left, lease))
+        ? shown({ segment, quantity, left, token: lease.token })
+        : null
     })
   }
 
