@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -39,30 +39,30 @@ export interface CachedOptions<V, A = void> {
   /** How long a value is good, at most. */
   readonly ttl: number
   /** How long it is remembered that there is nothing: `null` or `undefined`. Default: a tenth of `ttl`. */
-  readonly emptyTtl?: number
+  readonly emptyTtl?: number | undefined
   /** Up to this part of the ttl is taken off by chance, so that keys filled together do not end together. Default 0.1. */
-  readonly jitter?: number
+  readonly jitter?: number | undefined
   /**
    * From this age on a value is still served, while one process loads it anew. Less than what `jitter` may leave of the ttl.
    * Default: never.
    */
-  readonly refreshAfter?: number
+  readonly refreshAfter?: number | undefined
   /** Default: JSON. */
-  readonly codec?: Codec<NonNullable<V>>
+  readonly codec?: Codec<NonNullable<V>> | undefined
   /** Of the lock `cache:<key>` that is held while loading. A key that is no lock's name has a hash there instead. */
-  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
+  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'> | undefined
   /**
    * Hears of what goes wrong where nobody waits: a refresh in the background, a value that could not be kept, one that
    * cannot be read.
    */
-  readonly onError?: (error: unknown, key: string) => unknown
+  readonly onError?: ((error: unknown, key: string) => unknown) | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 export interface GetOptions {
   /** Ends this caller's wait. The load goes on for the others, and is aborted when nobody is left. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Cached<V, A = void> {
@@ -78,11 +78,26 @@ export interface Cached<V, A = void> {
  *     await product.get(17)
  */
 export function cached<V, A = void>(holdfast: Holdfast, options: CachedOptions<V, A>): Cached<V, A> {
-  checkOptions(options)
+  checkLoad(options)
   return new LockedCache(holdfast, options)
 }
 
-function checkOptions<V, A>(options: CachedOptions<V, A>): void {
+const OPTIONS: readonly (keyof CachedOptions<unknown>)[] = [
+  'cache',
+  'key',
+  'load',
+  'ttl',
+  'emptyTtl',
+  'jitter',
+  'refreshAfter',
+  'codec',
+  'lock',
+  'onError',
+  'env',
+]
+const OF_CALL: readonly (keyof GetOptions)[] = ['signal']
+
+function checkLoad<V, A>(options: CachedOptions<V, A>): void {
   const wrong = (argument: string, problem: string): never => {
     throw new InvalidArgumentError(`${argument} ${problem}`, { argument })
   }
@@ -91,6 +106,7 @@ function checkOptions<V, A>(options: CachedOptions<V, A>): void {
   if (typeof given !== 'object' || given === null) {
     wrong('options', 'must be given: cached(holdfast, { cache, key, load, ttl })')
   }
+  checkOptions(options, OPTIONS, 'ttl')
   const { key, load, codec, ttl, jitter = 0.1, refreshAfter } = options
   if (typeof key !== 'string' && typeof key !== 'function') wrong('key', 'must be a string or a function')
   if (typeof load !== 'function') wrong('load', 'must be a function')
@@ -141,7 +157,9 @@ class LockedCache<V, A> implements Cached<V, A> {
     this.jitter = jitter
   }
 
-  async get(input: A, { signal }: GetOptions = {}): Promise<V> {
+  async get(input: A, options: GetOptions = {}): Promise<V> {
+    checkOptions(options, OF_CALL, 'signal')
+    const { signal } = options
     const key = keyFor(this.options.key, input)
     if (signal?.aborted === true) throw abortedError(key, signal)
     const found = await this.read(key, signal)
@@ -152,7 +170,9 @@ class LockedCache<V, A> implements Cached<V, A> {
     return found.value
   }
 
-  async forget(input: A, { signal }: GetOptions = {}): Promise<void> {
+  async forget(input: A, options: GetOptions = {}): Promise<void> {
+    checkOptions(options, OF_CALL, 'signal')
+    const { signal } = options
     const key = keyFor(this.options.key, input)
     refuseLock(key, lockNameFor(key), this.holders)
     // Under the lock: a load that is under way would put back what it read before.

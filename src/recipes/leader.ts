@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
@@ -21,11 +21,11 @@ export interface LeaderOptions {
    */
   readonly onElected: (signal: AbortSignal, term: Term) => unknown
   /** Hears what `onElected` threw, also while stepping down, and what kept this process from standing for election. */
-  readonly onError?: (error: unknown) => unknown
+  readonly onError?: ((error: unknown) => unknown) | undefined
   /** Milliseconds after which a leader that died is replaced. Default: that of the Holdfast. */
-  readonly ttl?: number
+  readonly ttl?: number | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 /** `stepping-down`: the term is over, and `onElected` has not come to its end. */
@@ -56,8 +56,10 @@ export interface Candidate extends AsyncDisposable {
   /** Who leads, as the store has it. */
   observe(): Promise<LeaderInfo | null>
   /** For a liveness probe. `grace`: milliseconds that a trouble may last. Default 30,000. */
-  health(options?: { readonly grace?: number }): CandidateHealth
+  health(options?: { readonly grace?: number | undefined }): CandidateHealth
 }
+
+const OPTIONS: readonly (keyof LeaderOptions)[] = ['onElected', 'onError', 'ttl', 'env']
 
 /** Stands for election at once, and again after every term, until stopped. */
 export function leader(holdfast: Holdfast, name: string, options: LeaderOptions): Candidate {
@@ -66,6 +68,7 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
     const message = 'onElected must be a function: leader(holdfast, name, { onElected: (signal, term) => … })'
     throw new InvalidArgumentError(message, { argument: 'onElected' })
   }
+  checkOptions(options, OPTIONS, 'ttl')
   return new Campaign(holdfast, name, options)
 }
 
@@ -130,7 +133,9 @@ class Campaign implements Candidate {
     return leaderOf(this.holdfast, this.name)
   }
 
-  health({ grace = 30_000 }: { readonly grace?: number } = {}): CandidateHealth {
+  health(options: { readonly grace?: number | undefined } = {}): CandidateHealth {
+    checkOptions(options, ['grace'], 'grace')
+    const { grace = 30_000 } = options
     checkMs('grace', grace, { min: 0, max: MAX_MS })
     const { state } = this
     const lasted = this.env.mono() - (this.troubleSince ?? this.since)

@@ -1,4 +1,4 @@
-import { checkWhole } from '../core/arguments.ts'
+import { checkOptions, checkWhole } from '../core/arguments.ts'
 import { shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
@@ -27,9 +27,9 @@ export interface StockOptions {
   readonly segments: number
   readonly storage: StockStorage
   /** Of the segments' locks, `<name>#0` and so on. */
-  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
+  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'> | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 export interface Taken {
@@ -40,7 +40,7 @@ export interface Taken {
 
 export interface TakeOptions {
   /** Ends the wait. What has been written by then is taken. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A quantity split over locked segments: those who take from different ones do not wait for each other. */
@@ -62,9 +62,12 @@ export function stripedStock(holdfast: Holdfast, name: string, options: StockOpt
     const message = 'storage must have read(segment) and write(segment, value, fence)'
     throw new InvalidArgumentError(message, { argument: 'storage' })
   }
+  checkOptions(options, OPTIONS, 'segments')
   return new Segments(holdfast, name, options)
 }
 
+const OPTIONS: readonly (keyof StockOptions)[] = ['segments', 'storage', 'lock', 'env']
+const OF_CALL: readonly (keyof TakeOptions)[] = ['signal']
 const MAX_SEGMENTS = 1024
 
 class Segments implements StripedStock {
@@ -94,6 +97,7 @@ class Segments implements StripedStock {
 
   async take(quantity = 1, options: TakeOptions = {}): Promise<Taken | null> {
     checkQuantity(quantity, 1)
+    checkOptions(options, OF_CALL, 'signal')
     const tried = new Set<number>()
     for (;;) {
       const segment = this.leastCrowded((each) => !tried.has(each) && !this.empty[each])
@@ -109,6 +113,7 @@ class Segments implements StripedStock {
 
   async put(quantity = 1, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 1)
+    checkOptions(options, OF_CALL, 'signal')
     const segment = this.leastCrowded(() => true) ?? 0
     await this.at(segment, options, async (lease) => {
       const value = (await this.read(segment)) + quantity
@@ -117,14 +122,16 @@ class Segments implements StripedStock {
     })
   }
 
-  total(options: TakeOptions = {}): Promise<number> {
+  async total(options: TakeOptions = {}): Promise<number> {
+    checkOptions(options, OF_CALL, 'signal')
     return this.underAllLocks(options, async (leases) =>
       (await this.readAll(leases)).reduce((sum, value) => sum + value, 0),
     )
   }
 
-  fill(quantity: number, options: TakeOptions = {}): Promise<void> {
+  async fill(quantity: number, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 0)
+    checkOptions(options, OF_CALL, 'signal')
     const { length } = this.locks
     return this.underAllLocks(options, async (leases) => {
       for (const [segment, lease] of leases.entries()) {
