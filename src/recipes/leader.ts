@@ -88,6 +88,7 @@ class Campaign implements Candidate {
   private readonly stopping = new AbortController()
   private readonly ended: Promise<void>
   private term: LeaseTerm | null = null
+  private letNextStand = (): void => {}
   private termOver: Promise<void> = Promise.resolve()
   private current: CandidateState = 'campaigning'
   private since: number
@@ -157,6 +158,7 @@ class Campaign implements Candidate {
       this.enter('campaigning')
       const next = await standAlone(this.holdfast, this.name, signal)
       if (next === null) break
+      this.letNextStand = next
       const course = await this.candidacy()
       next()
       if (course === 'closed') break
@@ -233,7 +235,12 @@ class Campaign implements Candidate {
 
   /** Resolves when the callback has come to its end. */
   private async callBack(term: LeaseTerm): Promise<boolean> {
-    term.over.then(() => this.current === 'leading' && this.enter('stepping-down')).catch(() => {})
+    const stepDown = (): void => {
+      if (this.current === 'leading') this.enter('stepping-down')
+      // The others cannot be elected any more, and need not wait for this callback to hear of it.
+      if (this.holdfast.closed) this.letNextStand()
+    }
+    term.over.then(stepDown).catch(() => {})
     try {
       await term.call(() => this.options.onElected(term.signal, term))
       return true

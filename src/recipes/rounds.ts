@@ -1,11 +1,14 @@
-import { LockAbortedError } from '../core/errors.ts'
+import { LockAbortedError, LockReentryError } from '../core/errors.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
+import { sections } from '../runtime/sections.ts'
 import { refuseLock, Loading } from './loading.ts'
 import type { Holders } from './loading.ts'
 
 interface Round<V> {
   readonly controller: AbortController
   readonly load: Loading
+  /** Where it was begun. */
+  readonly section: unknown
   callers: number
   outcome: Promise<V>
 }
@@ -34,6 +37,23 @@ export class Rounds<V> {
   }
 
   async join(key: string, lock: string, signal: AbortSignal | undefined, start: Start<V>): Promise<V> {
+    const there = this.running.get(key)
+    try {
+      return await this.enter(key, lock, signal, start)
+    } catch (error) {
+      // Another one's section kept that round from a lock. This caller is not inside of it.
+      const others = there !== undefined && there.section !== sections.getStore()
+      if (others && error instanceof LockReentryError) return this.enter(key, lock, signal, start)
+      throw error
+    }
+  }
+
+  private async enter(
+    key: string,
+    lock: string,
+    signal: AbortSignal | undefined,
+    start: Start<V>,
+  ): Promise<V> {
     // An aborted signal says nothing any more: who came with one would be waited for.
     if (signal?.aborted === true) throw abortedError(key, signal)
     const there = this.running.get(key)
@@ -67,7 +87,8 @@ export class Rounds<V> {
 
   private begin(key: string, load: Loading, start: Start<V>): Round<V> {
     const controller = new AbortController()
-    const round: Round<V> = { controller, load, callers: 0, outcome: UNSTARTED }
+    const section = sections.getStore()
+    const round: Round<V> = { controller, load, section, callers: 0, outcome: UNSTARTED }
     const over = (): void => {
       load.end()
       this.end(key, round)

@@ -167,6 +167,7 @@ class Segments implements StripedStock {
     try {
       const lease = await lock.acquire(signal === undefined ? {} : { signal })
       try {
+        assertBegun(lease)
         return await work(lease)
       } finally {
         await lease.release()
@@ -184,6 +185,7 @@ class Segments implements StripedStock {
     try {
       // The set is in the order of the names, where #10 comes before #2.
       const leases = this.locks.map(({ name }) => set.leases.find((lease) => lease.name === name) as Lease)
+      leases.forEach(assertBegun)
       return await work(leases)
     } finally {
       await set.release()
@@ -223,6 +225,11 @@ class Segments implements StripedStock {
     }
     return best
   }
+}
+
+/** Lost, or closed, since it was granted: nothing is begun any more. */
+function assertBegun({ signal }: Lease): void {
+  if (signal.aborted) throw signal.reason
 }
 
 function checkQuantity(quantity: unknown, min: number): asserts quantity is number {

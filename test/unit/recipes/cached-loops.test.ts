@@ -195,3 +195,17 @@ it('a load that starts the next one and does not wait leaves no chain of them be
   end.open()
   await holdfast.close()
 })
+
+it('a caller inside of nothing does not hear that the section of another one holds what the load needs', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  const db = holdfast.mutex('db')
+  const load = async (): Promise<string> => (await env.sleep(50), db.run(() => 'value'))
+  const each = cached(holdfast, { cache: new Map(), key: 'k', load, ttl: TTL, env })
+  const within = db.run(() => each.get())
+  within.catch(() => {})
+  await w.env.advance(10)
+  const [a, b] = await w.env.until(Promise.allSettled([within, each.get()]), 1000)
+  expect(a).toMatchObject({ reason: { code: 'LOCK_REENTRY' } })
+  expect(b).toMatchObject({ value: 'value' })
+})
