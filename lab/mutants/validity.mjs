@@ -97,14 +97,6 @@ export const validityMutants = [
     seeds: 100,
   },
   {
-    id: 'timers-stay-behind',
-    bugClass: '10: after a sleep, timers wait for a time that is over',
-    edits: [{ file: 'runtime/deadlines.js', find: 'clock.onJump(() => this.rearm());', replace: '' }],
-    scenario: 'session/clocks',
-    check: 'abort latency',
-    seeds: 1000,
-  },
-  {
     id: 'held-without-a-look',
     bugClass: '11: after a blocked event loop the holder goes on',
     edits: [{ file: 'runtime/lease.js', find: 'now >= this.end', replace: 'now >= Infinity' }],

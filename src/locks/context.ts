@@ -24,18 +24,27 @@ export interface Section {
 
 interface Holding extends Section {
   readonly name: string
-  readonly outer: Holding | undefined
+  outer: Holding | undefined
 }
 
 const innermost = (): Holding | undefined => sections.getStore() as Holding | undefined
 
 /** Runs code that may ask which locks it is inside of. */
 export function runInside<T>(entered: readonly Section[], body: () => T): T {
-  let inside = innermost()
+  let inside = lasting(innermost())
+  // Work that outlives its section starts the next one, and that the next: none of them may hang on all before it.
+  if (inside !== undefined) inside.outer = lasting(inside.outer)
   for (const { session, kind, lease } of entered) {
     inside = { session, name: lease.name, kind, lease, outer: inside }
   }
   return sections.run(inside, body)
+}
+
+/** The first that has not ended: those that have mean nothing any more. */
+function lasting(from: Holding | undefined): Holding | undefined {
+  let inside = from
+  while (inside !== undefined && !inside.lease.held) inside = inside.outer
+  return inside
 }
 
 /**
@@ -51,12 +60,12 @@ export function nestedIn(session: Session, name: string, kind: Kind): ClaimLease
     const outer = outermost(inside.lease)
     const downgraded = outer.downgrade !== null
     // A reader adds nothing to what a reader or a writer has already.
-    if (kind.mode === 'read' || (kind.reentrant && inside.kind.mode === kind.mode && !downgraded))
-      return outer
+    const asMuch = outer.claim.weight === kind.weight
+    if (kind.mode === 'read' || (kind.reentrant && asMuch && !downgraded)) return outer
     throw new LockReentryError(
       downgraded
         ? `"${name}" was downgraded to reading here and cannot be upgraded again: release it, then take the write lock.`
-        : inside.kind.mode === 'read'
+        : !asMuch
           ? `"${name}" is held for reading here and cannot be upgraded to writing: release it first, or take the write lock from the start.`
           : `"${name}" is held by the code that asks for it, which would wait for itself. Pass the lease down, make the lock with { reentrant: true }, or start work that nobody waits for with holdfast.outside().`,
       { lock: name },

@@ -62,6 +62,7 @@ export interface CloseOptions {
 }
 
 const MAX_STRIPES = 65_536
+const CLOSE = { drain: 10_000, timeout: 5000 }
 
 /** Locks at one store. Make one per process and keep it. */
 export class Holdfast implements AsyncDisposable {
@@ -180,9 +181,13 @@ export class Holdfast implements AsyncDisposable {
    * closing never makes two sections overlap. Signals abort at once, with a ClosedError as their reason. A further call can only
    * bring the end forward.
    */
-  async close({ drain = 10_000, timeout = 5000, release = true }: CloseOptions = {}): Promise<CloseResult> {
-    checkMs('drain', drain, { min: 0, max: MAX_MS })
-    checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+  async close(options: CloseOptions = {}): Promise<CloseResult> {
+    checkOptions(options, OPTIONS.close, 'drain')
+    // What a further call does not say is left as it is.
+    const unsaid = this.session.closed ? { drain: Infinity, timeout: Infinity } : CLOSE
+    const { drain = unsaid.drain, timeout = unsaid.timeout, release = true } = options
+    if (options.drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
+    if (options.timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })

@@ -1,3 +1,4 @@
+import { checkWait } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
@@ -66,6 +67,7 @@ export class SortedLockSet implements LockSet {
   private takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
     const { env } = this.session
     const { wait = this.wait } = options
+    checkWait('wait', wait)
     const until = env.mono() + wait
     return this.collect((lock) => {
       const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
@@ -92,10 +94,17 @@ export class SortedLockSet implements LockSet {
       complete = true
       return leases
     } finally {
-      if (!complete) await Promise.all(leases.map((lease) => lease.release()))
+      if (!complete) {
+        const released = Promise.all(leases.map((lease) => lease.release()))
+        // Whoever asks again at once finds them free. A store that does not answer holds nobody up: they are cleaned up behind.
+        await this.session.within(GIVE_BACK_MS, released)
+      }
     }
   }
 }
+
+/** How long a set that cannot be had waits until what it had is given back. */
+const GIVE_BACK_MS = 50
 
 const refusal = (why: string): InvalidArgumentError =>
   new InvalidArgumentError(`locks ${why}`, { argument: 'locks' })
@@ -130,8 +139,16 @@ class Together implements LeaseSet {
     this.token = leases.reduce((highest, { token }) => (token > highest ? token : highest), 0n)
   }
 
+  // Not AbortSignal.any: Node keeps what that makes, and all that listens to it, for as long as the process lives.
   get signal(): AbortSignal {
-    this.combined ??= AbortSignal.any(this.leases.map(({ signal }) => signal))
+    if (this.combined === null) {
+      const controller = new AbortController()
+      for (const { signal } of this.leases) {
+        if (signal.aborted) controller.abort(signal.reason)
+        else signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
+      }
+      this.combined = controller.signal
+    }
     return this.combined
   }
   get held(): boolean {

@@ -80,7 +80,7 @@ const OF_HOLDFAST: readonly (keyof HoldfastOptions)[] = [
   'leakWarnings',
 ]
 const LIST: readonly (keyof ListQuery)[] = ['prefix', 'limit', 'cursor']
-type Call = 'lock' | 'reentrant' | 'holdfast' | 'turn' | 'acquire' | 'permits' | 'list'
+type Call = 'lock' | 'reentrant' | 'holdfast' | 'turn' | 'acquire' | 'permits' | 'list' | 'close'
 export const OPTIONS: Readonly<Record<Call, readonly string[]>> = {
   lock: LOCK,
   reentrant: [...LOCK, 'reentrant'],
@@ -89,6 +89,7 @@ export const OPTIONS: Readonly<Record<Call, readonly string[]>> = {
   acquire: CALL,
   permits: [...CALL, 'permits'],
   list: LIST,
+  close: ['drain', 'timeout', 'release'],
 }
 
 /** Where an option belongs that was given to another call. */

@@ -41,9 +41,9 @@ export function askInTurn(claim: Claim, now: number): void {
 export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now: number): void {
   const { lane } = claim
   claim.inFlight = false
-  lane.failure = answer.kind === 'unknown' ? answer : null
   if (answer.kind === 'unknown') claim.doubtful = true
   if (claim.state === 'gone') return sweep(claim, answer)
+  lane.failure = answer.kind === 'unknown' ? answer : null
   switch (answer.kind) {
     case 'held':
       return granted(claim, sentAt, now, answer)

@@ -188,7 +188,8 @@ export class ClaimLease extends OwnLease {
   /** A nested one is done with. */
   exit(lease: OwnLease, now: number): Promise<ReleaseOutcome> {
     this.nested?.delete(lease)
-    return this.shared || this.state === 'held' ? RELEASED : this.finish(now)
+    // One that was lost has given its claim up by then; to give it up twice would take it from whoever has it now.
+    return this.shared || this.state !== 'released' ? RELEASED : this.finish(now)
   }
 
   override warn(reason: Error): void {

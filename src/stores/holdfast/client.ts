@@ -9,7 +9,7 @@ import { helloOf } from './replies.ts'
 import type { Hello, Operation } from './wire.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
-const { setTimeout, clearTimeout, setInterval, clearInterval, performance } = globalThis
+const { setTimeout, clearTimeout, setInterval, clearInterval, queueMicrotask, performance } = globalThis
 
 const CONNECT_TIMEOUT_MS = 5000
 const RECONNECT_MS = { first: 50, longest: 2000 }
