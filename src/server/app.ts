@@ -220,7 +220,8 @@ export class App {
   }
 
   private send(response: ServerResponse, { status, body, type, headers, undelivered }: Reply): void {
-    if (response.destroyed || response.headersSent) return undelivered?.()
+    // What is written to a socket that is gone counts as written.
+    if (response.destroyed || response.headersSent || response.req.socket.destroyed) return undelivered?.()
     if (undelivered !== undefined) {
       response.once('close', () => {
         if (!response.writableFinished) undelivered()

@@ -28,6 +28,14 @@ it('sends a waiter away whose request was followed by an offer', async () => {
   await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
 })
 
+it('takes a lock back that was granted on a connection that is gone', async () => {
+  const server = await serve({ state: null })
+  const body = '{"name":"b","ttl":60000}'
+  const head = `POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\nholdfast-request: 1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+  expect(await raw(server, head + body + offer)).toBe('')
+  await eventually('nobody holds it', async () => (await look(server, 'b')).holders.length === 0)
+})
+
 it('remembers nothing of offers that were made one after the other', async () => {
   const warnings: Error[] = []
   const warned = (warning: Error): void => void warnings.push(warning)
