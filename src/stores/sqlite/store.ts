@@ -125,15 +125,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     try {
       guard.begin(this.statements.guard(database, guard.names))
       const result = work(database)
-      if (result instanceof Promise) {
-        result.catch(() => {})
-        throw new InvalidArgumentError(
-          'A guarded transaction of SQLite must not wait: its work returned a promise',
-          {
-            argument: 'work',
-          },
-        )
-      }
+      refuseThenable(result)
       guard.end()
       database.exec('COMMIT')
       return result
@@ -146,6 +138,18 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       throw error
     }
   }
+}
+
+/** A promise, or what becomes one when it is awaited: the query of a query builder, which would run after the commit. */
+function refuseThenable(result: unknown): void {
+  if (result === null || (typeof result !== 'object' && typeof result !== 'function')) return
+  if (typeof (result as { then?: unknown }).then !== 'function') return
+  if (result instanceof Promise) result.catch(() => {})
+  throw new InvalidArgumentError(
+    'A guarded transaction of SQLite must not wait: its work returned a promise, or a query that was not run. Run it ' +
+      'inside of the work, at once, and return what it gave',
+    { argument: 'work' },
+  )
 }
 
 /**

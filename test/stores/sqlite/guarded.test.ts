@@ -91,6 +91,33 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       for (const one of others) await one.close()
     })
 
+    it.each(['a promise', 'a query that runs when it is awaited', 'a function that is one'])(
+      'commits nothing when the work returns %s',
+      async (what) => {
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex('thenable').acquire()
+        let asked = 0
+        const then = (done: () => void): void => {
+          asked++
+          done()
+        }
+        const returned = {
+          'a promise': () => Promise.reject(new Error('late')),
+          'a query that runs when it is awaited': () => ({ then }),
+          'a function that is one': () => Object.assign(() => {}, { then }),
+        }[what]
+        const work = store.guarded(lease, () => {
+          write(`thenable ${what}`)
+          // As a program without types has it.
+          return returned?.() as unknown
+        })
+        await expect(work).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
+        expect(asked).toBe(0)
+        expect(await lines()).not.toContain(`thenable ${what}`)
+        await holdfast.close({ drain: 0 })
+      },
+    )
+
     it('refuses to begin inside of a transaction, and guard to do without one', async () => {
       const holdfast = new Holdfast(store)
       const lease = await holdfast.mutex('inside').acquire()
