@@ -3,12 +3,14 @@ import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
+import { outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
 import { PostgresListener } from './listener.ts'
 import { PostgresStatements } from './statements.ts'
 import type { PostgresStatementOptions } from './statements.ts'
+import { askInTransaction, inTransaction } from './transaction.ts'
 
 export interface PostgresStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
@@ -128,7 +130,10 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
 
   async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
     const guard = new Guard(lease, this.kind)
+    // From here on it is followed what the client is in. What was sent to it before may be on its way still.
+    inTransaction(tx)
     guard.begin(await this.statements.guard(tx, guard.names, guard.ids))
+    if (!(inTransaction(tx) ?? (await askInTransaction(tx)))) throw outsideTransaction()
     keepGuarding(guard.ids)
   }
 }

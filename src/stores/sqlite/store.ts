@@ -2,6 +2,7 @@ import type { Capabilities, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
+import { SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
@@ -123,9 +124,11 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   private inside<T>(guard: Guard, work: (database: SqliteDatabase) => T): T {
     const { database } = this.driver
     try {
+      database.exec(`SAVEPOINT ${SAVEPOINT}`)
       guard.begin(this.statements.guard(database, guard.names))
       const result = work(database)
       refuseThenable(result)
+      stillInside(database)
       guard.end()
       database.exec('COMMIT')
       return result
@@ -137,6 +140,15 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       }
       throw error
     }
+  }
+}
+
+/** The work may have ended the transaction and begun another, or SQLite have rolled it back when its disk was full. */
+function stillInside(database: SqliteDatabase): void {
+  try {
+    database.exec(`RELEASE ${SAVEPOINT}`)
+  } catch (error) {
+    throw transactionEnded(error)
   }
 }
 

@@ -90,9 +90,9 @@ describe.skipIf(!hasSqlite())('a SQLite store on a database of the user’s own 
     database.exec('PRAGMA journal_mode = WAL')
     database.exec('PRAGMA busy_timeout = 77')
     const store = sqliteStore(database)
+    const first = request('m')
     if (known) {
-      const first = request('m')
-      expect(await store.claim(first, 1000)).toMatchObject({ kind: 'held' })
+      await store.claim(first, 1000)
       await store.release(first, undefined, 1000)
     }
     database.exec('BEGIN')
