@@ -26,9 +26,9 @@ export const validityMutants = [
         replace: 'this.settleHeld(claim, now, now, answer)',
       },
     ],
-    scenario: 'claim-queue/everything',
+    scenario: 'claim-queue/partition',
     check: 'exclusivity',
-    seeds: 800,
+    seeds: 400,
   },
   {
     id: 'push-is-believed',
@@ -95,14 +95,6 @@ export const validityMutants = [
     scenario: 'claim-queue/processes',
     check: 'exclusivity',
     seeds: 100,
-  },
-  {
-    id: 'timers-stay-behind',
-    bugClass: '10: after a sleep, timers wait for a time that is over',
-    edits: [{ file: 'runtime/deadlines.js', find: 'clock.onJump(() => this.rearm());', replace: '' }],
-    scenario: 'session/clocks',
-    check: 'abort latency',
-    seeds: 1000,
   },
   {
     id: 'held-without-a-look',

@@ -68,7 +68,7 @@ export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<Re
 /** A task's part in the claim, with a token of its own. Null: it did not have to wait. */
 export function lend(claim: Claim, now: number, maxHold: number, task: Task | null = null): ClaimLease {
   // It has its lease. Whoever is told of that may abort, and must not find a task that stands in no line.
-  task?.forgetSignal?.()
+  task?.settle()
   const token = claim.nextToken++
   claim.tokensLeft--
   claim.sections++

@@ -37,9 +37,11 @@ export class Task extends Deadline {
     this.lane.timedOut(this)
   }
 
-  private settle(): void {
+  /** Neither its time nor its signal concerns it any more. */
+  settle(): void {
     this.cancel()
     this.forgetSignal?.()
+    this.forgetSignal = null
   }
 
   give(lease: Lease | null): void {

@@ -59,7 +59,7 @@ function nestingOf(
     if (grant.name !== name || !lease.held) continue
     const shares =
       ref.mode === 'read' ||
-      (ref.reentrant === true && grant.mode === ref.mode && rootOf(grant).readsFrom === undefined)
+      (ref.reentrant === true && rootOf(grant).mode === ref.mode && rootOf(grant).readsFrom === undefined)
     return { nesting: shares ? 'shares' : 'refused', inside: grant }
   }
   return { nesting: 'none', inside: undefined }
