@@ -6,6 +6,7 @@ import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { request } from '../sql/short-run.ts'
 
 /** What work may do to its transaction and go on. */
 const WORKS: Readonly<Record<string, readonly string[]>> = {
@@ -79,6 +80,29 @@ describe.skipIf(!available('postgres'))('guarded work that ends its transaction,
       }),
     )
     expect(await count('savepoint')).toBe(1)
+  })
+
+  it('keeps a claim from being taken over also when it has another id here, behind a lock server', async () => {
+    const store = postgresStore(pool, { listen: false })
+    const name = 'front'
+    const answer = await store.claim(request(name, { ttl: 300 }), 5000)
+    const token = answer.kind === 'held' ? answer.token : 0n
+    const tx = await pool.connect()
+    await tx.query('BEGIN')
+    await store.guard({ name, token, held: true, assertHeld: () => {} }, tx)
+    const thief = new Holdfast(store)
+    const order: string[] = []
+    const stolen = thief
+      .mutex('front')
+      .acquire({ wait: 20_000 })
+      .then(() => order.push('stolen'))
+    await new Promise((resolve) => setTimeout(resolve, 900))
+    order.push('ended')
+    await tx.query('COMMIT')
+    tx.release()
+    await stolen
+    expect(order).toEqual(['ended', 'stolen'])
+    await thief.close({ drain: 0 })
   })
 
   it('refuses guard outside of a transaction, and knows one that was begun a moment ago', async () => {
