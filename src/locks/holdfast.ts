@@ -98,6 +98,11 @@ export class Holdfast implements AsyncDisposable {
     this.session = new Session(store, { env, clock, owner, patience, requestTimeout, turn: { count, ms } })
   }
 
+  /** Whether `close` has been called. */
+  get closed(): boolean {
+    return this.session.closed
+  }
+
   /** One at a time. */
   mutex(name: string, options: ReentrantOptions = {}): Lock {
     return this.exclusive(name, options)

@@ -1,5 +1,6 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockOptions } from '../locks/options.ts'
@@ -10,9 +11,15 @@ import { asCache, isFenced, JSON_CODEC } from './cache.ts'
 import type { AnyCache, Cache, Codec, FencedCache } from './cache.ts'
 import { keyFor, lockNameFor } from './cache-key.ts'
 import type { KeyOption } from './cache-key.ts'
+import { either } from './either.ts'
 import { decodeEntry, encodeEntry, FORGOTTEN } from './entry.ts'
 import type { Entry } from './entry.ts'
+import { inTime } from './in-time.ts'
+import { holdersOf, Loading, refuseLock } from './loading.ts'
+import type { Holders } from './loading.ts'
 import { abortedError, Rounds } from './rounds.ts'
+import type { Course } from './rounds.ts'
+import { tell } from './tell.ts'
 
 export interface LoadContext {
   readonly key: string
@@ -32,30 +39,30 @@ export interface CachedOptions<V, A = void> {
   /** How long a value is good, at most. */
   readonly ttl: number
   /** How long it is remembered that there is nothing: `null` or `undefined`. Default: a tenth of `ttl`. */
-  readonly emptyTtl?: number
+  readonly emptyTtl?: number | undefined
   /** Up to this part of the ttl is taken off by chance, so that keys filled together do not end together. Default 0.1. */
-  readonly jitter?: number
+  readonly jitter?: number | undefined
   /**
    * From this age on a value is still served, while one process loads it anew. Less than what `jitter` may leave of the ttl.
    * Default: never.
    */
-  readonly refreshAfter?: number
+  readonly refreshAfter?: number | undefined
   /** Default: JSON. */
-  readonly codec?: Codec<NonNullable<V>>
+  readonly codec?: Codec<NonNullable<V>> | undefined
   /** Of the lock `cache:<key>` that is held while loading. A key that is no lock's name has a hash there instead. */
-  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
+  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'> | undefined
   /**
    * Hears of what goes wrong where nobody waits: a refresh in the background, a value that could not be kept, one that
    * cannot be read.
    */
-  readonly onError?: (error: unknown, key: string) => void
+  readonly onError?: ((error: unknown, key: string) => unknown) | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 export interface GetOptions {
   /** Ends this caller's wait. The load goes on for the others, and is aborted when nobody is left. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Cached<V, A = void> {
@@ -71,11 +78,26 @@ export interface Cached<V, A = void> {
  *     await product.get(17)
  */
 export function cached<V, A = void>(holdfast: Holdfast, options: CachedOptions<V, A>): Cached<V, A> {
-  checkOptions(options)
+  checkLoad(options)
   return new LockedCache(holdfast, options)
 }
 
-function checkOptions<V, A>(options: CachedOptions<V, A>): void {
+const OPTIONS: readonly (keyof CachedOptions<unknown>)[] = [
+  'cache',
+  'key',
+  'load',
+  'ttl',
+  'emptyTtl',
+  'jitter',
+  'refreshAfter',
+  'codec',
+  'lock',
+  'onError',
+  'env',
+]
+const OF_CALL: readonly (keyof GetOptions)[] = ['signal']
+
+function checkLoad<V, A>(options: CachedOptions<V, A>): void {
   const wrong = (argument: string, problem: string): never => {
     throw new InvalidArgumentError(`${argument} ${problem}`, { argument })
   }
@@ -84,6 +106,7 @@ function checkOptions<V, A>(options: CachedOptions<V, A>): void {
   if (typeof given !== 'object' || given === null) {
     wrong('options', 'must be given: cached(holdfast, { cache, key, load, ttl })')
   }
+  checkOptions(options, OPTIONS, 'ttl')
   const { key, load, codec, ttl, jitter = 0.1, refreshAfter } = options
   if (typeof key !== 'string' && typeof key !== 'function') wrong('key', 'must be a string or a function')
   if (typeof load !== 'function') wrong('load', 'must be a function')
@@ -115,7 +138,8 @@ class LockedCache<V, A> implements Cached<V, A> {
   private readonly env: Env
   private readonly emptyTtl: number
   private readonly jitter: number
-  private readonly rounds = new Rounds<V>()
+  private readonly holders: Holders
+  private readonly rounds: Rounds<V>
   private readonly refreshing = new Set<string>()
 
   constructor(holdfast: Holdfast, options: CachedOptions<V, A>) {
@@ -123,6 +147,8 @@ class LockedCache<V, A> implements Cached<V, A> {
     const { emptyTtl = Math.max(1, Math.round(ttl / 10)) } = options
     checkMs('emptyTtl', emptyTtl, { min: 1, max: MAX_MS })
     this.holdfast = holdfast
+    this.holders = holdersOf(holdfast)
+    this.rounds = new Rounds(this.holders)
     this.options = options
     this.env = env
     this.cache = asCache(options.cache, env)
@@ -131,35 +157,46 @@ class LockedCache<V, A> implements Cached<V, A> {
     this.jitter = jitter
   }
 
-  async get(input: A, { signal }: GetOptions = {}): Promise<V> {
+  async get(input: A, options: GetOptions = {}): Promise<V> {
+    checkOptions(options, OF_CALL, 'signal')
+    const { signal } = options
     const key = keyFor(this.options.key, input)
     if (signal?.aborted === true) throw abortedError(key, signal)
-    const found = await this.read(key)
-    if (found === null)
-      return this.rounds.join(key, signal, (left, over) => this.round(input, key, left, over))
+    const found = await this.read(key, signal)
+    if (found === null) {
+      return this.rounds.join(key, lockNameFor(key), signal, (course) => this.round(input, key, course))
+    }
     if (this.isDue(found)) this.refreshInBackground(input, key)
     return found.value
   }
 
-  async forget(input: A, { signal }: GetOptions = {}): Promise<void> {
+  async forget(input: A, options: GetOptions = {}): Promise<void> {
+    checkOptions(options, OF_CALL, 'signal')
+    const { signal } = options
     const key = keyFor(this.options.key, input)
+    refuseLock(key, lockNameFor(key), this.holders)
     // Under the lock: a load that is under way would put back what it read before.
     const lease = await this.lockFor(key).acquire(signal === undefined ? {} : { signal })
     try {
+      // Lost, or closed, since it was granted.
+      if (lease.signal.aborted) throw lease.signal.reason
+      const { cache } = this
       const { ttl } = this.options
-      if (isFenced(this.cache)) await this.cache.setFenced(key, FORGOTTEN, { ttl, token: lease.token })
-      else await this.cache.delete(key)
+      await inTime<unknown>(this.env, { what: 'cache', key }, () =>
+        isFenced(cache) ? cache.setFenced(key, FORGOTTEN, { ttl, token: lease.token }) : cache.delete(key),
+      )
     } finally {
       await lease.release()
     }
   }
 
   /** One round for all who miss the key in this process at this time. */
-  private async round(input: A, key: string, left: AbortSignal, over: () => void): Promise<V> {
+  private async round(input: A, key: string, { load, left, over }: Course): Promise<V> {
     const lease = await this.lockFor(key).acquire({ signal: left })
+    load.hold()
     try {
       // Whoever had the lock before us has most likely loaded it.
-      const found = await this.read(key)
+      const found = await this.read(key, left)
       if (found !== null) return found.value
       if (left.aborted) throw abortedError(key, left)
       return await this.load(input, key, lease, left)
@@ -174,8 +211,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   private async load(input: A, key: string, lease: Lease, left?: AbortSignal): Promise<V> {
     // Lost, or closed, since it was granted: nothing is begun any more.
     if (lease.signal.aborted) throw lease.signal.reason
-    const signal = left === undefined ? lease.signal : AbortSignal.any([lease.signal, left])
-    const value = await this.options.load(input, { key, signal, token: lease.token })
+    const value = await this.ask(input, key, lease, left)
     const kept = this.prepare(key, value)
     if (kept === null) return value
     const empty = value === null || value === undefined
@@ -184,6 +220,16 @@ class LockedCache<V, A> implements Cached<V, A> {
     // Who came too late looks at what the later one wrote.
     const newer = written ? null : await this.read(key)
     return (newer ?? kept.entry).value
+  }
+
+  private async ask(input: A, key: string, { signal, token }: Lease, left?: AbortSignal): Promise<V> {
+    if (left === undefined) return this.options.load(input, shown({ key, signal, token }))
+    const first = either(signal, left)
+    try {
+      return await this.options.load(input, shown({ key, signal: first.signal, token }))
+    } finally {
+      first.untie()
+    }
   }
 
   /**
@@ -205,9 +251,13 @@ class LockedCache<V, A> implements Cached<V, A> {
   /** False: somebody later may hold the lock, and the cache was left alone. */
   private async write(key: string, text: string, ttl: number, lease: Lease): Promise<boolean> {
     if (!lease.held) return false
+    const { cache } = this
+    const { token } = lease
+    const asked = { what: 'cache', key }
     try {
-      if (isFenced(this.cache)) return await this.cache.setFenced(key, text, { ttl, token: lease.token })
-      await this.cache.set(key, text, ttl)
+      if (isFenced(cache))
+        return await inTime(this.env, asked, () => cache.setFenced(key, text, { ttl, token }))
+      await inTime<unknown>(this.env, asked, () => cache.set(key, text, ttl))
     } catch (error) {
       this.report(error, key)
     }
@@ -220,24 +270,28 @@ class LockedCache<V, A> implements Cached<V, A> {
     // Also after success: to a clock that is ahead of the writer's, what was just written looks old.
     const later = (): void =>
       void this.env.setTimer(() => this.refreshing.delete(key), REFRESH_PAUSE_MS, true)
-    this.refresh(input, key)
+    const load = new Loading(key, lockNameFor(key), this.holders)
+    load
+      .runAlone(() => this.refresh(input, key, load))
       .catch((error: unknown) => this.report(error, key))
       .then(later, later)
   }
 
-  private async refresh(input: A, key: string): Promise<void> {
+  private async refresh(input: A, key: string, load: Loading): Promise<void> {
     const lease = await this.lockFor(key).tryAcquire()
     if (lease === null) return
+    load.hold()
     try {
       const found = await this.read(key)
       if (found === null || this.isDue(found)) await this.load(input, key, lease)
     } finally {
+      load.end()
       await lease.release()
     }
   }
 
-  private async read(key: string): Promise<Entry<V> | null> {
-    const text = await this.cache.get(key)
+  private async read(key: string, signal?: AbortSignal): Promise<Entry<V> | null> {
+    const text = await inTime(this.env, { what: 'cache', key, signal }, () => this.cache.get(key))
     try {
       return decodeEntry<V>(text, this.codec)
     } catch (error) {
@@ -255,10 +309,6 @@ class LockedCache<V, A> implements Cached<V, A> {
   }
 
   private report(error: unknown, key: string): void {
-    try {
-      this.options.onError?.(error, key)
-    } catch {
-      // Nobody is there who could hear of it.
-    }
+    tell(() => this.options.onError?.(error, key))
   }
 }

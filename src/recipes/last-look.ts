@@ -1,4 +1,5 @@
 import { LockLostError } from '../core/errors.ts'
+import { shown } from '../core/printing.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
 import { abortedError } from './rounds.ts'
@@ -107,7 +108,7 @@ export class LastLook {
         const left = value - quantity
         if (!(await this.write(segment, left, lease))) throw refused(lease)
         values[segment] = left
-        parts.push({ segment, quantity, left, token: lease.token })
+        parts.push(shown({ segment, quantity, left, token: lease.token }))
         missing -= quantity
       }
       return parts

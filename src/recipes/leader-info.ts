@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import { systemEnv } from '../runtime/env.ts'
@@ -25,18 +25,22 @@ export async function leaderOf(holdfast: Holdfast, name: string): Promise<Leader
 
 export interface WatchLeaderOptions {
   /** Milliseconds between two looks. Default 1,000. */
-  readonly every?: number
+  readonly every?: number | undefined
   /** Ends the watch. */
-  readonly signal?: AbortSignal
-  readonly env?: Env
+  readonly signal?: AbortSignal | undefined
+  readonly env?: Env | undefined
 }
+
+const WATCH_OPTIONS: readonly (keyof WatchLeaderOptions)[] = ['every', 'signal', 'env']
 
 /** Tells who leads, now and whenever that changes. Throws a StoreUnavailableError when the store cannot be asked. */
 export async function* watchLeader(
   holdfast: Holdfast,
   name: string,
-  { every = 1000, signal, env = systemEnv }: WatchLeaderOptions = {},
+  options: WatchLeaderOptions = {},
 ): AsyncGenerator<LeaderInfo | null, void, undefined> {
+  checkOptions(options, WATCH_OPTIONS, 'every')
+  const { every = 1000, signal, env = systemEnv } = options
   checkMs('every', every, { min: 1, max: MAX_MS })
   let before: bigint | null | undefined
   while (signal?.aborted !== true) {

@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
@@ -9,6 +9,7 @@ import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
 import { standAlone } from './office.ts'
 import { backOff, pause } from './pause.ts'
+import { tell } from './tell.ts'
 import { LeaseTerm, obeyed } from './term.ts'
 import type { Term } from './term.ts'
 
@@ -20,11 +21,11 @@ export interface LeaderOptions {
    */
   readonly onElected: (signal: AbortSignal, term: Term) => unknown
   /** Hears what `onElected` threw, also while stepping down, and what kept this process from standing for election. */
-  readonly onError?: (error: unknown) => void
+  readonly onError?: ((error: unknown) => unknown) | undefined
   /** Milliseconds after which a leader that died is replaced. Default: that of the Holdfast. */
-  readonly ttl?: number
+  readonly ttl?: number | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 /** `stepping-down`: the term is over, and `onElected` has not come to its end. */
@@ -55,8 +56,10 @@ export interface Candidate extends AsyncDisposable {
   /** Who leads, as the store has it. */
   observe(): Promise<LeaderInfo | null>
   /** For a liveness probe. `grace`: milliseconds that a trouble may last. Default 30,000. */
-  health(options?: { readonly grace?: number }): CandidateHealth
+  health(options?: { readonly grace?: number | undefined }): CandidateHealth
 }
+
+const OPTIONS: readonly (keyof LeaderOptions)[] = ['onElected', 'onError', 'ttl', 'env']
 
 /** Stands for election at once, and again after every term, until stopped. */
 export function leader(holdfast: Holdfast, name: string, options: LeaderOptions): Candidate {
@@ -65,12 +68,14 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
     const message = 'onElected must be a function: leader(holdfast, name, { onElected: (signal, term) => … })'
     throw new InvalidArgumentError(message, { argument: 'onElected' })
   }
+  checkOptions(options, OPTIONS, 'ttl')
   return new Campaign(holdfast, name, options)
 }
 
 /** Waiting is cut into pieces: after each it is known whether another one leads or the store is silent. */
 const ROUND_MS = 15_000
 const BACK_OFF_MS = { first: 100, longest: 10_000 }
+const BACK_OFF_PIECE_MS = 250
 /** Terms that are over sooner, one after the other, count as failures: they would keep everything else from running. */
 const BRIEF_MS = 100
 
@@ -83,6 +88,7 @@ class Campaign implements Candidate {
   private readonly stopping = new AbortController()
   private readonly ended: Promise<void>
   private term: LeaseTerm | null = null
+  private letNextStand = (): void => {}
   private termOver: Promise<void> = Promise.resolve()
   private current: CandidateState = 'campaigning'
   private since: number
@@ -128,7 +134,9 @@ class Campaign implements Candidate {
     return leaderOf(this.holdfast, this.name)
   }
 
-  health({ grace = 30_000 }: { readonly grace?: number } = {}): CandidateHealth {
+  health(options: { readonly grace?: number | undefined } = {}): CandidateHealth {
+    checkOptions(options, ['grace'], 'grace')
+    const { grace = 30_000 } = options
     checkMs('grace', grace, { min: 0, max: MAX_MS })
     const { state } = this
     const lasted = this.env.mono() - (this.troubleSince ?? this.since)
@@ -150,15 +158,27 @@ class Campaign implements Candidate {
       this.enter('campaigning')
       const next = await standAlone(this.holdfast, this.name, signal)
       if (next === null) break
+      this.letNextStand = next
       const course = await this.candidacy()
       next()
       if (course === 'closed') break
       failures = course === 'served' ? 0 : failures + 1
       if (course === 'failed' || failures > 1) {
-        await pause(this.env, backOff(this.env, failures - 1, BACK_OFF_MS), signal)
+        this.enter('campaigning')
+        await this.backOff(failures - 1)
       }
     }
     this.enter('stopped')
+  }
+
+  /** In pieces: when the Holdfast is closed nothing is left to wait for, and a timer would keep the process. */
+  private async backOff(failures: number): Promise<void> {
+    const { signal } = this.stopping
+    const until = this.env.mono() + backOff(this.env, failures, BACK_OFF_MS)
+    for (let left = until - this.env.mono(); left > 0; left = until - this.env.mono()) {
+      if (signal.aborted || this.holdfast.closed) return
+      await pause(this.env, Math.min(left, BACK_OFF_PIECE_MS), signal)
+    }
   }
 
   /** Stands until elected, and serves. `brief`: a term that was over at once. */
@@ -215,7 +235,12 @@ class Campaign implements Candidate {
 
   /** Resolves when the callback has come to its end. */
   private async callBack(term: LeaseTerm): Promise<boolean> {
-    term.over.then(() => this.current === 'leading' && this.enter('stepping-down')).catch(() => {})
+    const stepDown = (): void => {
+      if (this.current === 'leading') this.enter('stepping-down')
+      // The others cannot be elected any more, and need not wait for this callback to hear of it.
+      if (this.holdfast.closed) this.letNextStand()
+    }
+    term.over.then(stepDown).catch(() => {})
     try {
       await term.call(() => this.options.onElected(term.signal, term))
       return true
@@ -233,10 +258,6 @@ class Campaign implements Candidate {
   }
 
   private report(error: unknown): void {
-    try {
-      this.options.onError?.(error)
-    } catch {
-      // Nobody is there who could hear of it.
-    }
+    tell(() => this.options.onError?.(error))
   }
 }

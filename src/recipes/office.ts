@@ -21,11 +21,11 @@ export async function standAlone(
   const line = byName.get(name) ?? []
   byName.set(name, line)
   const leave = (candidacy: Candidacy): void => {
-    const first = line[0] === candidacy
     const place = line.indexOf(candidacy)
-    if (place >= 0) line.splice(place, 1)
+    if (place < 0) return
+    line.splice(place, 1)
     if (line.length === 0) byName.delete(name)
-    else if (first) line[0]?.()
+    else if (place === 0) line[0]?.()
   }
   return new Promise((resolve) => {
     const candidacy: Candidacy = () => {

@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -24,17 +24,17 @@ export interface JobContext {
 export interface OnceOptions<T> {
   readonly run: (context: JobContext) => T | PromiseLike<T>
   /** The period in which all instances call `tick`: nine tenths of it must have passed since the last run began. */
-  readonly every?: number
+  readonly every?: number | undefined
   /** This much must have passed since the last run began: more than the instances' clocks differ, less than the period. */
-  readonly atLeast?: number
+  readonly atLeast?: number | undefined
   /** What a run that threw was. `keep`: the run of this period, the default. `retry`: none, the next tick runs again. */
-  readonly afterFailure?: 'keep' | 'retry'
+  readonly afterFailure?: 'keep' | 'retry' | undefined
   /** A cache that all instances share, for the last run and its result. Default: a claim at the lock's store. */
-  readonly memory?: AnyCache
+  readonly memory?: AnyCache | undefined
   /** Of the lock that is held while the job runs. */
-  readonly lock?: Pick<LockOptions, 'ttl'>
+  readonly lock?: Pick<LockOptions, 'ttl'> | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 export type TickOutcome<T> =
@@ -59,6 +59,16 @@ export interface Once<T> {
 /** Part of a period that must have passed. A tick may come early, and the last run may have begun late: that is the rest. */
 const HOLD = 0.9
 
+const OPTIONS: readonly (keyof OnceOptions<unknown>)[] = [
+  'run',
+  'every',
+  'atLeast',
+  'afterFailure',
+  'memory',
+  'lock',
+  'env',
+]
+
 /** A job that all instances start at the same time, and one of them runs. */
 export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T>): Once<T> {
   // Who writes no types may have left them out.
@@ -66,6 +76,7 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
     const message = 'run must be a function: once(holdfast, name, { every, run: ({ signal, token }) => … })'
     throw new InvalidArgumentError(message, { argument: 'run' })
   }
+  checkOptions(options, OPTIONS, 'every')
   const { env = systemEnv, memory } = options
   const hold = holdOf(options)
   const { store } = holdfast
@@ -140,10 +151,12 @@ class Job<T> implements Once<T> {
     })
     let value: T
     try {
-      value = await this.options.run({ signal, token })
+      value = await this.options.run(shown({ signal, token }))
     } catch (error) {
-      if (this.options.afterFailure === 'retry') await mark.drop()
-      else await mark.keep(record({ kind: 'failed' }))
+      const noted =
+        this.options.afterFailure === 'retry' ? mark.drop() : mark.keep(record({ kind: 'failed' }))
+      // What the job threw tells more than that this could not be noted.
+      await noted.catch(() => {})
       throw error
     }
     await mark.keep(record({ kind: 'result', value }))

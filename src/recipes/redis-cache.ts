@@ -1,4 +1,4 @@
-import { checkMs, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import type { RedisClient } from '../stores/redis/client.ts'
 import { fencedWrite } from '../stores/redis/fenced-write.ts'
 import type { FencedCache } from './cache.ts'
@@ -8,19 +8,20 @@ export type RedisCacheClient = RedisClient & { get(key: string): Promise<unknown
 
 export interface RedisCacheOptions {
   /** Before every key. Default `cache:`. */
-  readonly prefix?: string
+  readonly prefix?: string | undefined
   /**
    * Milliseconds for which the last writer's token is remembered after the value: a loader that was stopped for longer than
    * that could overwrite newer data. Default an hour.
    */
-  readonly fenceTtl?: number
+  readonly fenceTtl?: number | undefined
 }
 
+const OPTIONS: readonly (keyof RedisCacheOptions)[] = ['prefix', 'fenceTtl']
+
 /** A cache in Redis that refuses what a loader writes after a later one. */
-export function redisCache(
-  client: RedisCacheClient,
-  { prefix = 'cache:', fenceTtl = 3_600_000 }: RedisCacheOptions = {},
-): FencedCache {
+export function redisCache(client: RedisCacheClient, options: RedisCacheOptions = {}): FencedCache {
+  checkOptions(options, OPTIONS, 'prefix')
+  const { prefix = 'cache:', fenceTtl = 3_600_000 } = options
   checkMs('fenceTtl', fenceTtl, { min: 1, max: MAX_MS })
   // In braces: in a Cluster the value and its token have to live on one node.
   const at = (key: string): string => `${prefix}{${key}}`

@@ -1,16 +1,28 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { LockAbortedError, LockReentryError } from '../core/errors.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
+import { sections } from '../runtime/sections.ts'
+import { refuseLock, Loading } from './loading.ts'
+import type { Holders } from './loading.ts'
 
 interface Round<V> {
   readonly controller: AbortController
-  readonly outer: Round<unknown> | undefined
+  readonly load: Loading
+  /** Where it was begun. */
+  readonly section: unknown
   callers: number
   outcome: Promise<V>
 }
 
-/** The rounds that the running code is part of. */
-const inside = new AsyncLocalStorage<Round<unknown>>()
+/** What a round is made of. */
+export interface Course {
+  readonly load: Loading
+  /** Aborts when nobody is left who wants the value. */
+  readonly left: AbortSignal
+  /** To be called when the round takes no more callers: whoever asks after that starts a new one. */
+  readonly over: () => void
+}
+
+type Start<V> = (course: Course) => Promise<V>
 
 /**
  * Callers of this process who want the same thing at the same time share one round: its result, or its error. A round
@@ -18,26 +30,46 @@ const inside = new AsyncLocalStorage<Round<unknown>>()
  */
 export class Rounds<V> {
   private readonly running = new Map<string, Round<V>>()
+  private readonly holders: Holders
 
-  /**
-   * `start` gets the signal that nobody is left, and a function to call when the round takes no more callers: whoever asks
-   * after that starts a new one.
-   */
-  join(
+  constructor(holders: Holders) {
+    this.holders = holders
+  }
+
+  async join(key: string, lock: string, signal: AbortSignal | undefined, start: Start<V>): Promise<V> {
+    const there = this.running.get(key)
+    try {
+      return await this.enter(key, lock, signal, start)
+    } catch (error) {
+      // Another one's section kept that round from a lock. This caller is not inside of it.
+      const others = there !== undefined && there.section !== sections.getStore()
+      if (others && error instanceof LockReentryError) return this.enter(key, lock, signal, start)
+      throw error
+    }
+  }
+
+  private async enter(
     key: string,
+    lock: string,
     signal: AbortSignal | undefined,
-    start: (signal: AbortSignal, over: () => void) => Promise<V>,
+    start: Start<V>,
   ): Promise<V> {
     // An aborted signal says nothing any more: who came with one would be waited for.
-    if (signal?.aborted === true) return Promise.reject(abortedError(key, signal))
-    const round = this.running.get(key) ?? this.begin(key, start)
-    for (let outer = inside.getStore(); outer !== undefined; outer = outer.outer) {
-      if (outer !== round) continue
-      const message = `The load of "${key}" asks for "${key}" itself, and would wait for itself.`
-      return Promise.reject(new LockReentryError(message))
-    }
+    if (signal?.aborted === true) throw abortedError(key, signal)
+    const there = this.running.get(key)
+    if (there === undefined) refuseLock(key, lock, this.holders)
+    else there.load.refuseLoop()
+    const round = there ?? this.begin(key, new Loading(key, lock, this.holders), start)
     round.callers++
-    if (signal === undefined) return round.outcome
+    const arrived = round.load.awaited()
+    try {
+      return await (signal === undefined ? round.outcome : this.unlessAborted(key, round, signal))
+    } finally {
+      arrived()
+    }
+  }
+
+  private unlessAborted(key: string, round: Round<V>, signal: AbortSignal): Promise<V> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         reject(abortedError(key, signal))
@@ -53,12 +85,16 @@ export class Rounds<V> {
     })
   }
 
-  private begin(key: string, start: (signal: AbortSignal, over: () => void) => Promise<V>): Round<V> {
+  private begin(key: string, load: Loading, start: Start<V>): Round<V> {
     const controller = new AbortController()
-    const round: Round<V> = { controller, outer: inside.getStore(), callers: 0, outcome: UNSTARTED }
-    const over = (): void => this.end(key, round)
+    const section = sections.getStore()
+    const round: Round<V> = { controller, load, section, callers: 0, outcome: UNSTARTED }
+    const over = (): void => {
+      load.end()
+      this.end(key, round)
+    }
     this.running.set(key, round)
-    round.outcome = inside.run(round, () => start(controller.signal, over)).finally(over)
+    round.outcome = load.run(() => start({ load, left: controller.signal, over })).finally(over)
     // All callers may have left before it fails.
     round.outcome.catch(() => {})
     return round

@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
 import { StoreUnavailableError } from '../core/errors.ts'
-import type { Env, Timer } from '../runtime/env.ts'
+import type { Env } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
+import { inTime } from './in-time.ts'
 import { backOff } from './pause.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
@@ -12,7 +13,11 @@ export interface RunRecord<T> {
   readonly ended: number
   /** Its fencing token, in digits. */
   readonly token: string
-  readonly outcome: { readonly kind: 'result'; readonly value: T } | { readonly kind: 'failed' }
+  readonly outcome:
+    | { readonly kind: 'result'; readonly value: T }
+    /** It ended well, with a result that JSON cannot hold, such as a bigint. */
+    | { readonly kind: 'unwritable' }
+    | { readonly kind: 'failed' }
 }
 
 /** A run that has begun, from the memory's side. */
@@ -128,9 +133,10 @@ function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailab
 /** A record in a cache that all instances share. Of a run that died before its end it knows nothing. */
 export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: MemoryOptions): RunMemory<T> {
   const key = `ran:${name}`
+  const inMemory = { what: 'memory of the job', key }
   const last = async (): Promise<RunRecord<T> | null> => {
-    const text = await inTime(env, () => cache.get(key))
-    return typeof text === 'string' ? (JSON_CODEC.decode(text) as RunRecord<T>) : null
+    const text = await inTime(env, inMemory, () => cache.get(key))
+    return typeof text === 'string' ? readRecord<T>(text) : null
   }
   return {
     last,
@@ -140,8 +146,8 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
       return {
         async keep(record) {
           const ttl = Math.max(1, Math.ceil(began + hold - env.mono()))
-          const text = JSON_CODEC.encode(record)
-          await inTime<unknown>(env, () =>
+          const text = writeRecord(record)
+          await inTime<unknown>(env, inMemory, () =>
             isFenced(cache)
               ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
               : cache.set(key, text, ttl),
@@ -153,26 +159,23 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
   }
 }
 
-/** A cache that never answers would keep the job's lock, and with it all instances, for ever. */
-const CACHE_TIMEOUT_MS = 10_000
-
-async function inTime<A>(env: Env, call: () => MaybePromise<A>): Promise<A> {
-  let timer: Timer | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = env.setTimer(
-      () =>
-        reject(
-          new StoreUnavailableError(`The memory of the job did not answer within ${CACHE_TIMEOUT_MS} ms.`, {
-            store: 'memory of a job',
-          }),
-        ),
-      CACHE_TIMEOUT_MS,
-      false,
-    )
-  })
+/** The run counts whatever its result is: else every instance would run the job. */
+function writeRecord<T>(record: RunRecord<T>): string {
   try {
-    return await Promise.race([call(), late])
-  } finally {
-    timer?.cancel()
+    return JSON_CODEC.encode(record)
+  } catch {
+    return JSON_CODEC.encode({ ...record, outcome: { kind: 'unwritable' } })
+  }
+}
+
+/** Null for what no run has written. It is written over by the next one, which it must not keep from running. */
+function readRecord<T>(text: string): RunRecord<T> | null {
+  try {
+    const record = JSON_CODEC.decode(text) as Partial<RunRecord<T>> | null
+    const { began, ended, token, outcome } = record ?? {}
+    const whole = typeof began === 'number' && typeof ended === 'number' && typeof token === 'string'
+    return whole && typeof outcome?.kind === 'string' ? (record as RunRecord<T>) : null
+  } catch {
+    return null
   }
 }

@@ -1,4 +1,5 @@
-import { checkWhole } from '../core/arguments.ts'
+import { checkOptions, checkWhole } from '../core/arguments.ts'
+import { shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -26,9 +27,9 @@ export interface StockOptions {
   readonly segments: number
   readonly storage: StockStorage
   /** Of the segments' locks, `<name>#0` and so on. */
-  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'>
+  readonly lock?: Pick<LockOptions, 'ttl' | 'wait'> | undefined
   /** Clocks, timers and randomness; for tests. */
-  readonly env?: Env
+  readonly env?: Env | undefined
 }
 
 export interface Taken {
@@ -39,7 +40,7 @@ export interface Taken {
 
 export interface TakeOptions {
   /** Ends the wait. What has been written by then is taken. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A quantity split over locked segments: those who take from different ones do not wait for each other. */
@@ -61,9 +62,12 @@ export function stripedStock(holdfast: Holdfast, name: string, options: StockOpt
     const message = 'storage must have read(segment) and write(segment, value, fence)'
     throw new InvalidArgumentError(message, { argument: 'storage' })
   }
+  checkOptions(options, OPTIONS, 'segments')
   return new Segments(holdfast, name, options)
 }
 
+const OPTIONS: readonly (keyof StockOptions)[] = ['segments', 'storage', 'lock', 'env']
+const OF_CALL: readonly (keyof TakeOptions)[] = ['signal']
 const MAX_SEGMENTS = 1024
 
 class Segments implements StripedStock {
@@ -93,6 +97,7 @@ class Segments implements StripedStock {
 
   async take(quantity = 1, options: TakeOptions = {}): Promise<Taken | null> {
     checkQuantity(quantity, 1)
+    checkOptions(options, OF_CALL, 'signal')
     const tried = new Set<number>()
     for (;;) {
       const segment = this.leastCrowded((each) => !tried.has(each) && !this.empty[each])
@@ -108,6 +113,7 @@ class Segments implements StripedStock {
 
   async put(quantity = 1, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 1)
+    checkOptions(options, OF_CALL, 'signal')
     const segment = this.leastCrowded(() => true) ?? 0
     await this.at(segment, options, async (lease) => {
       const value = (await this.read(segment)) + quantity
@@ -116,14 +122,16 @@ class Segments implements StripedStock {
     })
   }
 
-  total(options: TakeOptions = {}): Promise<number> {
+  async total(options: TakeOptions = {}): Promise<number> {
+    checkOptions(options, OF_CALL, 'signal')
     return this.underAllLocks(options, async (leases) =>
       (await this.readAll(leases)).reduce((sum, value) => sum + value, 0),
     )
   }
 
-  fill(quantity: number, options: TakeOptions = {}): Promise<void> {
+  async fill(quantity: number, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 0)
+    checkOptions(options, OF_CALL, 'signal')
     const { length } = this.locks
     return this.underAllLocks(options, async (leases) => {
       for (const [segment, lease] of leases.entries()) {
@@ -139,7 +147,9 @@ class Segments implements StripedStock {
       const value = await this.read(segment)
       if (value < quantity) return null
       const left = value - quantity
-      return (await this.write(segment, left, lease)) ? { segment, quantity, left, token: lease.token } : null
+      return (await this.write(segment, left, lease))
+        ? shown({ segment, quantity, left, token: lease.token })
+        : null
     })
   }
 
@@ -157,6 +167,7 @@ class Segments implements StripedStock {
     try {
       const lease = await lock.acquire(signal === undefined ? {} : { signal })
       try {
+        assertBegun(lease)
         return await work(lease)
       } finally {
         await lease.release()
@@ -174,6 +185,7 @@ class Segments implements StripedStock {
     try {
       // The set is in the order of the names, where #10 comes before #2.
       const leases = this.locks.map(({ name }) => set.leases.find((lease) => lease.name === name) as Lease)
+      leases.forEach(assertBegun)
       return await work(leases)
     } finally {
       await set.release()
@@ -213,6 +225,11 @@ class Segments implements StripedStock {
     }
     return best
   }
+}
+
+/** Lost, or closed, since it was granted: nothing is begun any more. */
+function assertBegun({ signal }: Lease): void {
+  if (signal.aborted) throw signal.reason
 }
 
 function checkQuantity(quantity: unknown, min: number): asserts quantity is number {

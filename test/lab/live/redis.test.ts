@@ -82,6 +82,8 @@ describe.skipIf(!available('redis'))('Client processes on Redis', () => {
 
   it.skipIf(!available('cc'))(
     "are seen to hold the lock twice when the server's clock jumps, and the fenced resource holds",
+    // Where other programs take all processors, an overlap of a few milliseconds was once seen outside of the fault's window.
+    { retry: 1 },
     async () => {
       const { broke, surprises } = seen(await run('clock-jump'))
       expect(surprises).toEqual([])

@@ -1,8 +1,9 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 
 import { ClosedError } from '../../../src/index.ts'
-import { cached, leader, once } from '../../../src/recipes/index.ts'
-import type { Term } from '../../../src/recipes/index.ts'
+import { cached, leader, once, stripedStock } from '../../../src/recipes/index.ts'
+import type { StripedStock, Term } from '../../../src/recipes/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 import type { Process, World } from '../runtime/far-store.ts'
 import { SharedCache } from './kit.ts'
@@ -109,4 +110,54 @@ describe('closing a Holdfast', () => {
     await w.env.until(closed, 1000)
     expect(await isClean(w, 'cache:k')).toBe(true)
   })
+
+  it('stops all candidates of an office but the one whose callback goes on', async () => {
+    const w = world()
+    const { holdfast, env } = w.process({ ttl: TTL })
+    const never = new Promise<void>(() => {})
+    const stand = () => leader(holdfast, 'boss', { onElected: () => never, env })
+    const [first, second, third] = [stand(), stand(), stand()]
+    await w.env.advance(10)
+    expect(first?.leading).toBe(true)
+    await w.env.until(holdfast.close({ drain: 1000 }))
+    await w.env.advance(1000)
+    expect([first?.state, second?.state, third?.state]).toEqual(['stepping-down', 'stopped', 'stopped'])
+  })
+
+  it.each(['take', 'put', 'total', 'fill', 'forget'] as const)(
+    'in the moment of the grant keeps a %s from beginning',
+    async (what) => {
+      const w = world()
+      const { holdfast, env } = w.process({ ttl: TTL })
+      const touched: string[] = []
+      const storage = {
+        read: () => (touched.push('read'), 1),
+        write: () => (touched.push('write'), true),
+      }
+      const cache = { get: () => null, set: () => {}, delete: () => touched.push('delete') }
+      const stock = stripedStock(holdfast, 'tickets', { segments: 1, storage, env })
+      const value = cached(holdfast, { cache, key: 'k', load: () => 1, ttl: 1000, env })
+      const begin = { ...bind(stock), forget: () => value.forget() }
+      const done = begin[what]()
+      const outcome = Promise.resolve(done).then(
+        () => 'done',
+        (error: unknown) => error,
+      )
+      const granted = (): void => void holdfast.close().catch(() => {})
+      subscribe('holdfast:acquired', granted)
+      const heard = await w.env.until(outcome, 20_000)
+      unsubscribe('holdfast:acquired', granted)
+      expect(heard).toBeInstanceOf(ClosedError)
+      expect(touched).toEqual([])
+    },
+  )
 })
+
+function bind(stock: StripedStock) {
+  return {
+    take: () => stock.take(),
+    put: () => stock.put(),
+    total: () => stock.total(),
+    fill: () => stock.fill(1),
+  }
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+
+import { cached, leader, once, redisCache, stripedStock, watchLeader } from '../../../src/recipes/index.ts'
+import type { CachedOptions, LeaderOptions, OnceOptions, StockOptions } from '../../../src/recipes/index.ts'
+import { world } from '../runtime/far-store.ts'
+import { HOUR } from './fleet.ts'
+import { Shelf } from './shelf.ts'
+
+/** Every call of a recipe that takes options, with a key more. */
+const calls: Record<string, (more: object) => unknown> = {
+  cached: (more) => cached(world().process().holdfast, { ...load, ...more }),
+  'cached.get': (more) => cached(world().process().holdfast, load).get(undefined, more),
+  'cached.forget': (more) => cached(world().process().holdfast, load).forget(undefined, more),
+  leader: (more) => leader(world().process().holdfast, 'boss', { onElected: () => {}, ...more }),
+  'leader.health': (more) => {
+    const w = world()
+    const { holdfast, env } = w.process()
+    return leader(holdfast, 'boss', { onElected: () => {}, env }).health(more)
+  },
+  watchLeader: (more) => watchLeader(world().process().holdfast, 'boss', more).next(),
+  once: (more) => once(world().process().holdfast, 'report', { every: HOUR, run: () => 1, ...more }),
+  redisCache: (more) => redisCache({} as never, more),
+  stripedStock: (more) => stock(more),
+  'stock.take': (more) => stock().take(1, more),
+  'stock.put': (more) => stock().put(1, more),
+  'stock.total': (more) => stock().total(more),
+  'stock.fill': (more) => stock().fill(1, more),
+}
+
+const load = { cache: new Map<string, unknown>(), key: 'k', load: () => 'v', ttl: 60_000 }
+
+function stock(more: object = {}) {
+  const w = world()
+  const storage = new Shelf(w.env, [1, 1])
+  return stripedStock(w.process().holdfast, 'tickets', { segments: 2, storage, ...more })
+}
+
+describe('an option that is none', () => {
+  it.each(Object.entries(calls))('%s: is refused', async (_, call) => {
+    await expect((async () => call({ singal: 1 }))()).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      argument: 'singal',
+    })
+  })
+
+  it('is told what was most likely meant', () => {
+    const given = { ...load, refreshafter: 1 }
+    expect(() => cached(world().process().holdfast, given)).toThrow('Did you mean "refreshAfter"?')
+  })
+})
+
+it('an option may be passed on as undefined', () => {
+  const options = {
+    cached: { ...load, emptyTtl: undefined, jitter: undefined, lock: undefined, onError: undefined },
+    leader: { onElected: () => {}, onError: undefined, ttl: undefined, env: undefined },
+    once: { run: () => 1, every: undefined, atLeast: 1000, memory: undefined, lock: undefined },
+    stock: { segments: 1, storage: { read: () => 1, write: () => true }, lock: undefined, env: undefined },
+  } satisfies {
+    cached: CachedOptions<string>
+    leader: LeaderOptions
+    once: OnceOptions<number>
+    stock: StockOptions
+  }
+  const { holdfast } = world().process()
+  expect(() => cached(holdfast, options.cached)).not.toThrow()
+  expect(() => once(holdfast, 'report', options.once)).not.toThrow()
+  expect(() => stripedStock(holdfast, 'tickets', options.stock)).not.toThrow()
+})
