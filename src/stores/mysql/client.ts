@@ -3,6 +3,7 @@ import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { coreConnection, corePool } from './core-pool.ts'
 import type { CorePool, LentConnection, Letter } from './core-pool.ts'
@@ -142,20 +143,29 @@ export class MysqlDriver implements Driver<MysqlLink> {
       )
     }
     const connection = await source.getConnection()
+    let inside = false
     try {
+      // Somebody may have given it back in the middle of a transaction, which BEGIN would commit.
+      await connection.rollback()
       await connection.beginTransaction()
+      await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+      inside = true
       const result = await work(connection)
+      await connection.query({ sql: `RELEASE SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+      inside = false
       check()
       await connection.commit()
       connection.release()
       return result
     } catch (error) {
+      const ended = inside && (await isEnded(connection))
       // Without an answer to the rollback nobody knows what the connection is in the middle of.
       await connection.rollback().then(
         () => connection.release(),
         () => connection.destroy(),
       )
-      throw error
+      // A deadlock that the work tells has undone all of it, which is what whoever starts over has to know.
+      throw ended && !tellsOfUndoing(error) ? transactionEnded(error) : error
     }
   }
 }
@@ -213,6 +223,22 @@ class Link implements MysqlLink {
   }
 }
 
+/** Whether the transaction that we began is not there any more. */
+async function isEnded(connection: Queries): Promise<boolean> {
+  try {
+    await connection.query({ sql: `ROLLBACK TO SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+    return false
+  } catch (error) {
+    return codeOf(error) === 'ER_SP_DOES_NOT_EXIST'
+  }
+}
+
+/** Also one that is the cause of the user's own error. */
+function tellsOfUndoing(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false
+  return isUndone(error) || ('cause' in error && error.cause !== error && isUndone(error.cause))
+}
+
 const isUndone = (error: unknown): boolean => UNDONE.has(codeOf(error))
 
 type Queries = Pick<MysqlConnection, 'query'>
@@ -240,6 +266,13 @@ function resultOf(
 async function refuse(connection: Queries): Promise<never> {
   await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
   throw new InTransaction()
+}
+
+/** For a statement of the user's transaction, after which it must be in one still. */
+export async function requireTransaction(connection: Queries): Promise<void> {
+  const [result] = await connection.query({ sql: 'DO 0', ...AS_IT_IS })
+  const { serverStatus } = result as Record<string, unknown>
+  if ((Number(serverStatus) & IN_TRANSACTION) === 0) throw outsideTransaction()
 }
 
 const AUTOCOMMIT = 2

@@ -5,7 +5,7 @@ import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
 import { SqlStore } from '../sql/store.ts'
-import { isFinal, mysqlDriver } from './client.ts'
+import { isFinal, mysqlDriver, requireTransaction } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
 import { MysqlStatements } from './statements.ts'
 import type { MysqlStatementOptions } from './statements.ts'
@@ -100,6 +100,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   async guard(lease: GuardedLease, tx: MysqlConnection): Promise<void> {
     const guard = new Guard(lease, this.kind)
     guard.begin(await this.rowsOf(guard, tx))
+    await requireTransaction(tx)
     keepGuarding(guard.ids)
   }
 

@@ -3,11 +3,12 @@ import { codeOf } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { cancel } from './cancel.ts'
 import { Exchange, exchanging } from './exchange.ts'
-import { askInTransaction, inTransaction, InTransaction } from './transaction.ts'
+import { askInTransaction, begin, commit, inTransaction, InTransaction, undo } from './transaction.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -152,22 +153,21 @@ export class PostgresDriver implements Driver<PostgresLink> {
       )
     }
     const client = await this.lendClean(source, new Call())
+    let inside = true
     try {
-      await client.query({ text: 'BEGIN' })
+      await begin(client)
       const result = await work(client)
       check()
-      await client.query({ text: 'COMMIT' })
+      inside = false
+      await commit(client)
       client.removeListener('error', gone)
       client.release()
       return result
     } catch (error) {
-      const undone = await client.query({ text: 'ROLLBACK' }).then(
-        () => true,
-        () => false,
-      )
-      if (undone) client.removeListener('error', gone)
-      client.release(!undone)
-      throw error
+      const how = await undo(client)
+      if (how !== 'broken') client.removeListener('error', gone)
+      client.release(how === 'broken')
+      throw inside && how === 'ended' ? transactionEnded(error) : error
     }
   }
 }

@@ -3,12 +3,15 @@ import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
+import type { Row } from '../sql/row.ts'
+import { outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
 import { PostgresListener } from './listener.ts'
 import { PostgresStatements } from './statements.ts'
 import type { PostgresStatementOptions } from './statements.ts'
+import { askInTransaction, inTransaction } from './transaction.ts'
 
 export interface PostgresStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
@@ -114,7 +117,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     return this.driver
       .transaction(
         async (tx) => {
-          guard.begin(await this.statements.guard(tx, guard.names, guard.ids))
+          guard.begin(await this.rowsOf(guard, tx))
           return work(tx)
         },
         () => {
@@ -128,8 +131,20 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
 
   async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
     const guard = new Guard(lease, this.kind)
-    guard.begin(await this.statements.guard(tx, guard.names, guard.ids))
+    // From here on it is followed what the client is in. What was sent to it before may be on its way still.
+    inTransaction(tx)
+    guard.begin(await this.rowsOf(guard, tx))
+    if (!(inTransaction(tx) ?? (await askInTransaction(tx)))) throw outsideTransaction()
     keepGuarding(guard.ids)
+  }
+
+  private async rowsOf(guard: Guard, tx: PostgresClient): Promise<readonly Row[]> {
+    const { statements } = this
+    const known = guard.ids
+    const rows = await statements.guard(tx, guard.names, known)
+    const ids = guard.idsIn(rows)
+    // A lock server has ids of its own: those are to be locked, and what was read before is nothing to go by.
+    return ids.every((id) => known.includes(id)) ? rows : statements.guard(tx, guard.names, ids)
   }
 }
 

@@ -1,4 +1,5 @@
-import { DatabaseError } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { SAVEPOINT, statementFailed, transactionEnded } from '../sql/same-transaction.ts'
 import type { PostgresClient } from './client.ts'
 
 /**
@@ -42,6 +43,39 @@ export async function askInTransaction(client: PostgresClient): Promise<boolean>
   const text = 'SELECT CASE WHEN now() = statement_timestamp() THEN 1 ELSE 0 END AS alone'
   const { rows } = await client.query({ text })
   return Number((rows[0] as { alone?: unknown } | undefined)?.alone) !== 1
+}
+
+/** No transaction, and no such savepoint. */
+const ENDED = new Set(['25P01', '3B001'])
+const FAILED = '25P02'
+
+export async function begin(client: PostgresClient): Promise<void> {
+  await client.query({ text: `BEGIN; SAVEPOINT ${SAVEPOINT}` })
+}
+
+/** To COMMIT alone the server does not say no: after a failed statement it rolls back, and in no transaction it warns. */
+export async function commit(client: PostgresClient): Promise<void> {
+  try {
+    await client.query({ text: `RELEASE SAVEPOINT ${SAVEPOINT}; COMMIT` })
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === FAILED) throw statementFailed(error)
+    throw ENDED.has(code) ? transactionEnded(error) : error
+  }
+}
+
+/** `ended`: the transaction that we began was not there any more. */
+export async function undo(client: PostgresClient): Promise<'undone' | 'ended' | 'broken'> {
+  try {
+    await client.query({ text: `ROLLBACK TO SAVEPOINT ${SAVEPOINT}; ROLLBACK` })
+    return 'undone'
+  } catch (error) {
+    const how = ENDED.has(codeOf(error)) ? 'ended' : 'undone'
+    return client.query({ text: 'ROLLBACK' }).then(
+      () => how,
+      () => 'broken',
+    )
+  }
 }
 
 export class InTransaction extends DatabaseError {

@@ -43,11 +43,20 @@ export class Guard {
     return this.guarded.flatMap(({ claim }) => (claim === undefined ? [] : [claim.id]))
   }
 
+  /** Those that the claims have at the database, behind a lock server others than here. */
+  idsIn(rows: readonly Row[]): string[] {
+    return this.guarded.flatMap((one) => {
+      const row = rows.find(({ name }) => name === one.lease.name)
+      return (row && holderOf(row, one)) ?? []
+    })
+  }
+
   /** Throws unless the rows, which nobody else can take claims from any more, say that all the claims stand. */
   begin(rows: readonly Row[]): void {
     for (const one of this.guarded) {
       const row = rows.find(({ name }) => name === one.lease.name)
-      if (row === undefined || !stands(row, one)) throw this.lost(one, 'it is not held any more')
+      if (row === undefined || holderOf(row, one) === undefined)
+        throw this.lost(one, 'it is not held any more')
     }
     this.end()
   }
@@ -71,16 +80,16 @@ export class Guard {
 }
 
 /**
- * By the claim's id, which a lease keeps whatever other tokens its claim is given meanwhile; or, where a lock server
+ * The id of the holder that the lease stands for. By the claim's id, which a lease keeps whatever other tokens its claim is given meanwhile; or, where a lock server
  * stands in between and has ids of its own, by the token.
  */
-function stands(row: Row, { lease: { token }, claim }: Guarded): boolean {
+function holderOf(row: Row, { lease: { token }, claim }: Guarded): string | undefined {
   for (const holder of load(row, 1).state.holders.values()) {
     if (holder.expiresAt * 1000 <= row.now) continue
     const first = BigInt(holder.token)
-    if (holder.id === claim?.id || (first <= token && token < first + BigInt(holder.count))) return true
+    if (holder.id === claim?.id || (first <= token && token < first + BigInt(holder.count))) return holder.id
   }
-  return false
+  return undefined
 }
 
 /** The leases of a set, or the lease itself. */

@@ -1,8 +1,11 @@
 /**
  * Claims of this process that guard a transaction. Giving one up has to wait for the end of that: where the claim is not
- * here, nobody needs to look whether it does. One list for the process, whatever the number of stores.
+ * here, nobody needs to look whether it does. One list for the process, whatever the number of stores, and of copies of
+ * this package.
  */
-const counts = new Map<string, number>()
+const LIST = Symbol.for('holdfast.guarding')
+const shared = globalThis as { [LIST]?: Map<string, number> }
+const counts = (shared[LIST] ??= new Map<string, number>())
 
 export function isGuarding(id: string): boolean {
   return counts.size > 0 && counts.has(id)

@@ -17,21 +17,24 @@ interface Telling {
 /**
  * A connection of our own to the user's file. Locks must not be taken on the user's: whatever task has a transaction
  * open there would take them along into its ROLLBACK. Undefined when there can be none: a database in memory has one
- * connection, an encrypted one cannot be read without its key, and the object may be a wrapper that is no driver's.
+ * connection, an encrypted one cannot be read without its key, one for reading only is not to be written to in a
+ * roundabout way, and an object that wraps a driver's may have one connection for all that are made of its class.
  */
 export function ownConnection(database: SqliteDatabase): ClosableDatabase | undefined {
   const file = fileOf(database)
-  // One that was opened for reading only is not to be written to in a roundabout way.
-  if (file === '' || ('readonly' in database && database.readonly === true)) return undefined
-  const Database = database.constructor as new (path: string) => ClosableDatabase
-  if ((Database as unknown) === Object) return undefined
+  const Database = driverOf(database)
+  if (file === '' || Database === undefined) return undefined
   let own: ClosableDatabase | undefined
   try {
-    own = new Database(file)
+    const opened = new Database(file)
+    // Nothing is set or closed there before: it could be the user's.
+    if (!isAnother(opened, database)) return undefined
+    own = opened
     if (fileOf(own) !== file) throw new Error('another file')
     own.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
     // An encrypted file does not let this happen.
     own.prepare('SELECT count(*) FROM sqlite_master').all()
+    if (!mayWrite(database, own)) throw new Error('for reading only')
     // A lock need not outlive the machine: in WAL mode the file is safe without a wait for the disk.
     if (journalMode(own) === 'wal') own.exec('PRAGMA synchronous = NORMAL')
     return own
@@ -41,6 +44,59 @@ export function ownConnection(database: SqliteDatabase): ClosableDatabase | unde
     if (isBusy(error)) throw error
     return undefined
   }
+}
+
+type DatabaseClass = new (path: string) => ClosableDatabase
+
+/** What better-sqlite3 has and hardly anybody else. */
+const BETTER = ['pragma', 'backup', 'loadExtension', 'unsafeMode', 'defaultSafeIntegers']
+
+/** The class of a driver that the database is of. Not one that was derived from it: it may do anything when it is made. */
+function driverOf(database: SqliteDatabase): DatabaseClass | undefined {
+  const builtin = process.getBuiltinModule?.('node:sqlite') as { DatabaseSync: unknown } | undefined
+  for (
+    let like: unknown = Object.getPrototypeOf(database);
+    like !== null;
+    like = Object.getPrototypeOf(like)
+  ) {
+    const { constructor } = like as { constructor: unknown }
+    const known =
+      constructor === builtin?.DatabaseSync || BETTER.every((name) => Object.hasOwn(like as object, name))
+    if (known && typeof constructor === 'function') return constructor as DatabaseClass
+  }
+  return undefined
+}
+
+/** Whether a transaction of the one is none of the other. */
+function isAnother(own: SqliteDatabase, users: SqliteDatabase): boolean {
+  try {
+    own.exec('BEGIN')
+  } catch {
+    return false
+  }
+  const during = refusesToBegin(users)
+  own.exec('ROLLBACK')
+  return !during || refusesToBegin(users)
+}
+
+/** Whether the user's connection may write. That of node:sqlite does not tell, but would keep ours from it. */
+function mayWrite(users: SqliteDatabase, own: SqliteDatabase): boolean {
+  if ('readonly' in users) return users.readonly !== true
+  // In the middle of a transaction nothing can be tried.
+  if (refusesToBegin(users)) return true
+  // If another process writes just now, we hear it here, and do not wait on the user's connection, maybe for long.
+  own.exec('BEGIN IMMEDIATE')
+  own.exec('ROLLBACK')
+  users.exec('BEGIN IMMEDIATE')
+  try {
+    own.exec('BEGIN IMMEDIATE')
+  } catch (error) {
+    if (isBusy(error)) return true
+    throw error
+  } finally {
+    users.exec('ROLLBACK')
+  }
+  return false
 }
 
 /** The main file's full path; empty for a database in memory. */
@@ -60,6 +116,11 @@ export function inTransaction(database: SqliteDatabase): boolean {
   const { isTransaction, inTransaction: inside } = database as Telling
   if (typeof isTransaction === 'boolean') return isTransaction
   if (typeof inside === 'boolean') return inside
+  return refusesToBegin(database)
+}
+
+/** Begins nothing that it does not end. */
+function refusesToBegin(database: SqliteDatabase): boolean {
   try {
     database.exec('BEGIN')
   } catch {

@@ -2,6 +2,7 @@ import type { Capabilities, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
+import { SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
@@ -123,17 +124,11 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   private inside<T>(guard: Guard, work: (database: SqliteDatabase) => T): T {
     const { database } = this.driver
     try {
+      database.exec(`SAVEPOINT ${SAVEPOINT}`)
       guard.begin(this.statements.guard(database, guard.names))
       const result = work(database)
-      if (result instanceof Promise) {
-        result.catch(() => {})
-        throw new InvalidArgumentError(
-          'A guarded transaction of SQLite must not wait: its work returned a promise',
-          {
-            argument: 'work',
-          },
-        )
-      }
+      refuseThenable(result)
+      stillInside(database)
       guard.end()
       database.exec('COMMIT')
       return result
@@ -146,6 +141,27 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       throw error
     }
   }
+}
+
+/** The work may have ended the transaction and begun another, or SQLite have rolled it back when its disk was full. */
+function stillInside(database: SqliteDatabase): void {
+  try {
+    database.exec(`RELEASE ${SAVEPOINT}`)
+  } catch (error) {
+    throw transactionEnded(error)
+  }
+}
+
+/** A promise, or what becomes one when it is awaited: the query of a query builder, which would run after the commit. */
+function refuseThenable(result: unknown): void {
+  if (result === null || (typeof result !== 'object' && typeof result !== 'function')) return
+  if (typeof (result as { then?: unknown }).then !== 'function') return
+  if (result instanceof Promise) result.catch(() => {})
+  throw new InvalidArgumentError(
+    'A guarded transaction of SQLite must not wait: its work returned a promise, or a query that was not run. Run it ' +
+      'inside of the work, at once, and return what it gave',
+    { argument: 'work' },
+  )
 }
 
 /**

@@ -91,6 +91,47 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       for (const one of others) await one.close()
     })
 
+    it.each(['a promise', 'a query that runs when it is awaited', 'a function that is one'])(
+      'commits nothing when the work returns %s',
+      async (what) => {
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex('thenable').acquire()
+        let asked = 0
+        const then = (done: () => void): void => {
+          asked++
+          done()
+        }
+        const [key] = ['then']
+        const thenable = (value: object): object => Object.assign(value, { [key]: then })
+        const returned = {
+          'a promise': () => Promise.reject(new Error('late')),
+          'a query that runs when it is awaited': () => thenable({}),
+          'a function that is one': () => thenable(() => {}),
+        }[what]
+        const work = store.guarded(lease, () => {
+          write(`thenable ${what}`)
+          // As a program without types has it.
+          return returned?.() as unknown
+        })
+        await expect(work).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
+        expect(asked).toBe(0)
+        expect(await lines()).not.toContain(`thenable ${what}`)
+        await holdfast.close({ drain: 0 })
+      },
+    )
+
+    it.each([['COMMIT'], ['ROLLBACK'], ['COMMIT', 'BEGIN'], ['ROLLBACK', 'BEGIN']])(
+      'does not say committed when the work ended the transaction: %s %s',
+      async (...ends) => {
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex('ended').acquire()
+        const work = store.guarded(lease, () => ends.forEach((sql) => database.exec(sql)))
+        await expect(work).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
+        await store.guarded(lease, () => write('ended'))
+        await holdfast.close({ drain: 0 })
+      },
+    )
+
     it('refuses to begin inside of a transaction, and guard to do without one', async () => {
       const holdfast = new Holdfast(store)
       const lease = await holdfast.mutex('inside').acquire()

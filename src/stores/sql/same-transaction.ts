@@ -1,0 +1,33 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
+
+/**
+ * A guarded transaction begins with this savepoint, which ends with it, in whatever way it does. As long as it is there the
+ * work is in the transaction that is guarded, and in no later one.
+ */
+export const SAVEPOINT = 'holdfast_guarded'
+
+/** The savepoint was gone. */
+export function transactionEnded(cause: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'The guarded transaction was over before its work was. The work ended it, or a statement that commits unasked did ' +
+      '(MySQL: CREATE, ALTER, DROP, LOCK TABLES), or the server undid it (a deadlock) and the work went on. What was ' +
+      'written may be there in part, unguarded: look. Leave the end to guarded, and let errors out of the work',
+    { argument: 'work', cause },
+  )
+}
+
+/** PostgreSQL: it is there, but the server does not commit. */
+export function statementFailed(cause: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'A statement failed inside of the guarded work, which went on; the server commits nothing after that. Nothing was ' +
+      'committed. Let the error out of the work, or put a savepoint before a statement that may fail',
+    { argument: 'work', cause },
+  )
+}
+
+export function outsideTransaction(): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'guard checks a transaction, and this connection is in none: begin one first, or use guarded',
+    { argument: 'tx' },
+  )
+}
