@@ -36,6 +36,9 @@ export interface SessionOptions {
 /** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
 const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 
+/** So many waits end before the event loop has its turn again: each makes an error and asks the store to forget a claim. */
+const ENDS_AT_ONCE = 500
+
 /** How soon we ask again to listen, where that is only wanted. */
 const LISTEN_AGAIN_MS = 1000
 
@@ -93,7 +96,7 @@ export class Session {
     this.turn = turn
     this.requestTimeout = requestTimeout
     const onFirst = (): void => this.attend()
-    this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
+    this.waits = new Deadlines(this.steady, env, { background: false, atOnce: ENDS_AT_ONCE, onFirst })
     this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
