@@ -156,7 +156,10 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   claim.mark = mark
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
-  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
+  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') {
+    session.listen()
+    return tryLater()
+  }
   session.startWatching((watching) => {
     if (claim.state !== 'asking' || claim.inFlight) return
     if (watching) ask(claim)
