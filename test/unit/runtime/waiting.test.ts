@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
-import type { ClaimRequest } from '../../../src/core/contract.ts'
+import type { ClaimRequest, NameInfo } from '../../../src/core/contract.ts'
 import { isClean, world } from './far-store.ts'
 
 /** The fields of a claim that are not its own properties. */
@@ -196,6 +196,28 @@ describe('waiting between processes', () => {
     await env.advance(100)
     const info = await server.inspect('x', 1000)
     expect(info).toMatchObject({ holders: [], waiters: [] })
+  })
+
+  it('behind a holder that crashed ends with its lease, not with the next heartbeat', async () => {
+    const { env, process, server } = world()
+    const [dead, b, c] = [process(), process(), process()]
+    await env.until(dead.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const third = c.holdfast.mutex('x').acquire()
+    await env.advance(6900)
+    dead.store.lose('any', 'request', Infinity)
+    dead.store.events = Infinity
+    const { holders } = (await server.inspect('x', 1000)) as NameInfo
+    const before = env.mono()
+    const lease = await env.until(second)
+    const took = env.mono() - before - (holders[0]?.expiresIn ?? 0)
+    expect(took).toBeGreaterThanOrEqual(0)
+    expect(took).toBeLessThan(20)
+    // While somebody renews, nobody asks more often for it: 15 s of signs of life and one look at the end of the lease.
+    expect(b.store.count('renew')).toBeLessThan(15)
+    await env.until(lease.release())
+    await env.until(third)
   })
 
   it('is not held up for long by a waiter that died', async () => {
