@@ -200,7 +200,7 @@ describe('waiting between processes', () => {
 
   it('behind a holder that crashed ends with its lease, not with the next heartbeat', async () => {
     const { env, process, server } = world()
-    const [dead, b, c] = [process(), process(), process()]
+    const [dead, b, c] = [process(), process({ patience: 7_300 }), process({ patience: 7_300 })]
     await env.until(dead.holdfast.mutex('x').acquire())
     const second = b.holdfast.mutex('x').acquire()
     await env.advance(100)
