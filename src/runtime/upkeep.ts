@@ -50,7 +50,7 @@ export class Upkeep {
    * A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. Also when a lease
    * before it could end: of a holder that crashed nobody hears.
    */
-  queued(claim: Claim, sentAt: number, retryAfter = Infinity): void {
+  queued(claim: Claim, sentAt: number, retryAfter: number = Infinity): void {
     const every = this.session.heartbeat(claim)
     const end = this.session.clock.now() + Math.ceil(retryAfter) + 1
     if (end < sentAt + every) this.renewals.set(claim, end, 0)
