@@ -81,6 +81,11 @@ export class Fleet {
     return { holds: holdsOf(this.events), complaints: complaints.flat() }
   }
 
+  /** Ends whoever is left, also if the test has failed. */
+  kill(): void {
+    for (const { child } of this.members) child.kill('SIGKILL')
+  }
+
   private hear(line: string): void {
     // Of a member that was killed in the middle of a line.
     if (!line.endsWith('}')) return
