@@ -10,6 +10,8 @@ import type { HistoryEvent, Hold } from 'holdfast/testkit'
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 export const PRESENT = here('../../dist')
+/** SQLite is an experiment of some Nodes. */
+const QUIET = '--disable-warning=ExperimentalWarning'
 
 interface Member {
   readonly build: string
@@ -32,7 +34,7 @@ export class Fleet {
 
   start(build: string): void {
     const args = [this.builds[build] ?? '', PRESENT, this.url, `${build}-${++this.started}`]
-    const child = spawn(process.execPath, [here('member.mjs'), ...args])
+    const child = spawn(process.execPath, [QUIET, here('member.mjs'), ...args])
     const member: Member = { build, child, said: '' }
     createInterface(child.stdout).on('line', (line) => this.hear(line))
     child.stderr.on('data', (chunk: Buffer) => (member.said += chunk.toString()))
