@@ -15,6 +15,7 @@ import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { brokenStore } from './lane-errors.ts'
 import { Lane } from './lane.ts'
+import { Strangers } from './strangers.ts'
 import { Upkeep } from './upkeep.ts'
 
 export interface TurnBudget {
@@ -60,6 +61,7 @@ export class Session {
   readonly expiries: Deadlines
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
+  private readonly strangers: Strangers
   closing: Closing | null = null
   /** Nothing is renewed any more. */
   lettingGo = false
@@ -100,6 +102,7 @@ export class Session {
     this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
+    this.strangers = new Strangers(this)
   }
 
   /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
@@ -332,13 +335,28 @@ export class Session {
     if (!EVENT.fits(event)) return void this.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
-      for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
+      for (const lane of waiting) this.upkeep.renewAllNow(lane.claimsIn('queued'))
       this.catchUp()
-      return
+      return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
+    if (event.kind === 'granted') this.strangers.giveBack(event)
     const first = this.lanes.get(event.name)
-    if (first === undefined) return
-    for (const lane of withSiblings(first)) lane.told(event)
+    if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
+  }
+
+  /** Whether a claim was made here, by its id. */
+  owns(id: string): boolean {
+    return id.startsWith(this.idPrefix)
+  }
+
+  /** Whether somebody here asks for the claim, waits for it or holds it. */
+  knows(name: string, id: string): boolean {
+    const first = this.lanes.get(name)
+    return (
+      first !== undefined &&
+      withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))
+    )
   }
 }
 

@@ -220,6 +220,35 @@ describe('waiting between processes', () => {
     await env.until(third)
   })
 
+  it('ends soon when a failover brings back a claim that was given up meanwhile', async () => {
+    const { env, process, server } = world()
+    const [a, b] = [process(), process()]
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const { waiters } = (await server.inspect('x', 1000)) as NameInfo
+    const session = waiters[0]?.id.split('.')[0] ?? ''
+    const old = { weight: 1, capacity: 1, ttl: 15_000, patience: 5_000, tokens: 1, owner: 'b' }
+    // The new primary has not heard that b gave this one up.
+    await env.until(first.release())
+    await env.until((await env.until(second)).release())
+    server.claim({ ...old, name: 'x', id: `${session}.998`, whenBusy: 'try' }, 1000)
+    const third = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const before = env.mono()
+    b.store.gap()
+    const lease = await env.until(third)
+    expect(env.mono() - before).toBeLessThan(50)
+    // Nor that it left the line.
+    server.claim({ ...old, name: 'x', id: `${session}.999`, whenBusy: 'queue' }, 1000)
+    const fourth = a.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const then = env.mono()
+    await env.until(lease.release())
+    await env.until(fourth)
+    expect(env.mono() - then).toBeLessThan(50)
+  })
+
   it('is not held up for long by a waiter that died', async () => {
     const { env, process } = world()
     const [a, dead, b] = [process(), process(), process()]
