@@ -354,8 +354,7 @@ export class Session {
   knows(name: string, id: string): boolean {
     const first = this.lanes.get(name)
     return (
-      first !== undefined &&
-      withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))
+      first !== undefined && withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))
     )
   }
 }
