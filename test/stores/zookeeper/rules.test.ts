@@ -5,7 +5,7 @@ import { czxidOf } from '../../../src/stores/zookeeper/index.ts'
 import { Directories, isNext } from '../../../src/stores/zookeeper/directories.ts'
 import { decodeName, encodeName, protection } from '../../../src/stores/zookeeper/names.ts'
 import { readNote, writeNote } from '../../../src/stores/zookeeper/node-data.ts'
-import { compareNodes, lineUp, mayStay, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
+import { ALONE, compareNodes, lineUp, mayStay, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
 import type { QueueNode } from '../../../src/stores/zookeeper/place.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
@@ -55,10 +55,9 @@ describe('the queue of a directory', () => {
 
   it('lets only who found it empty stay in a directory whose numbers come to their end, and nobody at the end', () => {
     const last = 2 ** 31 - 1
-    const alone = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
-    const beside = { ...alone, ahead: 1 }
+    const beside = { ...ALONE, ahead: 1 }
     const stays = (sequence: number): boolean[] =>
-      [alone, beside].map((place) => mayStay(node('__READ__', sequence), place))
+      [ALONE, beside].map((place) => mayStay(node('__READ__', sequence), place))
     expect(stays(0)).toEqual([true, true])
     expect(stays(last - 2_000_000)).toEqual([true, true])
     expect(stays(last - 10)).toEqual([true, false])
