@@ -10,7 +10,9 @@ import { nodeOf } from '../../scripts/node-matrix.mjs'
  */
 export function withNewerNodes(plan, { say, fetch = nodeOf }) {
   // Only for those who have something to do.
-  const wanting = plan.bouts.flatMap(({ contestants }) => contestants).filter(({ node }) => node !== undefined)
+  const wanting = plan.bouts
+    .flatMap(({ contestants }) => contestants)
+    .filter(({ node }) => node !== undefined)
   if (wanting.length === 0) return plan
   const found = new Map()
   const reasons = new Map()
@@ -34,7 +36,10 @@ export function withNewerNodes(plan, { say, fetch = nodeOf }) {
     contestants: present(plan.contestants),
     leftOut: [
       ...plan.leftOut,
-      ...lacking.map(({ label, store, node }) => ({ name: `${label} on ${store}`, reason: reasons.get(node) })),
+      ...lacking.map(({ label, store, node }) => ({
+        name: `${label} on ${store}`,
+        reason: reasons.get(node),
+      })),
     ],
     bouts: plan.bouts
       .map((bout) => ({ ...bout, contestants: present(bout.contestants) }))

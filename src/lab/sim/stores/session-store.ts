@@ -288,13 +288,14 @@ export class SessionStore implements Store {
   }
 
   /** A node went, or (a holder's watch) somebody came. */
-  private watchFired(id: string, gone: string): void {
+  private async watchFired(id: string, gone: string): Promise<void> {
     const claim = this.claims.get(id)
     const { place } = claim ?? {}
     // The only one before us, as of a moment ago: nobody has to be asked.
-    const next = claim?.state === 'queued' && place?.behind?.name === gone && isNextInLine(place.behind, place)
+    const next =
+      claim?.state === 'queued' && place?.behind?.name === gone && isNextInLine(place.behind, place)
     if (next && isFresh(claim.proof, this.network.env)) this.push(claim, { ...place, behind: null, ahead: 0 })
-    else if (claim !== undefined) void this.lookAgain(claim)
+    else if (claim !== undefined) await this.lookAgain(claim)
   }
 
   private async lookAgain(claim: Claim): Promise<void> {
