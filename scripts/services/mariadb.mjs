@@ -54,8 +54,9 @@ const baseArgs = ({ port, dir }) => [
   '--max-connections=400',
   '--innodb-flush-log-at-trx-commit=2',
   '--innodb-buffer-pool-size=32M',
-  // MySQL has another word for it.
+  // MySQL has another word for the first, and a port of its own for the second.
   '--loose-innodb-log-file-size=16M',
+  '--loose-mysqlx=OFF',
 ]
 
 async function prepare({ dir }) {
@@ -71,10 +72,16 @@ async function prepare({ dir }) {
   ])
 }
 
+/** What the other's installation does by itself. Without names, a root from `localhost` is not one from the loopback. */
+const FIRST = `CREATE DATABASE test;
+CREATE USER root@'127.0.0.1';
+GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+`
+
 async function prepareMysql(dir) {
   const { command } = await find(mysqld)
   const file = join(dir, 'first.sql')
-  writeFileSync(file, 'CREATE DATABASE test;\n')
+  writeFileSync(file, FIRST)
   const options = ['--initialize-insecure', `--init-file=${file}`, `--datadir=${join(dir, 'data')}`]
   await run(command, ['--no-defaults', ...options, `--user=${user}`])
 }
