@@ -24,6 +24,9 @@ const installer = { ...program, command: 'mariadb-install-db', paths: ['/usr/bin
 const mysqld = { ...program, command: 'mysqld' }
 const isMysql = () => chosen(mysqld.command) !== undefined
 
+/** What {@link mariadb} starts. */
+export const mysqlFlavour = isMysql() ? 'MySQL' : 'MariaDB'
+
 /** One MariaDB with an empty database `test` and a root without password. Commits survive SIGKILL, not a power cut. */
 export async function mariadb({ args = [], ...wish } = {}) {
   const server = await launch(
