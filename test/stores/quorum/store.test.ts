@@ -277,7 +277,7 @@ describe.skipIf(!available('memcached'))('of stores that have no votes', () => {
     const open = (): Store =>
       quorumStore(
         servers.map(({ url }) => memcachedStore(url)),
-        { maxTtl: 60_000 },
+        { maxTtl: 60_000, nodeTimeout: 1_000 },
       )
     const [a, b] = [open(), open()]
     expect(a.capabilities).toMatchObject({ fencing: 'weak', wakeups: 'poll', queue: false })
