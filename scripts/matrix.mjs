@@ -6,6 +6,7 @@
 //
 //   --cache <folder>   where roots are kept; default: holdfast/matrix in the user's cache folder
 //   --fresh            make the roots anew: servers of a release that still moves may have moved
+//   --again            only the test files in which something failed when they were last run
 //   --no-docs          leave the table in docs/servers.md alone
 //
 // One that fails does not keep the others from running. Exit code 1 if anything failed, 2 if it was called wrongly.
@@ -31,6 +32,7 @@ function options() {
       list: { type: 'boolean', default: false },
       cache: { type: 'string' },
       fresh: { type: 'boolean', default: false },
+      again: { type: 'boolean', default: false },
       'no-docs': { type: 'boolean', default: false },
     },
   })
@@ -66,7 +68,7 @@ async function run(entry, given) {
   const dir = await make(entry, given)
   const version = versionOf(entry, { dir })
   say(`${entry.id} is ${entry.server} ${version}`)
-  const { suites, failures } = await runTests(entry, { dir, log: join(dir, 'tests.log') })
+  const { suites, failures } = await runTests(entry, { dir, again: given.again })
   const date = new Date().toISOString().slice(0, 10)
   const row = rowOf(entry, { version, suites, date })
   console.log(row.cells.filter((cell) => cell !== '').join('  '))

@@ -1,6 +1,6 @@
 // The repository's tests on one other server, and what came out.
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -26,20 +26,45 @@ export const SUITE_NAMES = SUITES.map(([name]) => name)
 export const suiteOf = (path) => SUITES.find(([, pattern]) => pattern.test(path))[0]
 
 /**
+ * Runs the tests of an entry, and those files in which something failed once more, by themselves: they measure time, and a
+ * machine may have been busy. What fails twice has failed.
  * @param {import('./entries.mjs').Entry} entry
- * @returns {Promise<{ suites: Record<string, Counts>, failures: string[] }>}
- * @typedef {{ passed: number, failed: number, skipped: number }} Counts
+ * @param {{ dir: string, again: boolean }} how `again`: only what failed when it was last run
+ * @returns {Promise<{ suites: Record<string, import('./run.mjs').Counts>, failures: string[] }>}
  */
-export async function runTests(entry, { dir, log }) {
-  const output = join(dir, 'results.json')
+export async function runTests(entry, { dir, again }) {
+  const kept = join(dir, 'results.json')
+  const first =
+    again && existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : await vitest(entry, dir, entry.tests)
+  const failed = first.testResults.filter(({ status }) => status === 'failed').map(({ name }) => name)
+  const second = failed.length === 0 ? { testResults: [] } : await vitest(entry, dir, failed)
+  const result = { testResults: replaced(first.testResults, second.testResults) }
+  writeFileSync(kept, JSON.stringify(result))
+  return count(result)
+}
+
+const replaced = (old, now) => [
+  ...old.filter(({ name }) => !now.some((other) => other.name === name)),
+  ...now,
+]
+
+async function vitest(entry, dir, files) {
+  const output = join(dir, 'last-run.json')
+  rmSync(output, { force: true })
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`]
   await step(
     `${entry.id}: tests`,
     // One file at a time: a server that shares the machine with nothing else is late for nothing else's sake.
-    [process.execPath, VITEST, 'run', '--project', 'servers', '--maxWorkers=1', ...reporters, ...entry.tests],
-    { log, minutes: 45, cwd: HERE, fails: true, env: { HOLDFAST_PROGRAMS: join(dir, 'bin'), NO_COLOR: '1' } },
+    [process.execPath, VITEST, 'run', '--project', 'servers', '--maxWorkers=1', ...reporters, ...files],
+    {
+      log: join(dir, 'tests.log'),
+      minutes: 45,
+      cwd: HERE,
+      fails: true,
+      env: { HOLDFAST_PROGRAMS: join(dir, 'bin'), NO_COLOR: '1' },
+    },
   )
-  return count(JSON.parse(readFileSync(output, 'utf8')))
+  return JSON.parse(readFileSync(output, 'utf8'))
 }
 
 /** Of Vitest's report. A file that could not even be read is a failure, and nothing that was left out has passed. */

