@@ -41,6 +41,8 @@ interface Poll {
   timer: NodeJS.Timeout | undefined
   /** Not asked for yet, stands, or cannot be had. */
   watch: Watch | 'none' | 'refused'
+  /** The client made the secret. */
+  readonly known: boolean
   /** The store may know more of it than we do. */
   doubtful: boolean
   /** Granted, or given up. */
@@ -89,6 +91,7 @@ export class LongPolls {
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
         watch: 'none',
+        known: lease !== undefined,
         doubtful: true,
         over: false,
       }
@@ -101,9 +104,12 @@ export class LongPolls {
     })
   }
 
-  /** Everybody who waits is sent away. */
-  stop(failure: Failure): void {
-    for (const poll of this.inLine.values()) this.leave(poll, failure)
+  /** Everybody who waits is sent away. Who knows the secret already can come back with it, and need not lose its place. */
+  stop(failure: Failure, { keepPlaces }: { readonly keepPlaces: boolean }): void {
+    for (const poll of this.inLine.values()) {
+      if (keepPlaces && poll.known) this.finish(poll, failure)
+      else this.leave(poll, failure)
+    }
   }
 
   /** What is not taken away by then runs out by itself. */
@@ -142,6 +148,9 @@ export class LongPolls {
       case 'held':
         return this.granted(poll, answer.token)
       case 'queued':
+        // It stands in line since an earlier request, of which the store has told nobody.
+        if (!patient) return this.leave(poll, busy())
+        if (this.canQueue(poll)) return this.standInLine(poll)
         this.heartbeat ??= setInterval(() => this.beat(), PATIENCE_MS / 3)
         return
       case 'mismatch': {
@@ -153,7 +162,7 @@ export class LongPolls {
         this.remove(poll)
         return this.finish(poll, unavailable())
       case 'busy': {
-        if (!patient) return this.finish(poll, new Failure('LOCK_BUSY', 'Somebody else has it.'))
+        if (!patient) return this.finish(poll, busy())
         if (this.canQueue(poll)) return this.standInLine(poll)
         // A store without a queue: ask again, the more seldom the longer it takes.
         const waited = performance.now() - poll.since
@@ -265,6 +274,8 @@ export class LongPolls {
 }
 
 const secret = (): string => randomBytes(16).toString('base64url')
+
+const busy = (): Failure => new Failure('LOCK_BUSY', 'Somebody else has it.')
 
 function timedOut(poll: Poll): Failure {
   const waited = Math.round(performance.now() - poll.since)

@@ -1,0 +1,86 @@
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { expect, it } from 'vitest'
+
+import { afterwards, temporaryFolder } from './helpers.ts'
+
+const program = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
+
+interface Seen {
+  readonly sections: number
+  readonly http: number
+  readonly long: number
+  readonly overlaps: readonly string[]
+  readonly lost: readonly string[]
+  readonly errors: readonly string[]
+}
+
+function start(name: string, args: readonly string[]): ChildProcess {
+  const child = fork(program(name), args)
+  afterwards(() => child.kill('SIGKILL'))
+  return child
+}
+
+function heard<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    child.once('message', resolve)
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))
+  })
+}
+
+async function launch(
+  listen: string,
+  state: string,
+): Promise<{ child: ChildProcess; url: string; startsIn: number }> {
+  const child = start('crash-server.mjs', [listen, state])
+  return { child, ...(await heard<{ url: string; startsIn: number }>(child)) }
+}
+
+const RESTARTS = 20
+const CLIENTS = 3
+
+it(`loses no lease and lets nobody in twice in ${RESTARTS} planned restarts under load`, async () => {
+  const folder = temporaryFolder()
+  const state = join(temporaryFolder(), 'state.json')
+  let server = await launch('127.0.0.1:0', state)
+  const listen = server.url.replace('holdfast://', '')
+  const clients = Array.from({ length: CLIENTS }, () => start('restart-client.mjs', [server.url, folder]))
+  const waits: number[] = []
+  for (let round = 0; round < RESTARTS; round++) {
+    await sleep(500)
+    const ended = new Promise((resolve) => void server.child.once('exit', resolve))
+    server.child.kill('SIGTERM')
+    await ended
+    server = await launch(listen, state)
+    waits.push(server.startsIn)
+  }
+  await sleep(1000)
+  const all = await Promise.all(
+    clients.map((client) => {
+      const seen = heard<Seen>(client)
+      client.send('stop')
+      return seen
+    }),
+  )
+  const sum = (count: 'sections' | 'http' | 'long'): number =>
+    all.reduce((total, one) => total + one[count], 0)
+  expect(all.flatMap(({ overlaps }) => overlaps)).toEqual([])
+  expect(all.flatMap(({ lost }) => lost)).toEqual([])
+  expect(all.flatMap(({ errors }) => errors)).toEqual([])
+  // It never waited for anything to end, and there was work in every run.
+  expect(waits).toEqual(waits.map(() => 0))
+  expect(sum('sections')).toBeGreaterThan(10 * RESTARTS)
+  expect(sum('http')).toBeGreaterThan(RESTARTS)
+  expect(sum('long')).toBeGreaterThan(0)
+  for (const file of readdirSync(folder)) {
+    expect(file).toMatch(/\.tokens$/)
+    const tokens = readFileSync(join(folder, file), 'utf8').trim().split('\n').map(BigInt)
+    for (const [index, token] of tokens.entries())
+      if (index > 0) expect(token, `${file}, line ${index}`).toBeGreaterThan(tokens[index - 1] ?? 0n)
+  }
+}, 180_000)
