@@ -62,7 +62,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const { store, own } = openStore(options, path, problems)
     const book = new Book(store.kind)
     const former = own === null ? 0 : bookFormer(book, own, tokens)
-    if (former > 0) problems.say('info', `Goes on with ${former} claims of the former run`)
+    if (former > 0) problems.say('info', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options

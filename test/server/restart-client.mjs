@@ -94,12 +94,15 @@ const work = [
   http('shared-by-both-doors'),
   http('http'),
 ]
-process.on('message', async () => {
+
+async function end() {
   running = false
   stopped.abort()
   await Promise.all(work)
   await holdfast.close()
   await store.close()
   process.send(seen, () => process.exit())
-})
+}
+
+process.on('message', () => void end())
 process.on('disconnect', () => process.exit())
