@@ -21,7 +21,7 @@ export function bookFormer(book: Book, { former }: EmbeddedStore, tokens: Tokens
     return caller
   }
   let count = 0
-  for (const [name, { holders, waiters }] of former.records.queues) {
+  for (const [name, { holders, waiters }] of former.queues) {
     for (const { id, owner, token, expiresAt: until } of holders) {
       const who = former.whose(id)
       count++

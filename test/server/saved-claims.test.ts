@@ -219,10 +219,7 @@ it.each([
     'changed',
     (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('session.1', 'session.9')),
   ],
-  [
-    'of another stop',
-    (path: string) => writeFileSync(path, '{"version":1,"queues":[],"owners":{},"fence":0}\n'),
-  ],
+  ['of another stop', (path: string) => writeFileSync(path, '{"version":1,"queues":[],"owners":{}}\n')],
   ['gone', (path: string) => rmSync(path)],
 ])('waits the leases out when the file is %s', async (_, spoil) => {
   const machine = new Machine()

@@ -8,17 +8,18 @@ type Records = ReturnType<MemoryStore['toRecords']>
 export type WhoseClaim = (id: string) => string | undefined
 
 /** All claims of a server when it stopped. Times are milliseconds from then, for its clock means nothing to the next run. */
-interface Saved extends Records {
+interface Saved {
   readonly version: number
   /** When that was: see `Clocks`. */
   readonly boot: string | null
   readonly uptime: number
   readonly owners: Readonly<Record<string, string>>
+  readonly queues: Records
 }
 
-/** What the former run left. */
+/** What the former run left. Its tokens are below the horizon's. */
 export interface Former {
-  readonly records: Records
+  readonly queues: Records
   readonly whose: WhoseClaim
 }
 
@@ -27,7 +28,7 @@ const VERSION = 1
 /** Uptime comes in hundredths of a second. */
 const RESOLUTION_MS = 50
 
-export function save({ fence, queues }: Records, clocks: Clocks, whose: WhoseClaim): string {
+export function save(queues: Records, clocks: Clocks, whose: WhoseClaim): string {
   const now = clocks.mono()
   const owners: Record<string, string> = {}
   for (const [, { holders, waiters }] of queues) {
@@ -38,7 +39,7 @@ export function save({ fence, queues }: Records, clocks: Clocks, whose: WhoseCla
   }
   const moved = queues.map(([name, record]) => [name, movedBy(record, -now)] as const)
   const { boot } = clocks
-  const saved: Saved = { version: VERSION, boot, uptime: clocks.uptime(), owners, fence, queues: moved }
+  const saved: Saved = { version: VERSION, boot, uptime: clocks.uptime(), owners, queues: moved }
   return `${JSON.stringify(saved)}\n`
 }
 
@@ -57,7 +58,7 @@ export function load(text: string, clocks: Clocks): Former | null {
       { ...rest, waiters: waiters.map((one) => ({ ...one, keptUntil: now + one.patience })) },
     ] as const
   })
-  return { records: { fence: saved.fence, queues }, whose: (id) => owners.get(id) }
+  return { queues, whose: (id) => owners.get(id) }
 }
 
 /**

@@ -176,7 +176,7 @@ export class EmbeddedStore implements Store {
     const memory = new MemoryStore({
       now: () => ({ ms: clocks.mono(), micros: Math.max(Math.floor(clocks.wall() * 1000), floor + 1) }),
     })
-    if (former !== null) memory.takeUp(former.records)
+    if (former !== null) memory.takeUp(former.queues)
     return memory
   }
 
@@ -185,7 +185,7 @@ export class EmbeddedStore implements Store {
    * meanwhile it learns when it asks, as after any message that got lost.
    */
   private await(): void {
-    for (const [, { waiters }] of this.former?.records.queues ?? []) {
+    for (const [, { waiters }] of this.former?.queues ?? []) {
       for (const { id } of waiters) {
         const session = sessionOf(id)
         if (!this.awaited.has(session))

@@ -178,18 +178,16 @@ export class MemoryStore implements Store {
     for (const queue of this.queues.values()) this.expireOne(queue, now)
   }
 
-  /** All that is held, waited for or remembered, as plain data. */
-  toRecords(): { readonly fence: number; readonly queues: readonly (readonly [string, QueueRecord])[] } {
-    const now = this.now()
-    this.sweep(now)
-    return { fence: this.fence, queues: Array.from(this.queues, ([name, queue]) => [name, toRecord(queue)]) }
+  /** All that is held, waited for or remembered, as plain data. Tokens of other names are not in it. */
+  toRecords(): readonly (readonly [string, QueueRecord])[] {
+    this.sweep(this.now())
+    return Array.from(this.queues, ([name, queue]) => [name, toRecord(queue)])
   }
 
   /** The same, put into a store that is new. */
-  takeUp({ fence, queues }: ReturnType<MemoryStore['toRecords']>): void {
-    this.fence = fence
-    for (const [name, record] of queues) {
-      const queue = new Kept(name, fence)
+  takeUp(records: ReturnType<MemoryStore['toRecords']>): void {
+    for (const [name, record] of records) {
+      const queue = new Kept(name, this.fence)
       takeUp(queue, record)
       this.queues.set(name, queue)
     }
