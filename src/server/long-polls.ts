@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 
 import { sessionOf } from '../core/claim-queue.ts'
 import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
+import { systemEnv } from '../runtime/env.ts'
+import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
-import { Removals } from './removals.ts'
 import { unavailable, when } from './service.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
@@ -57,7 +58,8 @@ interface Poll {
 export class LongPolls {
   private readonly service: LockService
   private readonly sessions: Sessions
-  private readonly removals: Removals
+  /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0007-leases-over-http.md. */
+  private readonly cleaner: Session
   private readonly inLine = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
   /** The same one for all: requests with leases of one session listen together. */
@@ -67,7 +69,14 @@ export class LongPolls {
   constructor(service: LockService, sessions: Sessions) {
     this.service = service
     this.sessions = sessions
-    this.removals = new Removals(service.store, STORE_TIMEOUT_MS)
+    this.cleaner = new Session(service.store, {
+      env: systemEnv,
+      clock: {},
+      owner: 'lock server',
+      patience: PATIENCE_MS,
+      requestTimeout: STORE_TIMEOUT_MS,
+      turn: { count: 1, ms: 0 },
+    })
   }
 
   /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
@@ -115,13 +124,13 @@ export class LongPolls {
   /** What is not taken away by then runs out by itself. */
   async close(within: number): Promise<void> {
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
-    await this.removals.close(within)
+    await this.cleaner.close({ release: true, drain: 0, timeout: within }, () => undefined)
   }
 
   /** Takes a lease back that could not be delivered. */
   undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
     this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
-    this.removals.remove({ name, id }, { ttl, doubtful: false })
+    this.cleaner.cleanup.remove({ name, id }, false, ttl)
   }
 
   private ask(poll: Poll, patient: boolean): void {
@@ -242,7 +251,7 @@ export class LongPolls {
 
   private remove({ caller, request, doubtful }: Poll): void {
     this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
-    this.removals.remove(request, { ttl: request.ttl, doubtful })
+    this.cleaner.cleanup.remove(request, doubtful, request.ttl)
   }
 
   private canQueue({ watch }: Poll): boolean {
