@@ -58,7 +58,7 @@ interface Poll {
 export class LongPolls {
   private readonly service: LockService
   private readonly sessions: Sessions
-  /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0007-leases-over-http.md. */
+  /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0008-leases-over-http.md. */
   private readonly cleaner: Session
   private readonly inLine = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
