@@ -32,7 +32,7 @@ export type Cell = string | { readonly text: string; readonly colour: Colour }
 export function table(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
-  columns: number | undefined = undefined,
+  columns?: number,
 ): string {
   const texts = [header, ...rows.map((row) => row.map(textOf))]
   const widths = header.map((_, column) => Math.max(...texts.map((row) => width(row[column] ?? ''))))

@@ -171,7 +171,7 @@ it('covers claims, renewals, hand-overs and pushed grants, and keeps tokens grow
   await store.renew([{ ...request('a', '1'), ttl: 60_000, tokens: 0 }], 1000)
   covered(60_000, first.token)
   const told: StoreEvent[] = []
-  await store.watch('session', (event) => void told.push(event), 1000)
+  store.watch('session', (event) => void told.push(event), 1000)
   await store.claim(request('a', '2', { ttl: 200_000, patience: 200_000 }), 1000)
   const { next } = await store.release(request('a', '1'), request('a', '3', { ttl: 300_000 }), 1000)
   expect(next).toEqual({ kind: 'queued' })

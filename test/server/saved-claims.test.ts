@@ -263,24 +263,25 @@ it('waits the leases out when the next run cannot write that it has taken them u
   expect(machine.failures).not.toEqual([])
 })
 
-it('waits the leases out when the claims, or the horizon, could not be written at the stop, and says so', async () => {
-  for (const suffix of ['.claims.new', '.new']) {
+it.each(['.claims.new', '.new'])(
+  'waits the leases out when %s could not be written at the stop, and says so',
+  async (suffix) => {
     const machine = new Machine()
     const first = machine.start()
     await first.claim(request('a', '1'), 0)
     const obstacle = `${machine.path}${suffix}`
     mkdirSync(join(obstacle, 'in the way'), { recursive: true })
     await first.close()
-    expect(machine.failures, suffix).not.toEqual([])
-    expect(existsSync(machine.claims), suffix).toBe(false)
+    expect(machine.failures).not.toEqual([])
+    expect(existsSync(machine.claims)).toBe(false)
     rmdirSync(join(obstacle, 'in the way'))
     rmdirSync(obstacle)
     machine.clocks.restart(100)
     const second = machine.start()
-    expect(second.former, suffix).toBeNull()
-    expect(second.startsIn, suffix).toBeGreaterThan(9000)
-  }
-})
+    expect(second.former).toBeNull()
+    expect(second.startsIn).toBeGreaterThan(9000)
+  },
+)
 
 it('is readable by its owner alone, also if somebody had prepared a file for it', async () => {
   const machine = new Machine()
