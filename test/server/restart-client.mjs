@@ -13,7 +13,8 @@ const seen = { sections: 0, http: 0, long: 0, overlaps: [], lost: [], errors: []
 let running = true
 
 const store = holdfastStore(url)
-const TTL_MS = 15_000
+// Longer than a restart takes on a machine that has a lot else to do.
+const TTL_MS = 60_000
 const holdfast = new Holdfast(store, { ttl: TTL_MS })
 
 /** One at a time, with a larger token than the one before. */
@@ -32,7 +33,7 @@ async function section(name, token, work) {
 async function library(name, hold, count) {
   while (running) {
     try {
-      const lease = await holdfast.mutex(name).acquire({ wait: 60_000 })
+      const lease = await holdfast.mutex(name).acquire({ wait: 200_000 })
       await section(name, lease.token, () =>
         sleep(hold, undefined, { signal: stopped.signal }).catch(() => undefined),
       )
