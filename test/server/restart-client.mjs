@@ -9,7 +9,7 @@ import { Holdfast } from '../../dist/index.js'
 import { holdfastStore } from '../../dist/stores/holdfast/index.js'
 
 const [url, folder] = process.argv.slice(2)
-const seen = { sections: 0, http: 0, long: 0, overlaps: [], lost: [], errors: [] }
+const seen = { overlaps: [], lost: [], errors: [] }
 let running = true
 
 const store = holdfastStore(url)
@@ -30,7 +30,7 @@ async function section(name, token, work) {
   unlinkSync(witness)
 }
 
-async function library(name, hold, count) {
+async function library(name, hold) {
   while (running) {
     try {
       const lease = await holdfast.mutex(name).acquire({ wait: 200_000 })
@@ -39,7 +39,6 @@ async function library(name, hold, count) {
       )
       if (!lease.held) seen.lost.push(name)
       if ((await lease.release()) === 'expired') seen.lost.push(`${name}, at its release`)
-      seen[count]++
     } catch (error) {
       seen.errors.push(`${name}: ${error.code ?? error}`)
     }
@@ -82,16 +81,15 @@ async function http(name) {
       if (renewed.status !== 200) seen.lost.push(`${name}: ${JSON.stringify(renewed.body)}`)
     })
     await ask('release', { name, lease })
-    seen.http++
   }
 }
 
 const stopped = new AbortController()
 const work = [
-  library('quick', 3, 'sections'),
-  library('quick', 3, 'sections'),
-  library('shared-by-both-doors', 10, 'sections'),
-  library('long', 6000, 'long'),
+  library('quick', 3),
+  library('quick', 3),
+  library('shared-by-both-doors', 10),
+  library('long', 6000),
   http('shared-by-both-doors'),
   http('http'),
 ]

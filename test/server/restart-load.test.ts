@@ -1,20 +1,16 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { expect, it } from 'vitest'
 
-import { afterwards, temporaryFolder } from './helpers.ts'
+import { afterwards, eventually, temporaryFolder } from './helpers.ts'
 
 const program = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
 
 interface Seen {
-  readonly sections: number
-  readonly http: number
-  readonly long: number
   readonly overlaps: readonly string[]
   readonly lost: readonly string[]
   readonly errors: readonly string[]
@@ -43,6 +39,7 @@ async function launch(
 
 const RESTARTS = 20
 const CLIENTS = 3
+const WORK = { quick: 10, http: 3, 'shared-by-both-doors': 3 }
 
 it(`loses no lease and lets nobody in twice in ${RESTARTS} planned restarts under load`, async () => {
   const folder = temporaryFolder()
@@ -51,15 +48,26 @@ it(`loses no lease and lets nobody in twice in ${RESTARTS} planned restarts unde
   const listen = server.url.replace('holdfast://', '')
   const clients = Array.from({ length: CLIENTS }, () => start('restart-client.mjs', [server.url, folder]))
   const waits: number[] = []
+  const entered = (name: string): number => {
+    const file = join(folder, `${name}.tokens`)
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length : 0
+  }
+  // In every run there is work, of every kind, however slow the machine is.
+  const works = async (): Promise<void> => {
+    for (const [name, count] of Object.entries(WORK)) {
+      const before = entered(name)
+      await eventually(`${name} goes on`, () => entered(name) >= before + count, 60_000)
+    }
+  }
   for (let round = 0; round < RESTARTS; round++) {
-    await sleep(500)
+    await works()
     const ended = new Promise((resolve) => void server.child.once('exit', resolve))
     server.child.kill('SIGTERM')
     await ended
     server = await launch(listen, state)
     waits.push(server.startsIn)
   }
-  await sleep(1000)
+  await works()
   const all = await Promise.all(
     clients.map((client) => {
       const seen = heard<Seen>(client)
@@ -67,20 +75,16 @@ it(`loses no lease and lets nobody in twice in ${RESTARTS} planned restarts unde
       return seen
     }),
   )
-  const sum = (count: 'sections' | 'http' | 'long'): number =>
-    all.reduce((total, one) => total + one[count], 0)
   expect(all.flatMap(({ overlaps }) => overlaps)).toEqual([])
   expect(all.flatMap(({ lost }) => lost)).toEqual([])
   expect(all.flatMap(({ errors }) => errors)).toEqual([])
-  // It never waited for anything to end, and there was work in every run.
+  // It never waited for anything to end.
   expect(waits).toEqual(waits.map(() => 0))
-  expect(sum('sections')).toBeGreaterThan(10 * RESTARTS)
-  expect(sum('http')).toBeGreaterThan(RESTARTS)
-  expect(sum('long')).toBeGreaterThan(0)
+  expect(entered('long')).toBeGreaterThan(1)
   for (const file of readdirSync(folder)) {
     expect(file).toMatch(/\.tokens$/)
     const tokens = readFileSync(join(folder, file), 'utf8').trim().split('\n').map(BigInt)
     const backwards = tokens.filter((token, index) => index > 0 && token <= (tokens[index - 1] ?? 0n))
     expect({ file, backwards }).toEqual({ file, backwards: [] })
   }
-}, 300_000)
+}, 600_000)
