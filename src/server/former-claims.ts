@@ -9,7 +9,9 @@ import type { Tokens } from './tokens.ts'
  * can use their sessions. A principal that is not in the tokens file any more keeps what it has until that ends.
  * Returns how many there are.
  */
-export function bookFormer(book: Book, { former }: EmbeddedStore, tokens: Tokens | null): number {
+export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null): number {
+  const { former } = own
+  own.former = null
   if (former === null) return 0
   const callers = new Map<string, Caller>()
   const callerOf = (who: string): Caller => {

@@ -72,8 +72,6 @@ it('goes on with leases after a planned stop: same holder, same token, the rest 
   machine.clocks.pass(3000)
   await first.close()
   machine.clocks.restart(2000)
-  // The wall clock was set, far back: tokens grow all the same.
-  machine.clocks.wallNow -= 86_400_000
   const second = machine.start()
   expect(second.startsIn).toBe(0)
   expect(await kindOf(second.claim(request('a', '2'), 0))).toBe('busy')
@@ -133,6 +131,26 @@ it('keeps the line: the first is granted first although others come back before 
   await second.release(waiting('early'), undefined, 0)
   await Promise.resolve()
   expect(told).toMatchObject([{ kind: 'granted', id: 'late.1' }])
+})
+
+it.each([
+  ['the wall clock was put forward', { wallNow: 86_400_000 }],
+  ['the wall clock was set back', { wallNow: -86_400_000 }],
+  ['the uptime is that of another container', { upNow: 86_400_000 }],
+  ['the uptime began anew', { upNow: -49_000 }],
+])('ends no lease early, and keeps tokens growing, when %s', async (_, jump) => {
+  const machine = new Machine()
+  const first = machine.start()
+  const token = await tokenOf(first.claim(request('a', '1'), 0))
+  await first.close()
+  machine.clocks.restart(2000)
+  for (const [hand, by] of Object.entries(jump)) machine.clocks[hand as 'upNow'] += by
+  const second = machine.start()
+  machine.clocks.pass(7990)
+  expect(await kindOf(second.claim(request('a', '2'), 0))).toBe('busy')
+  // For as long as it had left at the stop, at most.
+  machine.clocks.pass(2100)
+  expect(await tokenOf(second.claim(request('a', '2'), 0))).toBeGreaterThan(token)
 })
 
 it('frees what ended while it was down', async () => {

@@ -13,6 +13,7 @@ interface Saved {
   /** When that was: see `Clocks`. */
   readonly boot: string | null
   readonly uptime: number
+  readonly wall: number
   readonly owners: Readonly<Record<string, string>>
   readonly queues: Records
 }
@@ -38,8 +39,8 @@ export function save(queues: Records, clocks: Clocks, whose: WhoseClaim): string
     }
   }
   const moved = queues.map(([name, record]) => [name, movedBy(record, -now)] as const)
-  const { boot } = clocks
-  const saved: Saved = { version: VERSION, boot, uptime: clocks.uptime(), owners, queues: moved }
+  const [uptime, wall] = [clocks.uptime(), clocks.wall()]
+  const saved: Saved = { version: VERSION, boot: clocks.boot, uptime, wall, owners, queues: moved }
   return `${JSON.stringify(saved)}\n`
 }
 
@@ -63,12 +64,13 @@ export function load(text: string, clocks: Clocks): Former | null {
 
 /**
  * How much time has passed for certain. Whoever holds a lease believes in it for as long as it was given, so too little
- * is safe and too much is not. Wall clocks are set, and uptime is that of one machine: after a reboot, or on
- * another machine, nothing is certain, and leases last for as long as they had left.
+ * is safe and too much is not. Wall clocks are set, and uptime is that of one machine, or of one container: within
+ * one boot, what both say has passed. After a reboot, or on another machine, nothing is certain, and leases last for as
+ * long as they had left.
  */
-function passedSince({ boot, uptime }: Saved, clocks: Clocks): number {
+function passedSince({ boot, uptime, wall }: Saved, clocks: Clocks): number {
   if (boot === null || boot !== clocks.boot) return 0
-  return Math.max(0, clocks.uptime() - uptime - RESOLUTION_MS)
+  return Math.max(0, Math.min(clocks.uptime() - uptime, clocks.wall() - wall) - RESOLUTION_MS)
 }
 
 function movedBy({ fence, capacity, holders, waiters, withdrawn }: QueueRecord, ms: number): QueueRecord {

@@ -45,8 +45,10 @@ export interface Memory {
 export class EmbeddedStore implements Store {
   readonly kind = 'memory'
   readonly capabilities: Capabilities
-  /** The claims of the former run, if it ended as planned. */
-  readonly former: Former | null
+  /** The claims of the former run, if it ended as planned. For whoever needs them at the start, who forgets them then. */
+  former: Former | null
+  /** Milliseconds, at the start, until leases of a former run have ended of which nothing else is known. */
+  readonly startsIn: number
   private readonly memory: MemoryStore
   private readonly horizon: Horizon | null
   private readonly file: ClaimsFile | null
@@ -67,6 +69,7 @@ export class EmbeddedStore implements Store {
     // What could not be taken from whoever comes next must not be used, and is waited for.
     const taken = former !== null && this.horizon?.takeUp(this.memory.furthestEnd()) === true
     this.former = taken ? former : null
+    this.startsIn = taken ? 0 : (this.horizon?.pastEndsIn ?? 0)
     if (former !== null && !taken) this.memory = this.newMemory(null)
     this.file?.remove()
     const { capabilities } = this.memory
@@ -79,11 +82,6 @@ export class EmbeddedStore implements Store {
     this.await()
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.sweeper.unref()
-  }
-
-  /** Milliseconds until leases of a former run, of which nothing else is known, have ended. */
-  get startsIn(): number {
-    return this.former === null ? (this.horizon?.pastEndsIn ?? 0) : 0
   }
 
   /** Whether the next run will know the claims of this one. */
