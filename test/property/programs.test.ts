@@ -69,7 +69,7 @@ describe('a program', () => {
     for (const inside of ['detach', 'downgrade', 'lock'])
       some((each) => each.inside.some((step) => step.do === inside))
     some(({ wait }) => wait === 0)
-    for (const what of ['inspect', 'list', 'sleep']) expect(steps.some((each) => each.do === what)).toBe(true)
+    for (const what of ['inspect', 'list', 'sleep', 'force']) expect(steps.some((each) => each.do === what)).toBe(true)
     expect(new Set(programs.map(({ world }) => world))).toEqual(new Set(['direct', 'calm', 'stormy']))
     expect(programs.some(({ closes }) => closes.length > 0)).toBe(true)
     const faults = new Set(programs.flatMap((each) => each.faults.map(({ kind }) => kind)))

@@ -18,6 +18,7 @@ export type Check =
   | 'noise'
   | 'abort latency'
   | 'messages'
+  | 'calls'
 
 export type Expected = Verdict['expected']
 

@@ -3,8 +3,9 @@ import type { PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Lock } from '../../../locks/lock.ts'
 import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
+import type { Chapter, Diary } from '../diary.ts'
 import type { SimProcess, World } from '../world.ts'
-import { make, wanted } from './context.ts'
+import { make, rootOf, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
@@ -16,6 +17,8 @@ export interface Place {
   readonly process: SimProcess
   readonly world: World
   readonly trace: Trace
+  /** Of a scenario: where its checks read. */
+  readonly diary?: Diary
   /** Nothing goes wrong on the way to the store. */
   readonly calm: boolean
   /** The leases of the process that are not given back. */
@@ -40,6 +43,7 @@ interface Asking {
 export class Actor {
   private readonly place: Place
   private readonly task: number
+  private readonly chapters = new Map<Call, ReadonlyMap<string, Chapter>>()
 
   constructor(place: Place, task: number) {
     this.place = place
@@ -66,6 +70,8 @@ export class Actor {
         })
       case 'list':
         return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
+      case 'force':
+        return this.force(step.name)
       case 'lock':
         for (let round = 0; round < step.times; round++) await this.section(step, around)
     }
@@ -92,17 +98,19 @@ export class Actor {
       // A section that ran: its lease may have ended before it did, and then says so.
       else if (codeOf(error) !== 'LOCK_LOST') trace.found('errors', `a section ended with ${String(error)}`)
       // Where a release may arrive twice, the answer to the second may come first.
-      else if (this.place.calm && !trace.grants.some((grant) => grant.call === call && grant.lost))
+      else if (this.place.calm && !this.mayBeLost(call))
         trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
     } finally {
       timer?.cancel()
+      this.chapters.delete(call)
     }
   }
 
   private async run({ step, locks, target, call, options, around }: Asking): Promise<void> {
     let endedAt = 0
-    await target.run(async (lease: Lease | LeaseSet) => {
-      const own = this.granted(call, locks, lease)
+    let own: readonly Holding[] = []
+    const body = async (lease: Lease | LeaseSet): Promise<void> => {
+      own = this.granted(call, locks, lease)
       const inside = own.reduce<Inside | undefined>(
         (outer, { grant, made }, index) => ({
           lease: leasesOf(lease)[index] as Lease,
@@ -115,7 +123,13 @@ export class Actor {
       await this.steps(step.inside, inside, own)
       endedAt = this.now()
       for (const each of own) each.ending()
-    }, options)
+    }
+    try {
+      await target.run(body, options)
+    } finally {
+      // What became of the release nobody is told.
+      for (const each of own) each.released('unknown')
+    }
     this.answeredInTime('run', endedAt)
   }
 
@@ -130,9 +144,11 @@ export class Actor {
     const held = lease.held
     for (const each of own) each.ending()
     const outcome = await lease.release()
+    for (const each of own) each.released(outcome)
     this.answeredInTime('release', endedAt)
     if (lease.held) first?.lied('after its release')
-    if (held && outcome !== 'released' && this.place.calm && this.closed() === undefined)
+    const { calm } = this.place
+    if (held && outcome !== 'released' && calm && this.closed() === undefined && !this.mayBeLost(call))
       this.place.trace.found(
         'errors',
         `release() of a lease on "${lease.name}" that was held said ${outcome}`,
@@ -158,6 +174,11 @@ export class Actor {
       error: undefined,
     }
     trace.calls.push(call)
+    const { diary } = this.place
+    // What is shared is written down as part of what it is shared with.
+    const roots = call.wants.filter(({ nesting }) => nesting === 'none')
+    if (diary !== undefined)
+      this.chapters.set(call, new Map(roots.map((want) => [want.name, diary.begin(want.name, want)])))
     return call
   }
 
@@ -167,15 +188,18 @@ export class Actor {
       const made = locks.find(({ lock }) => lock.name === each.name)
       const want = call.wants.find(({ name }) => name === each.name)
       if (made === undefined || want === undefined) return []
-      return [new Holding(this.place, { call, want, made }, each)]
+      const chapter = this.chapters.get(call)?.get(each.name)
+      return [new Holding(this.place, { call, want, made, chapter }, each)]
     })
   }
 
   private settled(call: Call, end: CallEnd, error?: unknown): void {
     call.to = this.now()
     call.end = end
-    if (error === undefined) return
-    call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (error !== undefined)
+      call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (end !== 'granted')
+      for (const chapter of this.chapters.get(call)?.values() ?? []) chapter.failed(call.error ?? 'busy')
     if (call.error === 'LOCK_TIMEOUT' && call.wait === undefined) call.end = 'refused'
   }
 
@@ -188,11 +212,16 @@ export class Actor {
     const { grant } = holding
     const before = grant.readsFrom
     grant.readsFrom ??= this.now()
-    const going = both.downgrade(holding.lease).catch((error: unknown) => {
+    holding.downgrading()
+    const done = (): void => holding.downgraded('downgraded')
+    const going = both.downgrade(holding.lease).then(done, (error: unknown) => {
+      holding.downgraded('unknown')
       const code = codeOf(error)
       // Somebody inside counts on writing alone: nothing was done.
       if (code === 'LOCK_REENTRY') grant.readsFrom = before
-      const inside = this.place.trace.grants.some((other) => other.inside === grant && other.mode === 'write')
+      const inside = this.place.trace.grants.some(
+        (other) => other !== grant && rootOf(other) === grant && other.mode === 'write',
+      )
       const excused =
         code === 'LOCK_LOST' ||
         !this.place.calm ||
@@ -213,7 +242,7 @@ export class Actor {
       const held = trace.grants.filter((grant) => grant.to === undefined && grant.from < from)
       const names = new Set(held.map(({ name }) => name))
       for (const name of names)
-        if (what === 'list' && calm && !seen.includes(name))
+        if (what === 'list' && calm && !seen.includes(name) && !trace.wasForced(name))
           trace.found('errors', `list() does not show "${name}", which is held`)
     } catch (error) {
       const code = codeOf(error)
@@ -221,6 +250,26 @@ export class Actor {
       if (!excused) trace.found('errors', `${what}() said ${String(error)}`)
     }
     this.answeredInTime(what, from)
+  }
+
+  /** As `holdfast release --force` does it. */
+  private async force(name: string): Promise<void> {
+    const { trace, process } = this.place
+    const { store } = process.holdfast
+    const info = await store.inspect(name, FORCE_MS)
+    if ('kind' in info) return
+    const forced = { name, from: this.now(), to: Infinity }
+    trace.forced.push(forced)
+    for (const { id } of info.holders) await store.withdraw({ name, id }, FORCE_MS)
+    forced.to = this.now()
+  }
+
+  private mayBeLost(call: Call): boolean {
+    const { trace } = this.place
+    return (
+      call.wants.some(({ name }) => trace.wasForced(name)) ||
+      trace.grants.some((grant) => grant.call === call && grant.lost)
+    )
   }
 
   private answeredInTime(what: string, from: number): void {
@@ -239,6 +288,7 @@ export class Actor {
 }
 
 const ANSWERED_MS = 25
+const FORCE_MS = 200
 
 function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
   return 'leases' in lease ? lease.leases : [lease]

@@ -39,6 +39,8 @@ export type Step =
   | { readonly do: 'downgrade'; readonly awaited: boolean }
   | { readonly do: 'inspect'; readonly name: string }
   | { readonly do: 'list' }
+  /** What an operator does: takes a name from whoever holds it. */
+  | { readonly do: 'force'; readonly name: string }
 
 export type Mode = 'mutex' | 'read' | 'write' | 'permits'
 
@@ -99,6 +101,8 @@ function printStep(step: Step): string {
       return step.awaited ? 'await downgrade' : 'downgrade'
     case 'inspect':
       return `inspect ${step.name}`
+    case 'force':
+      return `force-release ${step.name}`
     case 'list':
       return 'list'
     case 'lock': {
