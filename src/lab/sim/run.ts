@@ -77,7 +77,9 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
     }
   }
   const crew = new Crew(world, world.processes, calm, 'noted')
-  const { shared, permits, maxTtl } = world.capabilities()
+  const { shared, permits, ...longest } = world.capabilities()
+  // A simulated session lives as long as its first claim says, for all that are in it.
+  const maxTtl = store === 'session' ? ttl : longest.maxTtl
   const until = { maxTtl, processes: PROCESSES, ttl, until: CHAOS_MS / 2, calm }
   crew.start(guestsFrom(world.fork().uint32(), { shared, permits, ...until }))
   await env.advance(CHAOS_MS)

@@ -5,6 +5,7 @@ import type { Lock } from '../../../locks/lock.ts'
 import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
 import type { Chapter, Diary } from '../diary.ts'
 import type { SimProcess, World } from '../world.ts'
+import { ASIDES } from './asides.ts'
 import { make, rootOf, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
@@ -70,6 +71,8 @@ export class Actor {
         })
       case 'list':
         return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
+      case 'aside':
+        return this.aside(step.which, own[0]?.lease)
       case 'force':
         return this.force(step.name)
       case 'lock':
@@ -123,9 +126,13 @@ export class Actor {
       await this.steps(step.inside, inside, own)
       endedAt = this.now()
       for (const each of own) each.ending()
+      if (step.throws === true) throw new Thrown()
     }
     try {
       await target.run(body, options)
+      if (step.throws === true) this.place.trace.found('errors', 'run() forgot what its function threw')
+    } catch (error) {
+      if (!(error instanceof Thrown)) throw error
     } finally {
       // What became of the release nobody is told.
       for (const each of own) each.released('unknown')
@@ -143,6 +150,7 @@ export class Actor {
     const [first] = own
     const held = lease.held
     for (const each of own) each.ending()
+    if (step.end === 'dispose') await lease[Symbol.asyncDispose]()
     const outcome = await lease.release()
     for (const each of own) each.released(outcome)
     this.answeredInTime('release', endedAt)
@@ -184,6 +192,9 @@ export class Actor {
 
   private granted(call: Call, locks: Locks, lease: Lease | LeaseSet): readonly Holding[] {
     this.settled(call, 'granted')
+    const left = lease.remaining()
+    if (lease.held && (left <= 0 || lease.signal.aborted) && this.closed() === undefined)
+      this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
     return leasesOf(lease).flatMap((each) => {
       const made = locks.find(({ lock }) => lock.name === each.name)
       const want = call.wants.find(({ name }) => name === each.name)
@@ -219,8 +230,9 @@ export class Actor {
       const code = codeOf(error)
       // Somebody inside counts on writing alone: nothing was done.
       if (code === 'LOCK_REENTRY') grant.readsFrom = before
-      const inside = this.place.trace.grants.some(
-        (other) => other !== grant && rootOf(other) === grant && other.mode === 'write',
+      // Also one that was given and has not heard of it yet.
+      const inside = this.place.trace.calls.some(({ wants }) =>
+        wants.some((want) => want.mode === 'write' && want.inside && rootOf(want.inside) === grant),
       )
       const excused =
         code === 'LOCK_LOST' ||
@@ -252,6 +264,21 @@ export class Actor {
       if (!excused) trace.found('errors', `${what}() said ${String(error)}`)
     }
     this.answeredInTime(what, from)
+  }
+
+  /** A mistake is told at once, and nothing is asked of the store; and a look is a look. */
+  private async aside(which: number, lease: Lease | undefined): Promise<void> {
+    const { process, trace } = this.place
+    const aside = ASIDES[which]
+    if (aside === undefined) return
+    const { what, code, call } = aside
+    const ended = await Promise.resolve()
+      .then(() => call({ holdfast: process.holdfast, lease }))
+      .then(
+        () => 'fine',
+        (error: unknown) => codeOf(error) ?? String(error),
+      )
+    if (ended !== code) trace.found('errors', `${what}: ${ended} instead of ${code}`)
   }
 
   /** As `holdfast release --force` does it. */
@@ -288,6 +315,9 @@ export class Actor {
     return this.place.world.now()
   }
 }
+
+/** By a user's function. */
+class Thrown extends Error {}
 
 const ANSWERED_MS = 25
 const FORCE_MS = 200

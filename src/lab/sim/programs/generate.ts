@@ -1,5 +1,6 @@
 import { Random } from '../../../testkit/random.ts'
 import { faultsFrom } from '../faults.ts'
+import { ASIDES } from './asides.ts'
 import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
 
 /** What one name is used as: all users of a name agree on it. */
@@ -52,7 +53,7 @@ export interface GuestOptions extends Pick<GenerateOptions, 'shared' | 'permits'
 /** What the programs do, for processes of a scenario: a few tasks beside those that are always there. */
 export function guestsFrom(seed: number, options: GuestOptions): Pick<Program, 'tasks' | 'closes'> {
   const { ttl, maxTtl, shared, permits } = options
-  const otherTtls = [ttl, ttl + 100, Math.min(maxTtl, Math.round(ttl * 1.5))] as const
+  const otherTtls = [ttl, Math.min(maxTtl, ttl + 100), Math.min(maxTtl, Math.round(ttl * 1.5))] as const
   const rest = { worlds: ['stormy'], ttls: [ttl], otherTtls, force: false } as const
   return new Generator(seed, { shared, permits, ...rest }).guests(options)
 }
@@ -171,8 +172,13 @@ class Generator {
     if (roll < 0.04) return { do: 'inspect', name: this.nameOf(this.some(this.names)) }
     if (roll < 0.06) return { do: 'list' }
     if (roll < 0.075 && this.options.force) return { do: 'force', name: this.nameOf(this.some(this.names)) }
-    if (roll < 0.14) return { do: 'sleep', ms: this.random.below(40) }
+    if (roll < 0.1) return this.aside()
+    if (roll < 0.16) return { do: 'sleep', ms: this.random.below(40) }
     return this.section(0)
+  }
+
+  private aside(): Step {
+    return { do: 'aside', which: this.random.below(ASIDES.length) }
   }
 
   private section(depth: number): Section {
@@ -195,6 +201,7 @@ class Generator {
       ...(this.chance(this.taste.aborts) ? { abort: this.abort(how) } : {}),
       inside: this.inside(depth, how, first),
       end: how === 'run' ? 'release' : this.end(),
+      ...(how === 'run' && this.chance(0.05) ? { throws: true as const } : {}),
     }
   }
 
@@ -202,6 +209,7 @@ class Generator {
     const steps: Step[] = []
     const hold = (): Step => ({ do: 'sleep', ms: this.time() })
     if (this.chance(0.8)) steps.push(hold())
+    if (this.chance(0.05)) steps.push(this.aside())
     if (depth < 2 && this.chance(how === 'run' ? 0.3 : 0.1)) {
       const nested = this.section(depth + 1)
       steps.push(this.chance(0.4) ? { do: 'detach', steps: [nested] } : nested)
@@ -227,7 +235,7 @@ class Generator {
 
   private end(): Section['end'] {
     const roll = this.random.next()
-    return roll < 0.85 ? 'release' : roll < 0.97 ? 'twice' : 'never'
+    return roll < 0.8 ? 'release' : roll < 0.9 ? 'twice' : roll < 0.97 ? 'dispose' : 'never'
   }
 
   /** A try is over after one answer; to hit it one must be quick. */
