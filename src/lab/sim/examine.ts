@@ -82,13 +82,16 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
       const of = resource.updatesOf(which, name)
       return checkLostUpdates(of.updates, of.value)
     })
+  // Without a grant these have nothing to look at.
+  const ofGrants = (check: Check, violations: readonly Violation[]): Finding =>
+    holds.length === 0 ? notRun(check) : finding(check, violations)
   return [
-    finding('exclusivity', checkExclusivity(holds)),
-    finding('token order', checkTokenOrder(holds)),
-    finding('fenced resource', checkFencedResource(resource.decisions)),
-    finding('lost update', updates('fenced')),
-    finding('unfenced resource', updates('plain')),
-    linearizability(traces),
+    ofGrants('exclusivity', checkExclusivity(holds)),
+    ofGrants('token order', checkTokenOrder(holds)),
+    ofGrants('fenced resource', checkFencedResource(resource.decisions)),
+    ofGrants('lost update', updates('fenced')),
+    ofGrants('unfenced resource', updates('plain')),
+    holds.length === 0 ? notRun('linearizability') : linearizability(traces),
     finding('liveness', [...checkLiveness(waits, bounds), ...late]),
     calm && queue ? finding('bypass', overtaken(traces, steady)) : notRun('bypass'),
     finding('leftovers', leftovers(traces)),

@@ -5,6 +5,8 @@ import type { Call, Finding, ProgramCheck, Trace } from '../trace.ts'
 /** How late a timer may be, and how long one request and its answer take. */
 const TIMER_MS = 2
 const REQUEST_MS = 25
+/** After requests that were lost a line pauses before it asks again. Who joins it meanwhile hears what it knows. */
+const LONGEST_PAUSE_MS = REQUEST_TIMEOUT_MS + 1000
 
 /** What each call and each close may end with, and when. */
 export function promises(trace: Trace, calm: boolean): readonly Finding[] {
@@ -106,7 +108,7 @@ class Judge {
     return this.trace.requests.some((request) => {
       if (request.process !== process) return false
       const open = request.from <= to && request.to >= to
-      return open || (request.lost && request.to >= from - REQUEST_TIMEOUT_MS && request.to <= to)
+      return open || (request.lost && request.to >= from - LONGEST_PAUSE_MS && request.to <= to)
     })
   }
 }
