@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
 import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
+import { coverage } from './coverage.mjs'
 import { faultTasks, OpenStage } from './faults.mjs'
 import { otherTasks } from './others/tasks.mjs'
 import { othersTable, writeTable } from './others/table.mjs'
@@ -20,6 +21,7 @@ const USAGE = `usage: npm run lab -- [options]
   --seeds N     how many simulated runs in all; default 2000
   --seed N      the first fresh one of them, and the order of faults on real servers; default: a new one, which is printed
   --others      instead: other libraries through the same faults; needs npm's and Maven's packages
+  --coverage    instead: how much of the runtime and the locks the simulation executes
   --write       with --others: put what was seen into docs/lab-others.md
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
@@ -35,6 +37,7 @@ function options() {
         seed: { type: 'string' },
         others: { type: 'boolean', default: false },
         write: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
         html: { type: 'string' },
         json: { type: 'string' },
         list: { type: 'boolean', default: false },
@@ -84,6 +87,7 @@ function asksTwice(task) {
 }
 
 const given = options()
+if (given.coverage) process.exit(coverage())
 const servers = new LabServers()
 const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed)
 const seeds = whole('--seeds', given.seeds)

@@ -16,9 +16,9 @@ const BELIEF_MS = 1
  */
 
 /**
- * @param {{ take: (name: string, waitMs: number) => Promise<Taken | null>, close: () => unknown, companion?: number }} library
+ * @param {{ take: (name: string, waitMs: number) => Promise<Taken | null>, close: () => unknown, companion?: number, stalls?: (heard: (ms: number) => void) => void }} library
  */
-export function labClient({ take, close, companion }) {
+export function labClient({ take, close, ...rest }) {
   const ask = async (name, waitMs) => {
     try {
       const taken = await take(name, waitMs)
@@ -45,7 +45,7 @@ export function labClient({ take, close, companion }) {
     readWriteLock: mutexesAlone,
     semaphore: mutexesAlone,
     close: async () => void (await close()),
-    ...(companion !== undefined && { companion }),
+    ...rest,
   }
 }
 

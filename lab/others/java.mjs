@@ -37,12 +37,14 @@ async function open(kind, program, address, ttl) {
     await ask('close')
     child.stdin.end()
   }
-  return labClient({ take, close, companion: child.pid })
+  const stalls = (heard) => void (said.onStall = heard)
+  return labClient({ take, close, companion: child.pid, stalls })
 }
 
 /** The lines of the Java process: an answer to each question in turn, and news in between. */
 class Answers {
   onLost = () => {}
+  onStall = () => {}
   #waiting = []
 
   constructor(child) {
@@ -58,6 +60,7 @@ class Answers {
   #heard(line) {
     if (line === 'lost') return this.onLost()
     const [kind, ...rest] = line.split(' ')
+    if (kind === 'stall') return this.onStall(Number(rest[0]))
     const { resolve, reject } = this.#waiting.shift() ?? {}
     if (kind === 'error') reject?.(new Error(rest.join(' ')))
     else resolve?.(rest.join(' '))

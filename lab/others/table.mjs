@@ -24,11 +24,14 @@ function cell(record) {
   if (record === undefined) return ''
   const { verdicts } = record
   const [only] = verdicts
-  if (verdicts.length === 1 && only.seen === 'not run') return 'not run'
+  // Its clients did not even start, or the lab was stopped before: nothing is known of it.
+  if (verdicts.length === 1 && only.seen !== 'broke') return 'not run'
   const broke = verdicts.filter(({ seen }) => seen === 'broke')
   const undecided = verdicts.filter(({ seen }) => seen === 'unknown')
   const words = [
-    ...broke.map(({ check, why = '' }) => (why.startsWith('Outside of every fault') ? `**${check}** †` : `**${check}**`)),
+    ...broke.map(({ check, why = '' }) =>
+      why.startsWith('Outside of every fault') ? `**${check}** †` : `**${check}**`,
+    ),
     ...undecided.map(({ check }) => `${check} ?`),
   ]
   return words.length === 0 ? 'held' : words.join(', ')

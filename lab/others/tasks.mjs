@@ -22,7 +22,9 @@ export function otherTasks({ seed, stages }) {
 async function lead(other, nemesis, { seed, stages }) {
   const { id, label, stage: where } = other
   const about = { id: `others/${id}/${nemesis.kind}`, store: label, title: `${label}: ${nemesis.what}` }
-  const missing = hasStage(where) ? other.java && (await prepare(other.java)) : `there is no ${where} on this machine`
+  const missing = hasStage(where)
+    ? other.java && (await prepare(other.java))
+    : `there is no ${where} on this machine`
   if (missing !== undefined) {
     const nowhere = { store: label, url: '', ttl: 0, clients: 0, names: ['none'] }
     return { ...(await runCell(nowhere, [{ ...nemesis, missing: () => missing }], { seed })), ...about }

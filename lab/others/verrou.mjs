@@ -11,7 +11,10 @@ export async function open({ url, ttl }) {
   const { Verrou, redisStore } = await peers.verrou()
   const redis = new Redis(url)
   redis.on('error', () => {})
-  const verrou = new Verrou({ default: 'redis', stores: { redis: { driver: redisStore({ connection: redis }) } } })
+  const verrou = new Verrou({
+    default: 'redis',
+    stores: { redis: { driver: redisStore({ connection: redis }) } },
+  })
   const take = async (name, waitMs) => {
     const lock = verrou.createLock(name, ttl)
     const given = waitMs === 0 ? lock.acquireImmediately() : lock.acquire({ retry: { timeout: waitMs } })

@@ -17,7 +17,28 @@ public class Lines {
         void close() throws Exception;
     }
 
+    private static final long TICK_MS = 40;
+    private static final long STALL_MS = 100;
+
+    /** Whether this process gets no processor. What is late then is nobody's fault. */
+    static void watchStalls() {
+        Thread watch = new Thread(() -> {
+            for (long last = System.nanoTime(); ; last = System.nanoTime()) {
+                try {
+                    Thread.sleep(TICK_MS);
+                } catch (InterruptedException over) {
+                    return;
+                }
+                long late = (System.nanoTime() - last) / 1_000_000 - TICK_MS;
+                if (late > STALL_MS) say("stall " + late);
+            }
+        });
+        watch.setDaemon(true);
+        watch.start();
+    }
+
     static void serve(Locks locks) throws Exception {
+        watchStalls();
         say("ready");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {

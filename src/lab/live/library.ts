@@ -9,6 +9,8 @@ export type LabClient = Pick<Holdfast, 'mutex' | 'readWriteLock' | 'semaphore' |
   readonly store: { readonly downgrade?: unknown }
   /** The process that does the work, where that is not this one: what is done to the client is done to it, too. */
   readonly companion?: number
+  /** Tells for how long the companion got no processor, whenever that happened. */
+  readonly stalls?: (heard: (ms: number) => void) => void
 }
 
 /** A library that is not holdfast, and what the lab has to know of it. */

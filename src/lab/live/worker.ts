@@ -82,6 +82,10 @@ async function begin(order: WorkOrder): Promise<void> {
   const tools = { order, library, resource, random, recorder, wishes, stop: stop.signal, tell, holding }
   const sections = new Sections(tools)
   const { companion } = library
+  library.stalls?.((ms) => {
+    const to = process.hrtime.bigint()
+    tell({ kind: 'stall', from: to - BigInt(Math.round(ms * 1e6)), to })
+  })
   tell({ kind: 'ready', ...(companion !== undefined && { companion }) })
   while (!finishing) {
     await sections.next()

@@ -44,7 +44,9 @@ const LOCK_OPTIONS = [
   { reentrant: 1 },
   { signal: null },
   5,
-].map((options) => mistake(`mutex with ${inspect(options)}`, ({ holdfast }) => holdfast.mutex(NAME, any(options))))
+].map((options) =>
+  mistake(`mutex with ${inspect(options)}`, ({ holdfast }) => holdfast.mutex(NAME, any(options))),
+)
 
 /** Options that are wrong in a call. */
 const CALL_OPTIONS = [

@@ -11,7 +11,7 @@ export function bypass(trace: Trace): readonly Finding[] {
   return calls.flatMap((writer): Finding[] => {
     const [want] = writer.wants
     if (want === undefined || trace.wasForced(want.name)) return []
-    if ( writer.wants.length > 1 || writer.wait === undefined) return []
+    if (writer.wants.length > 1 || writer.wait === undefined) return []
     if (want.mode !== 'write' || isNested(writer, want)) return []
     const until = writer.to ?? endedAt
     const same = grants.filter(({ name }) => name === want.name)
