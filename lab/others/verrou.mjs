@@ -20,7 +20,11 @@ export async function open({ url, ttl }) {
     const given = waitMs === 0 ? lock.acquireImmediately() : lock.acquire({ retry: { timeout: waitMs } })
     if (!(await given)) return null
     const lost = new AbortController()
-    const extend = () => lock.extend().catch((error) => notOwned(error) && lost.abort(error))
+    // What has run out is not brought back: somebody else may have it.
+    const extend = () =>
+      lock.isExpired()
+        ? clearInterval(timer)
+        : lock.extend().catch((error) => notOwned(error) && lost.abort(error))
     const timer = setInterval(extend, ttl / 3)
     const release = async () => {
       clearInterval(timer)
