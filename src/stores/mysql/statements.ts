@@ -5,7 +5,9 @@ import type { Effects, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
-import type { Columns, Row } from '../sql/row.ts'
+import type { Cells, Columns, Row } from '../sql/row.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { schemaVersion } from '../sql/schema.ts'
 import { compile, compileAll, inline, valueOf } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
@@ -18,7 +20,9 @@ import { scripts } from './sql.gen.ts'
 /** Microseconds since 1970 when the statement began. Free of the session's time zone, unlike UNIX_TIMESTAMP(NOW(6)). */
 const NOW = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
-const text = (cell: unknown): string => (Buffer.isBuffer(cell) ? cell.toString('utf8') : String(cell))
+// Drivers make a Buffer of bytes, some ORMs a plain array of them.
+const text = (cell: unknown): string =>
+  cell instanceof Uint8Array ? Buffer.from(cell).toString('utf8') : String(cell)
 
 /** Letters that mean themselves between quotes, whatever the `sql_mode` and the character set. */
 const PLAIN = /^[A-Za-z0-9 _.:/@-]*$/
@@ -35,7 +39,28 @@ function literal(value: Value): string {
   if (value === null) return 'NULL'
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return value.map((one) => literal(one)).join(', ')
-  return PLAIN.test(value) ? `_binary'${value}'` : `X'${Buffer.from(value, 'utf8').toString('hex')}'`
+  return PLAIN.test(value) ? `_binary'${value}'` : hex(value)
+}
+
+const hex = (value: string): string => `X'${Buffer.from(value, 'utf8').toString('hex')}'`
+
+/** Without a sign that somebody in between may take for a parameter: a name like `train:7` looks like one to some. */
+const bare = (value: Value): string =>
+  typeof value === 'string'
+    ? hex(value)
+    : Array.isArray(value)
+      ? value.map((one: string) => hex(one)).join(', ')
+      : literal(value)
+
+/** Sends a statement inside of the user's transaction, and gives its rows. */
+async function inside(
+  tx: MysqlConnection | SqlRunner,
+  statement: Statement,
+  values: Values,
+): Promise<readonly Cells[]> {
+  if (typeof tx !== 'function') return (await send(tx, inline(statement, values, literal), INSIDE)).rows
+  const rows = await runRows(tx, inline(statement, values, bare), [])
+  return rows.map((row) => Object.values(row))
 }
 
 /** The values of a prepared statement, which the server takes for texts in the connection's character set; or not. */
@@ -176,17 +201,20 @@ export class MysqlStatements implements Statements<MysqlLink> {
    * The rows of names, whose claims nobody else can end from before they are read until the transaction ends. Undefined
    * when there is nothing yet that could be locked for that.
    */
-  async guard(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[] | undefined> {
+  async guard(
+    tx: MysqlConnection | SqlRunner,
+    names: readonly string[],
+  ): Promise<readonly Row[] | undefined> {
     const guards = names.map(guardOf)
-    const locked = await send(tx, inline(this.sql.guard, { guards }, literal))
-    if (locked.rows.length < names.length) {
+    const locked = await inside(tx, this.sql.guard, { guards })
+    if (locked.length < names.length) {
       for (const name of names) this.guards.delete(name)
       return undefined
     }
-    const { rows } = await send(tx, inline(this.sql.read, { names: [...names, ...guards] }, literal))
+    const rows = await inside(tx, this.sql.read, { names: [...names, ...guards] })
     const read = rows.map((cells) => rowOf(cells, text))
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
-    for (const [name, version] of locked.rows) {
+    for (const [name, version] of locked) {
       const seen = read.find((row) => row.name === text(name))
       if (seen?.version !== Number(version)) throw OLD_PICTURE
     }
@@ -194,8 +222,12 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   /** The same for names that were never guarded before: others who guard them wait for this transaction. */
-  async guardNew(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[]> {
-    for (const name of names) await send(tx, inline(this.sql.touch, { name: guardOf(name) }, literal), INSIDE)
+  async guardNew(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<readonly Row[]> {
+    for (const name of names) {
+      const values = { name: guardOf(name) }
+      if (typeof tx === 'function') await tx(inline(this.sql.touch, values, bare), [])
+      else await inside(tx, this.sql.touch, values)
+    }
     const rows = await this.guard(tx, names)
     if (rows === undefined) throw OLD_PICTURE
     return rows

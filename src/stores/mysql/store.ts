@@ -4,6 +4,8 @@ import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
+import { insideTransaction } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, mysqlDriver, requireTransaction } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
@@ -32,9 +34,9 @@ export interface MysqlStore<C> extends Store {
   guarded<T>(lease: GuardedLease, work: (tx: MysqlTransaction<C>) => Promise<T>): Promise<T>
   /**
    * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
-   * the commit.
+   * the commit. Takes the connection, or a function that runs a statement there, for transactions of an ORM.
    */
-  guard(lease: GuardedLease, tx: MysqlTransaction<C>): Promise<void>
+  guard(lease: GuardedLease, tx: MysqlTransaction<C> | SqlRunner): Promise<void>
 }
 
 const capabilities: Capabilities = {
@@ -97,10 +99,14 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
       .finally(() => release?.())
   }
 
-  async guard(lease: GuardedLease, tx: MysqlConnection): Promise<void> {
+  async guard(lease: GuardedLease, tx: MysqlConnection | SqlRunner): Promise<void> {
     const guard = new Guard(lease, this.kind)
-    guard.begin(await this.rowsOf(guard, tx))
-    await requireTransaction(tx)
+    if (typeof tx === 'function') {
+      await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
+    } else {
+      guard.begin(await this.rowsOf(guard, tx))
+      await requireTransaction(tx)
+    }
     keepGuarding(guard.ids)
   }
 
@@ -111,7 +117,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     await this.call(MAKE_MS, (link) => this.statements.makeGuards(link, names))
   }
 
-  private async rowsOf(guard: Guard, tx: MysqlConnection): Promise<readonly Row[]> {
+  private async rowsOf(guard: Guard, tx: MysqlConnection | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     await this.makeGuards(guard)
     return (await statements.guard(tx, guard.names)) ?? statements.guardNew(tx, guard.names)

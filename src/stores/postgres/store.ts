@@ -4,6 +4,8 @@ import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
+import { insideTransaction } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
@@ -45,9 +47,9 @@ export interface PostgresStore<C> extends Store {
   guarded<T>(lease: GuardedLease, work: (tx: PostgresTransaction<C>) => Promise<T>): Promise<T>
   /**
    * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
-   * the commit.
+   * the commit. Takes the client, or a function that runs a statement there, for transactions of an ORM.
    */
-  guard(lease: GuardedLease, tx: PostgresTransaction<C>): Promise<void>
+  guard(lease: GuardedLease, tx: PostgresTransaction<C> | SqlRunner): Promise<void>
 }
 
 const CAPABILITIES: Capabilities = {
@@ -129,8 +131,13 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       .finally(() => release?.())
   }
 
-  async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
+  async guard(lease: GuardedLease, tx: PostgresClient | SqlRunner): Promise<void> {
     const guard = new Guard(lease, this.kind)
+    if (typeof tx === 'function') {
+      await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
+      keepGuarding(guard.ids)
+      return
+    }
     // From here on it is followed what the client is in. What was sent to it before may be on its way still.
     inTransaction(tx)
     guard.begin(await this.rowsOf(guard, tx))
@@ -138,7 +145,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     keepGuarding(guard.ids)
   }
 
-  private async rowsOf(guard: Guard, tx: PostgresClient): Promise<readonly Row[]> {
+  private async rowsOf(guard: Guard, tx: PostgresClient | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     const known = guard.ids
     const rows = await statements.guard(tx, guard.names, known)

@@ -2,7 +2,8 @@ import type { Capabilities, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
-import { SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
+import type { SqlRunner } from '../sql/runner.ts'
+import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
@@ -26,9 +27,10 @@ export interface SqliteStore<D> extends Store {
   guarded<T>(lease: GuardedLease, work: (database: D) => T): Promise<T>
   /**
    * The same check for a transaction of your own on this database, which must be open. Call it first, and again
-   * right before the commit.
+   * right before the commit. With a function that runs a statement there, for transactions of an ORM, it is to be awaited.
    */
   guard(lease: GuardedLease, database: D): void
+  guard(lease: GuardedLease, run: SqlRunner): Promise<void>
 }
 
 const capabilities: Capabilities = {
@@ -92,13 +94,18 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     }
   }
 
-  guard(lease: GuardedLease, database: SqliteDatabase): void {
+  guard(lease: GuardedLease, database: SqliteDatabase | SqlRunner): void | Promise<void> {
+    const guard = new Guard(lease, this.kind)
+    if (typeof database === 'function') {
+      return requireTransaction(database)
+        .then(() => this.statements.guardBy(database, guard.names))
+        .then((rows) => guard.begin(rows))
+    }
     if (!inTransaction(database)) {
       throw new InvalidArgumentError('guard checks a transaction, and none is open on this database', {
         argument: 'database',
       })
     }
-    const guard = new Guard(lease, this.kind)
     guard.begin(this.statements.guard(database, guard.names))
   }
 
@@ -141,6 +148,18 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       throw error
     }
   }
+}
+
+/** SQLite tells only by refusing to begin another one. */
+async function requireTransaction(run: SqlRunner): Promise<void> {
+  try {
+    await run('BEGIN', [])
+  } catch (error) {
+    if (/within a transaction/i.test(String(error))) return
+    throw error
+  }
+  await run('ROLLBACK', [])
+  throw outsideTransaction()
 }
 
 /** The work may have ended the transaction and begun another, or SQLite have rolled it back when its disk was full. */
