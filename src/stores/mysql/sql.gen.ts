@@ -7,12 +7,14 @@ export interface Script {
 
 export interface Scripts {
   readonly create: Script
+  readonly drop: Script
   readonly free: Script
   readonly guardFree: Script
   readonly guard: Script
   readonly keep: Script
   readonly kept: Script
   readonly list: Script
+  readonly page: Script
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
@@ -24,8 +26,12 @@ export interface Scripts {
 
 export const scripts: Scripts = {
   create: {
-    sha1: 'bab84c52867876b80b648c8462ecc6ac0ffd6b8d',
-    sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
+    sha1: '5478a3f44e878417b1d56dae26f3e71994830cdb',
+    sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, :now, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
+  },
+  drop: {
+    sha1: '9c465f6242714bdc560eeb7a5134db3b4d4819f0',
+    sql: 'DELETE l FROM holdfast_locks AS l FORCE INDEX (PRIMARY)\nWHERE l.name IN (:names) AND l.claim IS NULL AND l.queue IS NULL AND l.expires_us <= :now\nAND l.fence < :now - :idle',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
@@ -50,6 +56,10 @@ export const scripts: Scripts = {
   list: {
     sha1: '26a984d9f332a6fc9e184838fb7dc3dadce890df',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND LEFT(name, LENGTH(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
+  },
+  page: {
+    sha1: 'd44235e5d1008ebf7a83992249012f07ff554b23',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name > :cursor ORDER BY name LIMIT :limit',
   },
   read: {
     sha1: 'a4c24c2498c024bee6579cb6988ed5e067d69b49',
@@ -76,7 +86,7 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND claim IS NULL',
   },
   touch: {
-    sha1: 'f10222bec2ea08e6b991305aea4aeff1de13f90c',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
+    sha1: '363a4f8ba55baaabde36593b30e3ba24fefeec87',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
   },
 }

@@ -75,8 +75,10 @@ function parametersOf({ params }: Statement, values: Values): Parameter[] | unde
 }
 
 /** The row that is locked while a transaction is guarded by a claim on the name. Nobody ever holds it. */
+const GUARD = '\u0000guard:'
+const isGuard = (name: string): boolean => name.startsWith(GUARD)
 const guardOf = (name: string): string =>
-  `\u0000guard:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
+  `${GUARD}${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
 
 const OLD_PICTURE = new DatabaseError(
   'The transaction has read before, and sees the locks as they were then: make guard the first thing in it',
@@ -115,7 +117,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
     if (!this.known.has(name)) {
       const token = await this.insert(link, values)
       this.known.add(name)
-      if (token > 0) return { token: BigInt(token) }
+      if (token > 0) return { token: BigInt(token), created: true }
     }
     const { insertId } = await this.send(link, 'take', values)
     if (insertId > 0) return { token: BigInt(insertId) }
@@ -170,6 +172,32 @@ export class MysqlStatements implements Statements<MysqlLink> {
   async list(link: MysqlLink, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
     const { rows } = await this.run(link, 'list', { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, text))
+  }
+
+  async page(link: MysqlLink, cursor: string, limit: number): Promise<readonly Row[]> {
+    const { rows } = await this.run(link, 'page', { cursor, limit })
+    return rows.map((cells) => rowOf(cells, text))
+  }
+
+  async drop(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+    const locks = names.filter((name) => !isGuard(name))
+    const removed = await this.delete(link, locks, idle)
+    // Nothing is guarded by a name that is gone. One that came again meanwhile keeps its row.
+    const left = removed === locks.length ? [] : (await this.read(link, locks)).map(({ name }) => name)
+    const guards = locks.filter((name) => !left.includes(name)).map(guardOf)
+    const there = guards.length === 0 ? [] : await this.read(link, guards)
+    await this.delete(
+      link,
+      there.map(({ name }) => name),
+      idle,
+    )
+    return removed
+  }
+
+  private async delete(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+    for (const name of names) this.known.delete(name)
+    if (names.length === 0) return 0
+    return (await this.change(link, 'drop', { names, idle: Math.round(idle * 1000) })).changed
   }
 
   async schemaVersion(link: MysqlLink): Promise<number | undefined> {

@@ -8,6 +8,7 @@ import { insideTransaction } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
+import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
 import { PostgresListener } from './listener.ts'
@@ -18,6 +19,11 @@ import { askInTransaction, inTransaction } from './transaction.ts'
 export interface PostgresStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
   readonly migrate?: boolean
+  /**
+   * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
+   * forgotten gets its next token from the server's clock, which must not be put back by more than this.
+   */
+  readonly keepIdle?: number
   /**
    * Have waiters told by LISTEN/NOTIFY, on one connection of the pool that is kept while this process waits for
    * anything. Default true, unless the pool has only one. `false` behind a pooler that gives the connection to others
@@ -50,6 +56,8 @@ export interface PostgresStore<C> extends Store {
    * the commit. Takes the client, or a function that runs a statement there, for transactions of an ORM.
    */
   guard(lease: GuardedLease, tx: PostgresTransaction<C> | SqlRunner): Promise<void>
+  /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
+  tidy(options?: TidyOptions): Promise<Tidied>
 }
 
 const CAPABILITIES: Capabilities = {
@@ -87,7 +95,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
   private readonly listener: PostgresListener | undefined
 
   constructor(source: PostgresSource, options: PostgresInternals) {
-    const { migrate = true, listen = canListen(source), slack, close, ...table } = options
+    const { migrate = true, listen = canListen(source), slack, keepIdle, close, ...table } = options
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))
     const listener = listen ? new PostgresListener(source) : undefined
@@ -101,6 +109,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       isFinal,
       ...(listener && { watch: (session, tell, call) => listener.watch(session, tell, call) }),
       ...(slack && { slack }),
+      ...(keepIdle !== undefined && { keepIdle }),
     })
     this.statements = statements
     this.driver = driver

@@ -35,6 +35,8 @@ export interface Driver<Link> {
 export interface Taken {
   /** The first token, if the claim was granted. */
   readonly token?: bigint
+  /** The name was new to the table. */
+  readonly created?: true
   /** Otherwise the row that is in the way, where the server tells it in the same breath. */
   readonly row?: Row
 }
@@ -69,6 +71,10 @@ export interface Statements<Link> {
   create(link: Link, name: string): Promise<void>
   /** Rows that may be in use, in the order of their names' bytes, after the cursor. */
   list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]>
+  /** Rows, in use or not, in the order of their names' bytes, after the cursor. */
+  page(link: Link, cursor: string, limit: number): Promise<readonly Row[]>
+  /** Forgets those of the names that are not in use, and were not granted for that many milliseconds: how many. */
+  drop(link: Link, names: readonly string[], idle: number): Promise<number>
   /** The version of the table that is there; undefined when none is. */
   schemaVersion(link: Link): Promise<number | undefined>
   createSchema(link: Link): Promise<void>

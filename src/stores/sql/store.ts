@@ -36,6 +36,8 @@ import { endedBy, spareExpired } from './ended.ts'
 import { guardsNoMore, isGuarding } from './guarding-claims.ts'
 import { load, sameColumns, save } from './row.ts'
 import type { Row } from './row.ts'
+import { checkIdle, Tidying } from './tidy.ts'
+import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
 export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly kind: string
@@ -46,6 +48,8 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly watch?: (session: string, listener: StoreListener, call: Call) => Promise<Watch>
   /** How much longer than its patience a waiter is kept; see `load`. Only for waiters that poll. */
   readonly slack?: number
+  /** Milliseconds after its last grant for which an unused name is remembered. */
+  readonly keepIdle?: number
 }
 
 /**
@@ -54,6 +58,9 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
  * ordered before the grant, and only a write is.
  */
 const POLL_SLACK = 1.25
+
+/** No claim has this id: to give it up changes nothing but what has run out. */
+const NOBODY = 'nobody'
 
 /** Milliseconds. An answer that took longer is not given at once: whoever hears it should look at the clock again. */
 const MOMENT_MS = 1
@@ -68,11 +75,23 @@ export class SqlStore<Link> implements Store {
   /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
   private readonly waiting = new Set<string>()
   private readonly calls: Calls<Link>
+  private readonly tidying: Tidying<Link>
+  private readonly keepIdle: number
 
   constructor(parts: SqlStoreParts<Link>) {
     this.kind = parts.kind
     this.parts = parts
     this.calls = new Calls(parts)
+    this.keepIdle = checkIdle('keepIdle', parts.keepIdle)
+    const tools: TidyTools<Link> = {
+      kind: parts.kind,
+      statements: parts.statements,
+      slack: () => this.slack,
+      call: (timeout, work) => this.call(timeout, work),
+      settle: (link, row) =>
+        this.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], row),
+    }
+    this.tidying = new Tidying(tools, this.keepIdle)
   }
 
   get capabilities(): Capabilities {
@@ -88,6 +107,7 @@ export class SqlStore<Link> implements Store {
       let row: Row | undefined
       if (simple) {
         const taken = await statements.take(link, request)
+        if (taken.created) this.tidying.madeRow(request.name)
         if (taken.token !== undefined) return heldAlone(taken.token, request)
         row = taken.row
       }
@@ -181,6 +201,11 @@ export class SqlStore<Link> implements Store {
         after = last.name
       }
     })
+  }
+
+  /** Forgets names that nobody has used for long, a few at a time. */
+  async tidy({ idle = this.keepIdle }: TidyOptions = {}): Promise<Tidied> {
+    return this.tidying.all(checkIdle('idle', idle))
   }
 
   /** Whether the server answers and has the table, or may make it. */

@@ -5,6 +5,7 @@ import type { GuardedLease } from '../sql/guarded.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
+import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
 import { inTransaction } from './connection.ts'
@@ -15,6 +16,11 @@ import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts
 export interface SqliteStoreOptions extends SqliteTableOptions {
   /** Create the table when it is not there. Default true; `sqliteSchema()` gives the text to do it by hand. */
   readonly migrate?: boolean
+  /**
+   * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
+   * forgotten gets its next token from the server's clock, which must not be put back by more than this.
+   */
+  readonly keepIdle?: number
 }
 
 export interface SqliteStore<D> extends Store {
@@ -31,6 +37,8 @@ export interface SqliteStore<D> extends Store {
    */
   guard(lease: GuardedLease, database: D): void
   guard(lease: GuardedLease, run: SqlRunner): Promise<void>
+  /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
+  tidy(options?: TidyOptions): Promise<Tidied>
 }
 
 const capabilities: Capabilities = {
@@ -67,7 +75,10 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   private readonly statements: SqliteStatements
   private readonly driver: SqliteDriver
 
-  constructor(database: SqliteDatabase, { migrate = true, slack, clock, close, ...table }: SqliteInternals) {
+  constructor(
+    database: SqliteDatabase,
+    { migrate = true, slack, keepIdle, clock, close, ...table }: SqliteInternals,
+  ) {
     const statements = new SqliteStatements(table)
     const driver = new SqliteDriver(database, close)
     const atOnce = statements.atOnce(driver, clock)
@@ -80,6 +91,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       migrate,
       isFinal,
       ...(slack && { slack }),
+      ...(keepIdle !== undefined && { keepIdle }),
     })
     this.statements = statements
     this.driver = driver
