@@ -1,7 +1,8 @@
-import type { Capabilities, Store } from '../../core/contract.ts'
+import type { Capabilities, RenewAnswer, RenewRequest, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
+import type { Row } from '../sql/row.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
@@ -97,6 +98,12 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     this.driver = driver
   }
 
+  override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    // Whoever opens the file now finds none of them there.
+    if (this.driver.isFileGone()) return Promise.resolve(requests.map(() => ({ kind: 'lost' })))
+    return super.renew(requests, timeout)
+  }
+
   async guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): Promise<T> {
     const guard = new Guard(lease, this.kind)
     for (let attempt = 0; ; attempt++) {
@@ -110,7 +117,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     const guard = new Guard(lease, this.kind)
     if (typeof database === 'function') {
       return requireTransaction(database)
-        .then(() => this.statements.guardBy(database, guard.names))
+        .then(() => (this.driver.isFileGone() ? [] : this.statements.guardBy(database, guard.names)))
         .then((rows) => guard.begin(rows))
     }
     if (!inTransaction(database)) {
@@ -118,7 +125,11 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
         argument: 'database',
       })
     }
-    guard.begin(this.statements.guard(database, guard.names))
+    guard.begin(this.rowsOf(guard, database))
+  }
+
+  private rowsOf({ names }: Guard, database: SqliteDatabase): readonly Row[] {
+    return this.driver.isFileGone() ? [] : this.statements.guard(database, names)
   }
 
   /** Whether the right to write could be had. Not to be waited for inside SQLite: the event loop would stand still. */
@@ -144,7 +155,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     const { database } = this.driver
     try {
       database.exec(`SAVEPOINT ${SAVEPOINT}`)
-      guard.begin(this.statements.guard(database, guard.names))
+      guard.begin(this.rowsOf(guard, database))
       const result = work(database)
       refuseThenable(result)
       stillInside(database)

@@ -11,6 +11,8 @@ const TESTS = [
   'test/stores/sqlite/users-transactions.test.ts',
   'test/stores/sqlite/differential.test.ts',
   'test/stores/sqlite/tidy.test.ts',
+  'test/stores/sqlite/files.test.ts',
+  'test/stores/sqlite/users-classes.test.ts',
 ]
 
 // A Node that brings SQLite along runs these itself.
