@@ -4,4 +4,4 @@ import type { SqlRunner } from 'holdfast/postgres' // or holdfast/mysql
 export const runIn =
   (em: SqlEntityManager): SqlRunner =>
   (sql, params) =>
-    em.execute(sql.replaceAll(/\$\d+/g, '?'), params, /^UPDATE/.test(sql) ? 'run' : 'all')
+    em.execute(sql.replaceAll(/\$\d+/g, '?'), params, sql.startsWith('UPDATE') ? 'run' : 'all')

@@ -19,6 +19,7 @@ export interface Scripts {
   readonly schemaVersion: Script
   readonly schema: Script
   readonly seize: Script
+  readonly swapQueues: Script
   readonly swap: Script
   readonly take: Script
   readonly touch: Script
@@ -76,6 +77,10 @@ export const scripts: Scripts = {
   seize: {
     sha1: 'da1f3165ec930c6d2e411e894e524818b6363c6d',
     sql: 'UPDATE holdfast_locks AS g JOIN holdfast_locks AS l ON l.name = :name AND l.version = :version\nSET\ng.version = g.version + 1,\nl.version = l.version + 1, l.capacity = :capacity, l.fence = :fence, l.waiting = :waiting, l.claim = :claim,\nl.owner = :owner, l.weight = :weight, l.token = :token, l.tokens = :tokens, l.expires_us = :expires, l.queue = :queue\nWHERE g.name = :guard',
+  },
+  swapQueues: {
+    sha1: '49115c3e67a05c7446d1292bc443ef91cf151da5',
+    sql: 'UPDATE holdfast_locks FORCE INDEX (PRIMARY) SET version = version + 1, queue = ELT(FIELD(name, :names), :queues)\nWHERE name IN (:names) AND version = CAST(ELT(FIELD(name, :names), :versions) AS SIGNED)',
   },
   swap: {
     sha1: '258682624a6b3ba0b5721a3ab79b2ad5480b18d2',

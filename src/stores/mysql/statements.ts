@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
 import { codeOf, DatabaseError } from '../sql/causes.ts'
-import type { Effects, Statements, Taken } from '../sql/client.ts'
+import type { Effects, Sign, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
@@ -163,6 +163,13 @@ export class MysqlStatements implements Statements<MysqlLink> {
     const values = { ...next, name, version }
     if (ended.length > 0) return this.seize(link, guardOf(name), values)
     return (await this.change(link, 'swap', values)).changed > 0
+  }
+
+  async swapQueues(link: MysqlLink, signs: readonly Sign[]): Promise<number> {
+    const names = signs.map(({ row }) => row.name)
+    const versions = signs.map(({ row }) => String(row.version))
+    const queues = signs.map(({ next }) => next.queue)
+    return (await this.change(link, 'swapQueues', { names, versions, queues })).changed
   }
 
   async create(link: MysqlLink, name: string): Promise<void> {

@@ -56,6 +56,12 @@ export interface Effects {
   readonly ended: readonly string[]
 }
 
+/** A step that changes nothing but the queue. */
+export interface Sign {
+  readonly row: Row
+  readonly next: Columns
+}
+
 /** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
 export interface Statements<Link> {
   /** Takes a name that nobody has or waits for. */
@@ -67,6 +73,8 @@ export interface Statements<Link> {
   read(link: Link, names: readonly string[]): Promise<readonly Row[]>
   /** Writes a step over the row that it was computed from; false when the row has changed since. */
   swap(link: Link, row: Row, next: Columns, effects: Effects): Promise<boolean>
+  /** As `swap` for many names at once, where the queue is all that changes: how many were written. */
+  swapQueues?(link: Link, signs: readonly Sign[]): Promise<number>
   /** Makes sure that the name has a row. */
   create(link: Link, name: string): Promise<void>
   /** Rows that may be in use, in the order of their names' bytes, after the cursor. */

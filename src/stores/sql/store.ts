@@ -1,5 +1,5 @@
 import { printable } from '../../core/printing.ts'
-import { step, view } from '../../core/claim-queue.ts'
+import { view } from '../../core/claim-queue.ts'
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
@@ -31,11 +31,11 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
-import type { AtOnce, Call } from './client.ts'
-import { endedBy, spareExpired } from './ended.ts'
+import type { AtOnce, Call, Sign } from './client.ts'
 import { guardsNoMore, isGuarding } from './guarding-claims.ts'
-import { load, sameColumns, save } from './row.ts'
+import { isSign, load, sameColumns } from './row.ts'
 import type { Row } from './row.ts'
+import { compute } from './step.ts'
 import { checkIdle, Tidying } from './tidy.ts'
 import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
@@ -58,6 +58,15 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
  * ordered before the grant, and only a write is.
  */
 const POLL_SLACK = 1.25
+
+/** How many names a statement writes signs of life to, and how often that is tried while others write to them, too. */
+const SIGNS_AT_ONCE = 50
+const SIGN_ATTEMPTS = 3
+
+const renewals = (
+  group: readonly RenewRequest[],
+): { readonly kind: 'renew'; readonly request: RenewRequest }[] =>
+  group.map((request) => ({ kind: 'renew', request }))
 
 /** No claim has this id: to give it up changes nothing but what has run out. */
 const NOBODY = 'nobody'
@@ -244,16 +253,49 @@ export class SqlStore<Link> implements Store {
   ): Promise<void> {
     if (requests.length === 0) return
     const byName = groupByName(requests)
-    const rows = await this.parts.statements.read(link, [...byName.keys()])
-    const rowOf = new Map(rows.map((row) => [row.name, row]))
-    for (const [name, group] of byName) {
-      const commands = group.map((request) => ({ kind: 'renew', request }) as const)
-      const found = await this.step(link, name, commands, rowOf.get(name))
+    const answer = (group: readonly RenewRequest[], found: readonly RenewAnswer[]): void =>
       group.forEach(({ id }, index) => {
-        const answer = found[index] ?? NO_ANSWER
-        this.note(id, answer)
-        answers.set(id, answer)
+        const one = found[index] ?? NO_ANSWER
+        this.note(id, one)
+        answers.set(id, one)
       })
+    const rowOf = await this.giveSigns(link, byName, answer)
+    for (const [name, group] of byName)
+      answer(group, await this.step(link, name, renewals(group), rowOf.get(name)))
+  }
+
+  /**
+   * Answers those who only show that they are there, and writes that for many names at once. Returns the rows of the others,
+   * where they are known.
+   */
+  private async giveSigns(
+    link: Link,
+    byName: Map<string, readonly RenewRequest[]>,
+    answer: (group: readonly RenewRequest[], found: readonly RenewAnswer[]) => void,
+  ): Promise<ReadonlyMap<string, Row>> {
+    const { statements } = this.parts
+    for (let attempt = 0; ; attempt++) {
+      const rows = await statements.read(link, [...byName.keys()])
+      const signs: (Sign & { readonly done: () => void })[] = []
+      for (const row of rows) {
+        const group = byName.get(row.name) ?? []
+        const { answers, next, effects } = compute(row, renewals(group), this.slack)
+        const done = (): void => {
+          answer(group, answers)
+          byName.delete(row.name)
+        }
+        if (sameColumns(row, next)) done()
+        else if (isSign(row, next, effects)) signs.push({ row, next, done })
+      }
+      if (statements.swapQueues === undefined || signs.length < 2 || attempt === SIGN_ATTEMPTS) {
+        return new Map(rows.map((row) => [row.name, row]))
+      }
+      for (let from = 0; from < signs.length; from += SIGNS_AT_ONCE) {
+        const some = signs.slice(from, from + SIGNS_AT_ONCE)
+        // If somebody was faster with one of them, nobody knows with which: all are looked at again.
+        if ((await statements.swapQueues(link, some)) === some.length) some.forEach(({ done }) => done())
+      }
+      if (byName.size === 0) return new Map()
     }
   }
 
@@ -274,21 +316,10 @@ export class SqlStore<Link> implements Store {
         await statements.create(link, name)
         continue
       }
-      const loaded = load(row, this.slack)
-      const now = { ms: row.now / 1000, micros: row.now }
       // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
-      const spared = spareExpired(loaded, commands, now, refused === row.version)
-      const outcomes = commands.map((command) => step(loaded.state, command, now))
-      spared.restore()
-      const next = save(loaded, row, this.slack)
-      const notices = outcomes.flatMap((outcome) => outcome.notices)
-      const ended = endedBy(row, loaded, commands)
-      if (sameColumns(row, next) || (await statements.swap(link, row, next, { notices, ended }))) {
-        const [first, ...others] = outcomes.map(({ answer }) => answer)
-        if (first === undefined) throw new TypeError('A step needs a command')
-        return [first, ...others]
-      }
-      if (ended.length > 0) refused = row.version
+      const { answers, next, effects } = compute(row, commands, this.slack, refused === row.version)
+      if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
+      if (effects.ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
