@@ -3,6 +3,7 @@ import { codeOf } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { Room } from '../sql/room.ts'
 import { transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
@@ -78,14 +79,17 @@ export function isPool(source: PostgresSource): source is PostgresPool {
 export class PostgresDriver implements Driver<PostgresLink> {
   private readonly source: PostgresSource
   private readonly turns = new Turns()
+  private readonly room: Room
   readonly close: () => Promise<void>
 
-  constructor(source: PostgresSource, close: () => Promise<void>) {
+  constructor(source: PostgresSource, close: () => Promise<void>, listens = false) {
     if (!('query' in source)) {
       throw new InvalidArgumentError('postgresStore needs a Pool or a Client of pg', { argument: 'client' })
     }
     this.source = source
     this.close = close
+    const most = isPool(source) ? (source.options?.max ?? Infinity) : 1
+    this.room = new Room(most, listens ? 2 : 1)
   }
 
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
@@ -144,6 +148,14 @@ export class PostgresDriver implements Driver<PostgresLink> {
         { argument: 'client' },
       )
     }
+    return this.room.use(() => this.inTransaction(source, work, check))
+  }
+
+  private async inTransaction<T>(
+    source: PostgresPool,
+    work: (client: PostgresClient) => Promise<T>,
+    check: () => void,
+  ): Promise<T> {
     const client = await this.lendClean(source, new Call())
     let inside = true
     try {

@@ -97,7 +97,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
   constructor(source: PostgresSource, options: PostgresInternals) {
     const { migrate = true, listen = canListen(source), slack, keepIdle, close, ...table } = options
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
-    const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))
+    const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()), listen)
     const listener = listen ? new PostgresListener(source) : undefined
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
     super({

@@ -55,6 +55,26 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     await Promise.all(processes.map(({ holdfast }) => holdfast.close({ drain: 0 })))
   })
 
+  it('costs nothing either when there are more of them at once than the pool has connections', async () => {
+    const { open } = neighbourhood()
+    const store = open()
+    const holdfast = new Holdfast(store, { ttl: TTL })
+    const leases = await Promise.all(many(12).map((index) => holdfast.mutex(`crowded ${index}`).acquire()))
+    const order: string[] = []
+    await Promise.all(
+      leases.slice(0, 8).map((lease) =>
+        store.guarded(lease, async () => {
+          order.push('in')
+          await sleep(TTL)
+          order.push('out')
+        }),
+      ),
+    )
+    expect(leases.filter(({ held }) => !held)).toEqual([])
+    expect(order).toHaveLength(16)
+    await holdfast.close({ drain: 0 })
+  })
+
   it('costs nothing either when it is guarded by hand, and lets nobody take the lock before its end', async () => {
     const { open, guard } = neighbourhood()
     const [mine, theirs] = [new Holdfast(open(), { ttl: TTL }), new Holdfast(open(), { ttl: TTL })]
