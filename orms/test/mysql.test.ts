@@ -10,7 +10,7 @@ import { createPool } from 'mysql2/promise'
 import type { Pool } from 'mysql2/promise'
 import { Sequelize } from 'sequelize'
 import { DataSource } from 'typeorm'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, mariadb } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
@@ -107,7 +107,8 @@ describe.skipIf(!available('mariadb'))('MariaDB', () => {
   afterAll(async () => {
     // A connection of the driver mariadb that the server ends is an error that nobody hears.
     const others = `SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> 'system user'`
-    await expect.poll(async () => (await admin.query(others))[0], { timeout: 30_000 }).toEqual([])
+    const alone = async (): Promise<boolean> => ((await admin.query(others))[0] as unknown[]).length === 0
+    await vi.waitUntil(alone, { timeout: 30_000, interval: 100 })
     await admin.end()
     await server.stop()
   })
