@@ -258,10 +258,7 @@ export class LockService {
   private assertOneName({ name, id }: ClaimRef): void {
     const other = this.book.nameOf(id)
     if (other !== undefined && other !== name)
-      throw new Failure(
-        'INVALID_ARGUMENT',
-        'This id is that of a claim for another name. Each claim needs its own.',
-      )
+      throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
 
   private refusal(caller: Caller, request: ClaimRequest): Failure | null {

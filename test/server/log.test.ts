@@ -25,7 +25,7 @@ it('tells of refusals: what was asked, by whom, from where, why, and under which
     what: 'GET /v1/locks',
     who: 'anybody',
     remote: '127.0.0.1',
-    request: expect.stringMatching(/^[0-9a-f]{8}-\d+$/),
+    request: expect.stringMatching(/^[0-9a-f]{8}-\d+$/) as unknown,
   })
 })
 
@@ -56,7 +56,7 @@ it('tells of its own mistakes with the number that the client was told, over HTT
       level: 'error',
       event: 'internal',
       message: 'a mistake of ours',
-      stack: expect.stringContaining('log.test'),
+      stack: expect.stringContaining('log.test') as unknown,
     },
     { level: 'error', event: 'internal', message: 'a mistake of ours' },
   ])
