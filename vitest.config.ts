@@ -54,7 +54,7 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: [
-            'test/{cli,conformance,faults,process,server,stores}/**/*.test.ts',
+            'test/{cli,conformance,faults,fleet,process,server,stores}/**/*.test.ts',
             'test/lab/{specimens,live,report,cli,differential}/**/*.test.ts',
           ],
           exclude: QUICK,

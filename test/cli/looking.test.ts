@@ -279,6 +279,11 @@ describe('completion', () => {
     [['holdfast', 'run', 'name', '--on'], '--on-lost'],
     [['holdfast', 'run', 'name', '--on-lost', 'ki'], 'kill'],
     [['holdfast', 'run', 'name', '--', 'tru'], 'true'],
+    [['holdfast', 'serve', '--tokens-file', '/etc/pass'], '/etc/passwd'],
+    [['holdfast', 'completion', 'z'], 'zsh'],
+    [['holdfast', 'schema', 'post'], 'postgres'],
+    [['holdfast', 'token', 'n'], 'new'],
+    [['holdfast', 'help', 'acq'], 'acquire'],
   ])('for bash answers %j', async (words, answer) => {
     const file = join(folder, 'bash')
     writeFileSync(file, (await run(['completion', 'bash'])).stdout)

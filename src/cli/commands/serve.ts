@@ -100,7 +100,7 @@ async function serving(settings: Settings, json: boolean): Promise<number> {
     tellWhere(server, json)
     if (!log.isForPeople) logStart(server, log, interrupt.signal)
     await interrupt.arrival()
-    log.say('info', 'stopping', 'stopping; leases stay until they run out')
+    log.say('info', 'stopping', 'stopping; leases stay')
     await server.close()
     log.say('info', 'stopped', 'stopped')
     return EXIT.ok

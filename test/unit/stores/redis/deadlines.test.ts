@@ -55,6 +55,21 @@ describe('the deadlines of requests', () => {
     expect(notes.some(({ expired }) => expired)).toBe(false)
   })
 
+  it('leave the event loop its turns when thousands come at once', async () => {
+    const deadlines = new Deadlines()
+    deadlines.holdProcess(true)
+    const notes = Array.from({ length: 5_000 }, () => new Note())
+    for (const note of notes) deadlines.add(note, 1)
+    const expired = (): number => notes.filter((note) => note.expired).length
+    const seen = new Set<number>()
+    while (expired() < notes.length) {
+      await new Promise(setImmediate)
+      seen.add(expired())
+    }
+    expect(seen.size).toBeGreaterThan(5)
+    deadlines.holdProcess(false)
+  })
+
   it('come by themselves', async () => {
     const deadlines = new Deadlines()
     deadlines.holdProcess(true)
