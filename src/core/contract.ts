@@ -79,9 +79,13 @@ export interface Held {
   readonly contended: boolean
 }
 
-/** The claim stands in the queue. */
+/**
+ * The claim stands in the queue. `retryAfter`: milliseconds until a holder's ttl could end, if known. A holder that crashed
+ * releases nothing, so whoever waits asks again then.
+ */
 export interface Queued {
   readonly kind: 'queued'
+  readonly retryAfter?: number
 }
 
 /** Not granted, not queued. `retryAfter`: milliseconds until a holder's ttl could end, if known. */

@@ -7,7 +7,7 @@ import type { Connections } from './connections.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import { Failure } from './failure.ts'
 import type { LongPolls } from './long-polls.ts'
-import type { CloseServerOptions, RunningServer } from './options.ts'
+import type { CloseServerOptions, Reloaded, ReloadOptions, RunningServer } from './options.ts'
 import type { PathLock } from './path-lock.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
@@ -25,6 +25,7 @@ export interface RunningParts {
   /** The store that ends with the server. */
   readonly own: EmbeddedStore | null
   readonly stateLock: PathLock | null
+  readonly reload: (options: ReloadOptions) => readonly Reloaded[]
 }
 
 interface Facts {
@@ -63,6 +64,10 @@ export class Running implements RunningServer {
     }
   }
 
+  reload(options: ReloadOptions = {}): readonly Reloaded[] {
+    return this.parts.reload(options)
+  }
+
   close({ grace = GRACE_MS }: CloseServerOptions = {}): Promise<void> {
     this.closing ??= this.stop(grace)
     return this.closing
@@ -86,7 +91,9 @@ export class Running implements RunningServer {
     this.started()
     service.state = { kind: 'stopping' }
     const ended = new Promise<void>((resolve) => void server.close(() => resolve()))
-    polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }))
+    polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }), {
+      keepPlaces: own?.remembers === true,
+    })
     for (const end of service.onStop) end()
     streams.endAll()
     server.closeIdleConnections()
@@ -96,7 +103,7 @@ export class Running implements RunningServer {
     await polls.close(grace)
     sessions.close()
     book.close()
-    await own?.close()
+    await own?.close(book.whose)
     stateLock?.release()
     audit.close()
   }

@@ -10,10 +10,12 @@ import { Audit } from './audit.ts'
 import { Book } from './book.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { Connections } from './connections.ts'
+import { ClaimsFile } from './embedded/claims-file.ts'
 import { systemClocks } from './embedded/clocks.ts'
 import { HorizonFile } from './embedded/horizon-file.ts'
 import { Horizon } from './embedded/horizon.ts'
 import { EmbeddedStore } from './embedded/store.ts'
+import { bookFormer } from './former-claims.ts'
 import { Gate } from './gate.ts'
 import { makeHttpServer } from './http-server.ts'
 import { resolveLimits } from './limits.ts'
@@ -26,6 +28,7 @@ import { lockPath } from './path-lock.ts'
 import type { PathLock } from './path-lock.ts'
 import { Problems } from './problems.ts'
 import { Readiness } from './readiness.ts'
+import { reload } from './reload.ts'
 import { withoutOffer } from './reoffer.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
@@ -57,12 +60,14 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   try {
     await listen(server, at)
     // No request is heard before the rest is done, for none of it waits.
-    const { store, own, startsIn } = openStore(options, path, problems)
+    const { store, own } = openStore(options, path, problems)
     const book = new Book(store.kind)
+    const former = own === null ? 0 : bookFormer(book, own, tokens)
+    if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options
-    const service = new LockService({ store, book, sessions, audit, limits, auditRequired })
+    const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const polls = new LongPolls(service, sessions)
@@ -81,7 +86,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       outbox,
       onRequest: (status) => requests.add('status', String(status)),
       onRefusal: (caller, what, failure) => service.noteRefusal(caller, what, failure),
-      onFault: (error, request) => problems.say('error', wordsOf(error), request),
+      onFault: (error, request) => problems.fault(error, request),
     })
     const hello = {
       kind: 'hello',
@@ -101,13 +106,19 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
     book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
+    book.metrics.gauge('holdfast_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
       service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, app.handle)
     server.on('upgrade', streams.upgrade)
+    const { tokensFile } = options
+    const reloading = { server, tokens, tokensFile, audit, problems }
     const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
-    return new Running(parts, { ...addressOf(server, at, tls !== undefined), startsIn })
+    return new Running(
+      { ...parts, reload: (files) => reload(reloading, files) },
+      { ...addressOf(server, at, tls !== undefined), startsIn: own?.startsIn ?? 0 },
+    )
   } catch (error) {
     server.close()
     stateLock?.release()
@@ -119,7 +130,6 @@ interface OpenStore {
   readonly store: Store
   /** The same, if it ends with the server. */
   readonly own: EmbeddedStore | null
-  readonly startsIn: number
 }
 
 function statePathOf({ store, state }: ServerOptions, at: ListenAt): string | null {
@@ -138,19 +148,17 @@ async function lockState(path: string): Promise<PathLock> {
 }
 
 function openStore({ store }: ServerOptions, path: string | null, problems: Problems): OpenStore {
-  if (store !== undefined) return { store, own: null, startsIn: 0 }
+  if (store !== undefined) return { store, own: null }
   const clocks = systemClocks()
-  const file = path === null ? null : new HorizonFile(path, randomBytes(8).toString('hex'))
-  const horizon =
-    file === null
-      ? null
-      : new Horizon({ file, clocks, onWrite: (failure) => problems.note('state', failure) })
-  const own = new EmbeddedStore(horizon, clocks)
-  return { store: own, own, startsIn: horizon?.pastEndsIn ?? 0 }
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  if (path === null) {
+    const own = new EmbeddedStore(null, clocks)
+    return { store: own, own }
+  }
+  const file = new HorizonFile(path, randomBytes(8).toString('hex'))
+  const onWrite = (failure: unknown): void => problems.note('state', failure)
+  const horizon = new Horizon({ file, clocks, onWrite })
+  const own = new EmbeddedStore({ horizon, claims: new ClaimsFile(path), onFailure: onWrite }, clocks)
+  return { store: own, own }
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

@@ -45,14 +45,29 @@ describe('the deadlines of requests', () => {
   it('cost no more when a hundred thousand with different timeouts are open', () => {
     const deadlines = new Deadlines()
     const notes = Array.from({ length: 100_000 }, () => new Note())
-    const began = performance.now()
+    const began = process.cpuUsage()
     // Each earlier than the one before: the worst case of a list that is searched from its end.
     notes.forEach((note, at) => deadlines.add(note, 600_000 - at))
     for (const note of notes) deadlines.remove(note)
-    // A linear search would take half a minute.
-    expect(performance.now() - began).toBeLessThan(3_000)
+    // A linear search would take half a minute. What others use of the machine does not count.
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(3_000)
     deadlines.expireAll()
     expect(notes.some(({ expired }) => expired)).toBe(false)
+  })
+
+  it('leave the event loop its turns when thousands come at once', async () => {
+    const deadlines = new Deadlines()
+    deadlines.holdProcess(true)
+    const notes = Array.from({ length: 5_000 }, () => new Note())
+    for (const note of notes) deadlines.add(note, 1)
+    const expired = (): number => notes.filter((note) => note.expired).length
+    const seen = new Set<number>()
+    while (expired() < notes.length) {
+      await new Promise(setImmediate)
+      seen.add(expired())
+    }
+    expect(seen.size).toBeGreaterThan(5)
+    deadlines.holdProcess(false)
   })
 
   it('come by themselves', async () => {
