@@ -27,7 +27,9 @@ export async function open({ url, ttl }) {
         resolve({ signal, held: () => !signal.aborted, sure: () => !signal.aborted, release })
         return over
       })
-      section.catch((error) => (error.name === 'ExecutionError' ? resolve(null) : reject(error)))
+      section.catch((error) =>
+        error.name === 'ExecutionError' ? resolve(null) : reject(new Error(error.message, { cause: error })),
+      )
     })
   }
   return labClient({ take, close: () => clients.forEach((client) => client.disconnect()) })

@@ -21,10 +21,10 @@ export async function open({ url, ttl }) {
     if (!(await given)) return null
     const lost = new AbortController()
     // What has run out is not brought back: somebody else may have it.
-    const extend = () =>
-      lock.isExpired()
-        ? clearInterval(timer)
-        : lock.extend().catch((error) => notOwned(error) && lost.abort(error))
+    const extend = () => {
+      if (lock.isExpired()) clearInterval(timer)
+      else lock.extend().catch((error) => notOwned(error) && lost.abort(error))
+    }
     const timer = setInterval(extend, ttl / 3)
     const release = async () => {
       clearInterval(timer)

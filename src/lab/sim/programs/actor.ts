@@ -271,9 +271,9 @@ export class Actor {
     const { process, trace } = this.place
     const aside = ASIDES[which]
     if (aside === undefined) return
-    const { what, code, call } = aside
+    const { what, code } = aside
     const ended = await Promise.resolve()
-      .then(() => call({ holdfast: process.holdfast, lease }))
+      .then(() => aside.call({ holdfast: process.holdfast, lease }))
       .then(
         () => 'fine',
         (error: unknown) => codeOf(error) ?? String(error),

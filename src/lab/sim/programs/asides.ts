@@ -96,7 +96,7 @@ const ABOUT_STORES = [
   'redis://localhost',
   undefined,
   null,
-  { then: () => undefined },
+  Promise.resolve(),
   {},
   { sendCommand: () => undefined },
   { claim: () => undefined },
@@ -162,5 +162,7 @@ export const ASIDES: readonly Aside[] = [
 
 /** The store without one of its properties. */
 function proxied(store: object, without: string): object {
-  return new Proxy(store, { get: (target, key) => (key === without ? undefined : Reflect.get(target, key)) })
+  return new Proxy(store, {
+    get: (target, key) => (key === without ? undefined : (Reflect.get(target, key) as unknown)),
+  })
 }
