@@ -51,7 +51,9 @@ function foreignLine({ title }: RunRecord, { held, broke, unknown, notRun }: Tal
     ...(broke.length > 0 ? [paint('cyan', `broke: ${names(broke)}`)] : []),
     ...(broke.length === 0 && held.length > 0 ? [paint('green', 'held')] : []),
     ...(unknown.length === 0 ? [] : [paint('yellow', `undecided: ${names(unknown)}`)]),
-    ...(held.length + broke.length + unknown.length === 0 ? [`not run: ${notRun[0]?.verdict.why ?? ''}`] : []),
+    ...(held.length + broke.length + unknown.length === 0
+      ? [`not run: ${notRun[0]?.verdict.why ?? ''}`]
+      : []),
   ]
   return `${title}: ${words.join('; ')}`
 }
