@@ -34,10 +34,18 @@ describe('A library that is not ours', () => {
   it('is told of without a word about promises, and is no failure of ours', () => {
     const judged = judgeEvidence(withoutTokens(true))
     const verdicts = judged.verdicts.map((verdict) => ({ ...verdict, expected: 'not asked' as const }))
-    const about = { id: 'others/x/none', title: 'X: nothing happens', store: 'X', fault: 'none', durationMs: 1 }
+    const about = {
+      id: 'others/x/none',
+      title: 'X: nothing happens',
+      store: 'X',
+      fault: 'none',
+      durationMs: 1,
+    }
     const record: RunRecord = { ...about, ...judged, verdicts, clients: [], faults: [], timeline: [] }
     expect(runLine(record)).toBe('X: nothing happens: broke: exclusivity, linearizability')
     expect(verdictTables([record])).not.toContain('as expected')
-    expect(exitCode(tally([{ ...record, verdicts: verdicts.filter(({ seen }) => seen === 'broke') }]))).toBe(0)
+    expect(exitCode(tally([{ ...record, verdicts: verdicts.filter(({ seen }) => seen === 'broke') }]))).toBe(
+      0,
+    )
   })
 })
