@@ -56,6 +56,7 @@ export default defineConfig({
           include: [
             'test/{cli,conformance,faults,fleet,process,server,stores}/**/*.test.ts',
             'test/lab/{specimens,live,report,cli,differential}/**/*.test.ts',
+            'orms/test/*.test.ts',
           ],
           exclude: QUICK,
           pool: 'forks',

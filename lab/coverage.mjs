@@ -14,11 +14,23 @@ const FOLDERS = ['src/runtime/**', 'src/locks/**']
 /** Prints lines and branches in per cent, and where the rest is. Returns an exit code. */
 export function coverage() {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'))
-  const settings = ['enabled', 'provider=v8', 'reporter=json', 'reporter=json-summary', 'reportOnFailure', `reportsDirectory=${dir}`]
-  const flags = [...settings, ...FOLDERS.map((folder) => `include=${folder}`)].map((one) => `--coverage.${one}`)
+  const settings = [
+    'enabled',
+    'provider=v8',
+    'reporter=json',
+    'reporter=json-summary',
+    'reportOnFailure',
+    `reportsDirectory=${dir}`,
+  ]
+  const flags = [...settings, ...FOLDERS.map((folder) => `include=${folder}`)].map(
+    (one) => `--coverage.${one}`,
+  )
   let code = 0
   try {
-    execFileSync(process.execPath, [VITEST, 'run', ...TESTS, ...flags], { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync(process.execPath, [VITEST, 'run', ...TESTS, ...flags], {
+      cwd: ROOT,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
   } catch (error) {
     code = error.status ?? 1
   }
@@ -39,7 +51,9 @@ export function coverage() {
 /** Lines on which something was never done. */
 function missedIn({ s, statementMap, b, branchMap }) {
   const statements = Object.keys(s).filter((id) => s[id] === 0)
-  const branches = Object.keys(b).flatMap((id) => b[id].flatMap((count, at) => (count === 0 ? [[id, at]] : [])))
+  const branches = Object.keys(b).flatMap((id) =>
+    b[id].flatMap((count, at) => (count === 0 ? [[id, at]] : [])),
+  )
   const lines = [
     ...statements.map((id) => statementMap[id].start.line),
     ...branches.map(([id, at]) => branchMap[id].locations[at].start.line ?? branchMap[id].loc.start.line),

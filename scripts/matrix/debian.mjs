@@ -98,8 +98,10 @@ async function makeBase(release, { cache, log, env }) {
     env,
     minutes: 20,
   })
-  const policy = join(making, 'usr/sbin/policy-rc.d')
+  // A server that looks for its own address finds it, also where the machine has no names in a file.
+  appendFileSync(join(making, 'etc/hosts'), '127.0.0.1 localhost\n')
   // Debian's own switch against services that are started by their installation.
+  const policy = join(making, 'usr/sbin/policy-rc.d')
   writeFileSync(policy, '#!/bin/sh\nexit 101\n')
   chmodSync(policy, 0o755)
   renameSync(making, base)

@@ -83,7 +83,7 @@ export const ENTRIES = [
       // What the server's own package lists as provided by somebody else.
       'io.dropwizard.metrics:metrics-core:4.1.12.1',
       'org.xerial.snappy:snappy-java:1.1.10.5',
-      'org.slf4j:slf4j-simple:1.7.30',
+      'org.slf4j:slf4j-simple:2.0.13',
     ],
     tests: ZOOKEEPER,
   },

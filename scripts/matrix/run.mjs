@@ -18,7 +18,7 @@ const SUITES = [
     'faults',
     /faults|sentinel|cluster|ensemble|virtual-address|ended-work|worn|ghosts|listeners|resent|replicas/,
   ],
-  ['store', /./],
+  ['others', /./],
 ]
 
 export const SUITE_NAMES = SUITES.map(([name]) => name)
@@ -83,7 +83,7 @@ export function count({ testResults }) {
     }
     if (status === 'failed' && !assertionResults.some((one) => one.status === 'failed')) {
       counts.failed++
-      failures.push(`${path}: ${message.split('\n')[0]}`)
+      failures.push(`${path}: ${message.split('\n')[0] || 'could not be run'}`)
     }
   }
   return { suites, failures }
