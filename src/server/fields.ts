@@ -56,7 +56,7 @@ export function textOf(fields: Fields, field: string, { most }: { most: number }
 
 /** By characters, as a schema counts them. */
 export function isLonger(text: string, most: number): boolean {
-  return text.length > most && (text.length > most * 2 || [...text].length > most)
+  return text.length > most && (text.length > most * 2 || Array.from(text).length > most)
 }
 
 export function wholeOf(

@@ -37,7 +37,7 @@ export interface Description {
   readonly operations: readonly Described[]
   readonly find: (ref: string) => Schema
   /** What an answer has that the description does not, as sentences. */
-  undescribed(one: Described, answer: Answer): string[]
+  readonly undescribed: (one: Described, answer: Answer) => string[]
 }
 
 export function description(limits: Limits = DEFAULT_LIMITS): Description {

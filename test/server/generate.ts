@@ -71,7 +71,7 @@ function textBy(schema: Schema): fc.Arbitrary<string> {
   }
   const form = pattern === undefined ? /^/u : new RegExp(pattern, 'u')
   const sized = (text: string): boolean => {
-    const size = [...text].length
+    const size = Array.from(text).length
     return size >= minLength && size <= maxLength && form.test(text)
   }
   const some = pattern === undefined ? fc.string({ unit: 'binary', maxLength: 40 }) : fc.stringMatching(form)

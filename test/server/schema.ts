@@ -38,7 +38,7 @@ export function faults(schema: Schema, value: unknown, find: Find, at = 'value')
   if (Array.isArray(anyOf) && fitting(anyOf) === 0) return [`${at} fits none of the alternatives`]
   if (Array.isArray(among) && !among.includes(value)) return [`${at} is none of ${among.join(', ')}`]
   if (only !== undefined && only !== value) return [`${at} is not ${JSON.stringify(only)}`]
-  if (type !== undefined && !hasType(type, value)) return [`${at} is no ${String(type)}`]
+  if (type !== undefined && !hasType(type, value)) return [`${at} is no ${JSON.stringify(type)}`]
   if (typeof value === 'string') return stringFaults(schema, value, at)
   if (typeof value === 'number') return boundFaults(schema, ['minimum', 'maximum'], value, at)
   if (Array.isArray(value)) {
@@ -54,7 +54,7 @@ export function faults(schema: Schema, value: unknown, find: Find, at = 'value')
 function stringFaults(schema: Schema, value: string, at: string): string[] {
   const { pattern } = schema
   if (typeof pattern === 'string' && !new RegExp(pattern, 'u').test(value)) return [`${at} does not match`]
-  return boundFaults(schema, ['minLength', 'maxLength'], [...value].length, at)
+  return boundFaults(schema, ['minLength', 'maxLength'], Array.from(value).length, at)
 }
 
 function boundFaults(schema: Schema, [low, high]: [string, string], size: number, at: string): string[] {

@@ -12,11 +12,13 @@ import { call, eventually, portOf, serve } from './helpers.ts'
 const SESSIONS = 50
 const LINES = 200
 
-const OPERATIONS = [
-  ...Array.from({ length: 8 }, () => 'claim'),
-  ...['claim', 'renew', 'release', 'withdraw', 'downgrade', 'watch', 'unwatch', 'inspect', 'list', 'ping'],
-  ...['hello', '__proto__', 'constructor', '', null, 7, {}],
-]
+const OPERATIONS: readonly unknown[] = [
+  'claim release withdraw renew downgrade watch unwatch inspect list ping hello __proto__ constructor'.split(
+    ' ',
+  ),
+  Array.from({ length: 8 }, () => 'claim'),
+  ['', null, 7, {}],
+].flat()
 
 const names = fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'binary', maxLength: 30 }))
 const ids = fc.constantFrom('s', '.', 's.', '.1', 't.1', 'x'.repeat(129))

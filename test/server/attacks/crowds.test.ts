@@ -40,7 +40,7 @@ it('serves others, with little memory, while thousands of connections cost what 
     const began = performance.now()
     const name = `job ${times.length}`
     const taken = await call(server, 'POST /v1/acquire', { body: { name, ttl: 600_000 } })
-    expect(taken.status, taken.text).toBe(200)
+    expect(taken.status, `${taken.text}`).toBe(200)
     const { lease } = taken.body as unknown as { lease: string }
     expect((await call(server, 'POST /v1/release', { body: { name, lease } })).status).toBe(200)
     expect(await session.ask('ping', null)).toEqual({ kind: 'done' })

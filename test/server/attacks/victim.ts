@@ -10,9 +10,9 @@ const PROGRAM = fileURLToPath(new URL('victim.mjs', import.meta.url))
 export interface Victim {
   /** As far as the helpers look at a server. */
   readonly server: RunningServer
-  alive(): boolean
+  readonly alive: () => boolean
   /** Bytes of memory that the process has now. */
-  memory(): Promise<number>
+  readonly memory: () => Promise<number>
 }
 
 /** A server in a process of its own that has `heap` megabytes to live on. */
