@@ -99,6 +99,11 @@ function unknownOption(
   return new InvalidArgumentError(`There is no option ${show(key)} here. ${hint}`, { argument: key })
 }
 
+/** Without those that are undefined: they are as good as none, also where options are laid over others. */
+export function said<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
+}
+
 /** Two slips of the finger at the most: a letter too many, too few, another one, or two in the wrong order. */
 function isNear(a: string, b: string): boolean {
   const most = Math.min(2, Math.floor(Math.max(a.length, b.length) / 2))

@@ -3,5 +3,5 @@ export type { CloseServerOptions, RunningServer, ServerOptions } from './options
 export type { AuditEntry, AuditSink } from './audit.ts'
 export type { LogEntry, ServerLog } from './problems.ts'
 export { DEFAULT_LIMITS } from './limits.ts'
-export type { Limits } from './limits.ts'
+export type { Limits, WishedLimits } from './limits.ts'
 export { hashToken, parseTokens } from './tokens.ts'

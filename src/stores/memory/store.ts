@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
@@ -21,8 +22,10 @@ import type {
 
 export interface MemoryStoreOptions {
   /** The clock; for tests. */
-  readonly now?: () => Instant
+  readonly now?: (() => Instant) | undefined
 }
+
+const OPTIONS: readonly (keyof MemoryStoreOptions)[] = ['now']
 
 const capabilities: Capabilities = {
   queue: true,
@@ -206,6 +209,7 @@ function placeOf(name: string, ordered: readonly string[]): number {
 
 /** Locks between the tasks of one process. For tests, and for programs that never run twice. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  checkOptions(options, OPTIONS, 'now')
   return new MemoryStore(options)
 }
 

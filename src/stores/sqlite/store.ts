@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import type { Capabilities, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
@@ -13,8 +14,10 @@ import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts
 
 export interface SqliteStoreOptions extends SqliteTableOptions {
   /** Create the table when it is not there. Default true; `sqliteSchema()` gives the text to do it by hand. */
-  readonly migrate?: boolean
+  readonly migrate?: boolean | undefined
 }
+
+export const SQLITE_OPTIONS: readonly (keyof SqliteStoreOptions)[] = ['table', 'migrate']
 
 export interface SqliteStore<D> extends Store {
   /**
@@ -173,6 +176,7 @@ export function sqliteStore<D extends SqliteDatabase>(
   database: D,
   options: SqliteStoreOptions = {},
 ): SqliteStore<D> {
+  checkOptions(options, SQLITE_OPTIONS, 'table')
   return new SqliteSqlStore(database, options) as unknown as SqliteStore<D>
 }
 
