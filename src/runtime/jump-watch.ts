@@ -1,13 +1,13 @@
 import type { Env, Timer } from './env.ts'
 
 /** A clock that jumped is noticed when somebody reads it. This often somebody does. */
-const LOOK_EVERY_MS = 500
+export const LOOK_EVERY_MS = 500
 
-/** Something whose clock has to be looked at while it is in use. */
+/** Something that has to look at its clock while it is in use. */
 export interface Watched {
-  /** Something is held or waited for. */
+  /** Something is held, waited for or asked. */
   readonly inUse: boolean
-  readonly clock: { now(): number }
+  look(): void
 }
 
 const watches = new WeakMap<Env, JumpWatch>()
@@ -51,7 +51,7 @@ export class JumpWatch {
   private look(): void {
     this.timer = null
     for (const one of this.watched) {
-      if (one.inUse) one.clock.now()
+      if (one.inUse) one.look()
       else this.watched.delete(one)
     }
     // Whoever was told of a jump may have come in anew, and set the timer.

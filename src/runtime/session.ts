@@ -13,8 +13,8 @@ import type { Env } from './env.ts'
 import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
-import { brokenStore } from './lane-errors.ts'
 import { Lane } from './lane.ts'
+import { Requests } from './requests.ts'
 import { Upkeep } from './upkeep.ts'
 
 export interface TurnBudget {
@@ -57,6 +57,7 @@ export class Session {
   readonly expiries: Deadlines
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
+  readonly requests: Requests
   closing: Closing | null = null
   /** Nothing is renewed any more. */
   lettingGo = false
@@ -67,9 +68,6 @@ export class Session {
   private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
-  /** Requests that have not been answered. */
-  private underWay = 0
-  private readonly toldBroken = new Set<string>()
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -95,6 +93,12 @@ export class Session {
     const onFirst = (): void => this.attend()
     this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
     this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
+    this.requests = new Requests({
+      store: store.kind,
+      timeout: requestTimeout,
+      onFirst,
+      onAnswer: () => this.closing?.look(),
+    })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
   }
@@ -105,51 +109,26 @@ export class Session {
   }
 
   get inUse(): boolean {
-    return this.waits.size > 0 || this.expiries.size > 0 || !this.upkeep.idle
+    return this.waits.size > 0 || this.expiries.size > 0 || this.requests.size > 0 || !this.upkeep.idle
   }
 
   nextClaimId(): string {
     return this.idPrefix + this.claimsMade++
   }
 
-  /**
-   * Asks the store. Whatever goes wrong on the way is an answer too, also what a store must not do (see core/answers.ts). `atOnce`: no
-   * time has passed.
-   */
+  /** Asks the store; see requests.ts. */
   ask<T>(
     shape: Shape,
     call: () => MaybePromise<T>,
     settle: (answer: T | Unknown, atOnce: boolean) => void,
   ): void {
-    let answer: MaybePromise<T>
-    try {
-      answer = call()
-    } catch (cause) {
-      return settle(this.broken(shape, 'threw', cause), true)
-    }
-    // Not only Promise: a store may have those of another realm, or of a library.
-    if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
-    this.underWay++
-    const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
-    settled.then(
-      (value: T) => this.answered(this.fitting(shape, value), settle),
-      (cause: unknown) => this.answered<T>(this.broken(shape, 'rejected', cause), settle),
-    )
+    this.requests.ask(shape, call, settle)
   }
 
-  private fitting<T>(shape: Shape, answer: T): T | Unknown {
-    if (shape.fits(answer)) return answer
-    return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
-  }
-
-  /** Told once for each method: most of these have no caller who could hear of it. */
-  private broken(shape: Shape, what: string, cause?: unknown): Unknown {
-    const error = brokenStore(this.store.kind, shape.method, what, cause)
-    if (!this.toldBroken.has(shape.method)) {
-      this.toldBroken.add(shape.method)
-      process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
-    }
-    return { kind: 'unknown', cause: error }
+  /** Time may have jumped, and the store may have forgotten what it was asked. */
+  look(): void {
+    this.clock.now()
+    this.requests.look()
   }
 
   get closed(): boolean {
@@ -283,15 +262,9 @@ export class Session {
     }
   }
 
-  private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
-    this.underWay--
-    settle(answer, false)
-    this.closing?.look()
-  }
-
   /** Nothing that was asked for can turn up at the store any more. */
   get quiet(): boolean {
-    return this.underWay === 0 && this.cleanup.done
+    return this.requests.size === 0 && this.cleanup.done
   }
 
   private stopWatching(): void {
@@ -301,7 +274,7 @@ export class Session {
     try {
       watch.stop()
     } catch (cause) {
-      this.broken(WATCH, 'threw when it was to stop', cause)
+      this.requests.broken(WATCH, 'threw when it was to stop', cause)
     }
   }
 
@@ -326,7 +299,7 @@ export class Session {
   }
 
   private told(event: StoreEvent): void {
-    if (!EVENT.fits(event)) return void this.broken(EVENT, `told ${inShort(event)}`)
+    if (!EVENT.fits(event)) return void this.requests.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
       for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
@@ -350,11 +323,4 @@ function withSiblings(first: Lane): readonly Lane[] {
   const lanes: Lane[] = []
   for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
   return lanes
-}
-
-function isThenable<T>(answer: MaybePromise<T>): answer is Promise<T> {
-  return (
-    answer instanceof Promise ||
-    (typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function')
-  )
 }

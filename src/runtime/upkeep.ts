@@ -132,11 +132,14 @@ export class Upkeep {
     { sentAt, era }: { readonly sentAt: number; readonly era: number },
     answers: readonly RenewAnswer[] | Unknown,
   ): void {
-    const now = this.session.clock.now()
-    const forAll = 'kind' in answers ? answers : null
+    const { clock, requests } = this.session
+    const now = clock.now()
+    const [each, forAll] = 'kind' in answers ? [NONE, answers] : [answers, null]
+    if (forAll === null && each.length < batch.length)
+      requests.broken(RENEW, `answered ${each.length} of ${batch.length} requests`)
     batch.forEach((claim, index) => {
       claim.inFlight = false
-      const answer = forAll ?? (answers as readonly RenewAnswer[])[index] ?? NO_ANSWER
+      const answer = forAll ?? each[index] ?? NO_ANSWER
       if (answer.kind !== 'unknown') claim.era = era
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
@@ -195,4 +198,5 @@ export class Upkeep {
 
 const renewalOf = (claim: Claim): RenewRequest => claim.renewal()
 
+const NONE: readonly RenewAnswer[] = []
 const NO_ANSWER: RenewAnswer = { kind: 'unknown', cause: new Error('The store gave too few answers') }
