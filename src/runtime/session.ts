@@ -1,6 +1,7 @@
 import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
 import { EVENT, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
+import { trustedStores } from '../core/trusted-stores.ts'
 import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
@@ -42,6 +43,8 @@ const LISTEN_AGAIN_MS = 1000
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
   readonly store: Store
+  /** See core/trusted-stores.ts. */
+  readonly trusted: boolean
   readonly env: Env
   readonly clock: Clock
   /** For waits and pauses, which belong to nobody but us: the monotonic clock as it is. */
@@ -65,6 +68,8 @@ export class Session {
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
+  /** Written by the watch. */
+  watched = false
   private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
@@ -80,6 +85,7 @@ export class Session {
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
     this.store = store
+    this.trusted = trustedStores.has(store)
     this.env = env
     this.clock = new Clock(env, clock)
     this.steady = { now: () => env.mono(), onJump: () => {} }
@@ -105,7 +111,7 @@ export class Session {
 
   /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
   attend(): void {
-    if (!this.jumps.has(this)) this.jumps.add(this)
+    if (!this.watched) this.jumps.add(this)
   }
 
   get inUse(): boolean {

@@ -156,7 +156,7 @@ export class Upkeep {
         claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
-        claim.heardAt = now
+        if (lane.shared) claim.heardAt = now
         if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
         claim.tokens = 0
         this.held(claim, sentAt)

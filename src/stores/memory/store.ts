@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
+import { trustedStores } from '../../core/trusted-stores.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
@@ -91,6 +92,7 @@ class MemoryStore implements Store {
 
   constructor({ now = systemNow }: MemoryStoreOptions) {
     this.now = now
+    trustedStores.add(this)
   }
 
   claim(request: ClaimRequest): ClaimAnswer {

@@ -8,7 +8,7 @@ import { make, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
-import type { Call, CallEnd, Trace } from './trace.ts'
+import type { Call, CallEnd, Trace, Grant } from './trace.ts'
 
 /** Whom a task belongs to, and where it writes down what it sees. */
 export interface Place {
@@ -192,7 +192,7 @@ export class Actor {
       const code = codeOf(error)
       // Somebody inside counts on writing alone: nothing was done.
       if (code === 'LOCK_REENTRY') grant.readsFrom = before
-      const inside = this.place.trace.grants.some((other) => other.inside === grant && other.mode === 'write')
+      const inside = this.place.trace.grants.some((other) => other.mode === 'write' && isInside(other, grant))
       const excused =
         code === 'LOCK_LOST' ||
         !this.place.calm ||
@@ -257,4 +257,9 @@ function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
     ...(maxHold === undefined ? {} : { maxHold }),
     ...(abort === undefined ? {} : { signal }),
   }
+}
+
+/** However deep: a writer may be nested in a reader that is nested in it. */
+function isInside({ inside }: Grant, grant: Grant): boolean {
+  return inside !== undefined && (inside === grant || isInside(inside, grant))
 }
