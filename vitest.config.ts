@@ -54,8 +54,9 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: [
-            'test/{cli,conformance,faults,process,server,stores}/**/*.test.ts',
+            'test/{cli,conformance,faults,fleet,process,server,stores}/**/*.test.ts',
             'test/lab/{specimens,live,report,cli,differential}/**/*.test.ts',
+            'orms/test/*.test.ts',
           ],
           exclude: QUICK,
           pool: 'forks',

@@ -8,6 +8,7 @@ import { CONTESTANTS } from './contestants/index.mjs'
 import { USAGE, readArgs } from './lib/args.mjs'
 import { checkTargets, readTargets } from './lib/check.mjs'
 import { environment } from './lib/environment.mjs'
+import { withNewerNodes } from './lib/newer-node.mjs'
 import { makePlan } from './lib/plan.mjs'
 import { profile } from './lib/profile.mjs'
 import { Progress } from './lib/progress.mjs'
@@ -27,7 +28,7 @@ async function main() {
   const options = readArgs(process.argv.slice(2))
   if (options.help) return console.log(USAGE)
   if (options.list) return showList()
-  const plan = makePlan(options)
+  const plan = withNewerNodes(makePlan(options), { say: (line) => console.error(line) })
   if (options.profile) return profile(plan, options)
   const results = await run(plan, options)
   show(results)

@@ -24,7 +24,7 @@ function applies(store, kind) {
 }
 
 /** Started when the first of a store's runs asks for it, and stopped when another store's turn has come. */
-class OpenStage {
+export class OpenStage {
   #store
   #open
 
@@ -53,18 +53,15 @@ async function sqliteStage() {
   return { url: `sqlite:${join(dir, 'locks.db')}`, stop: async () => rmSync(dir, { recursive: true }) }
 }
 
-/** @returns {{ tasks: object[], stop: () => Promise<void> }} */
-export function faultTasks({ seed }) {
-  const stages = new OpenStage()
+export function faultTasks({ seed, stages }) {
   const stores = [...Object.keys(STAGES), 'sqlite']
-  const tasks = stores.flatMap((store) =>
+  return stores.flatMap((store) =>
     NEMESES.filter(({ kind }) => applies(store, kind)).map((nemesis) => ({
       id: `live/${store}/${nemesis.kind}`,
       title: `${store}: ${nemesis.what}`,
       run: () => cell(stages, store, nemesis, seed),
     })),
   )
-  return { tasks, stop: () => stages.close() }
 }
 
 async function cell(stages, store, nemesis, seed) {

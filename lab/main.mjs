@@ -1,10 +1,14 @@
 #!/usr/bin/env node
 // Everything that the lab can show: npm run lab [-- --only TEXT --html FILE --json FILE]
+import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
 import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
-import { faultTasks } from './faults.mjs'
+import { coverage } from './coverage.mjs'
+import { faultTasks, OpenStage } from './faults.mjs'
+import { otherTasks } from './others/tasks.mjs'
+import { othersTable, writeTable } from './others/table.mjs'
 import { hasGo, porcupine, withSecondOpinion } from './porcupine.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
@@ -15,7 +19,10 @@ const USAGE = `usage: npm run lab -- [options]
   --only TEXT   only runs whose id contains this
   --exactly ID  only this run
   --seeds N     how many simulated runs in all; default 2000
-  --seed N      the first of them, and the order of faults on real servers; default 1
+  --seed N      the first fresh one of them, and the order of faults on real servers; default: a new one, which is printed
+  --others      instead: other libraries through the same faults; needs npm's and Maven's packages
+  --coverage    instead: how much of the runtime and the locks the simulation executes
+  --write       with --others: put what was seen into docs/lab-others.md
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
@@ -27,7 +34,10 @@ function options() {
         only: { type: 'string', default: '' },
         exactly: { type: 'string' },
         seeds: { type: 'string', default: '2000' },
-        seed: { type: 'string', default: '1' },
+        seed: { type: 'string' },
+        others: { type: 'boolean', default: false },
+        write: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
         html: { type: 'string' },
         json: { type: 'string' },
         list: { type: 'boolean', default: false },
@@ -77,31 +87,37 @@ function asksTwice(task) {
 }
 
 const given = options()
+if (given.coverage) process.exit(coverage())
 const servers = new LabServers()
-const [seed, seeds] = [whole('--seed', given.seed), whole('--seeds', given.seeds)]
-const faults = faultTasks({ seed })
+const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed)
+const seeds = whole('--seeds', given.seeds)
+const stages = new OpenStage()
+const others = given.others || (given.exactly ?? given.only).startsWith('others/')
 const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
-const tasks = [
+const everything = () => [
   ...specimenTasks(servers),
   ...specificationTasks(),
   ...simulationTasks({ seed, seeds }),
-  ...faults.tasks.map(asksTwice),
-].filter(wanted)
+  ...faultTasks({ seed, stages }).map(asksTwice),
+]
+const tasks = (others ? otherTasks({ seed, stages }) : everything()).filter(wanted)
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
   )
   process.exit(tasks.length === 0 ? 64 : 0)
 }
+console.log(`seed ${seed}`)
 const stop = new AbortController()
 process.once('SIGINT', () => {
   console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
   stop.abort()
 })
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
-await faults.stop()
+await stages.close()
 await servers.stop()
-console.log(`\n${summary(records, paint)}`)
+console.log(`\n${others ? othersTable(records, seed) : summary(records, paint)}`)
+if (others && given.write) writeTable(records, seed)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
 if (given.json !== undefined) writeFileSync(given.json, toJson(records))
 // Who stopped half-way has not seen that everything is as it should be.

@@ -2,8 +2,10 @@
 import { explain, scenarios, shrink, survey } from '../dist/lab/sim/index.js'
 
 const EVERY = 20
+/** Always the same ones: what was once seen to hold must not break later. The others are fresh. */
+const FIXED = Array.from({ length: 5 }, (_, index) => index + 1)
 
-/** One task a scenario; `seeds` is how many runs there are in all. */
+/** One task a scenario; `seeds` is how many fresh runs there are in all. */
 export function simulationTasks({ seeds, seed }) {
   const each = Math.ceil(seeds / scenarios.length)
   return scenarios.map((scenario) => ({
@@ -11,20 +13,21 @@ export function simulationTasks({ seeds, seed }) {
     title: `simulation: ${scenario.title}`,
     run: async (say) => {
       const onProgress = ({ done, of }) => done % EVERY === 0 && say(`seed ${done} of ${of}`)
-      const [row] = await survey({ seeds: each, firstSeed: seed, scenarios: [scenario], onProgress })
-      return recordOf(row)
+      const options = { seeds: each, firstSeed: seed, fixed: FIXED, scenarios: [scenario] }
+      const [row] = await survey({ ...options, onProgress })
+      return recordOf(row, seed)
     },
   }))
 }
 
 /** The example's picture with the verdicts of all seeds. What only a replay needs stays out of the report. */
-async function recordOf({ scenario, runs, verdicts, example, unexpected }) {
+async function recordOf({ scenario, runs, distinct, verdicts, example, unexpected }, seed) {
   const { hash: _hash, log: _log, plan: _plan, ...run } = example
   const shortest = await shortestOf(scenario, unexpected[0])
   return {
     ...run,
     id: `sim/${scenario.id}`,
-    title: `Simulation, ${runs} seeds: ${scenario.title}; shown is seed ${example.seed}`,
+    title: `Simulation, ${runs} seeds (${FIXED.length} that are always the same, the others from ${seed} on), ${distinct} different logs: ${scenario.title}; shown is seed ${example.seed}`,
     store: `simulated ${scenario.store}`,
     fault: scenario.id.split('/').slice(1).join('/'),
     verdicts: verdicts

@@ -9,6 +9,8 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const PACKAGE = `node-${process.platform}-${process.arch}`
+/** About fifty megabytes. */
+const FETCH_MS = 300_000
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'holdfast', 'node')
 
 /**
@@ -24,7 +26,10 @@ export function nodeOf(major) {
   mkdirSync(making, { recursive: true })
   try {
     const args = ['install', '--prefix', making, '--no-save', '--no-package-lock', '--no-audit', '--no-fund']
-    execFileSync('npm', [...args, `${PACKAGE}@${major}`], { stdio: ['ignore', 'ignore', 'pipe'] })
+    execFileSync('npm', [...args, `${PACKAGE}@${major}`], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: FETCH_MS,
+    })
     renameSync(making, home)
   } catch (error) {
     if (!existsSync(program)) throw error

@@ -35,6 +35,9 @@ export function redis(options?: ServerOptions): Promise<Server>
 /** A MariaDB with a database `test` and a root without password. Commits survive SIGKILL, not a power cut. */
 export function mariadb(options?: ServerOptions): Promise<Server>
 
+/** Which of the two {@link mariadb} starts: MySQL only where it was chosen to run the tests on. */
+export const mysqlFlavour: 'MariaDB' | 'MySQL'
+
 /** A PostgreSQL with a superuser without password. Commits survive SIGKILL, not a power cut. */
 export function postgres(options?: ServerOptions): Promise<Server>
 

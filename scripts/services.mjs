@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { clockShim, program as cc } from './services/clock-shim.mjs'
 import { curator, curatorObtainable } from './services/curator.mjs'
 import { find, howToInstall, locate, obtainable } from './services/find.mjs'
-import { mariadb, program as mariadbProgram } from './services/mariadb.mjs'
+import { mariadb, mysqlFlavour, program as mariadbProgram } from './services/mariadb.mjs'
 import { memcached, program as memcachedProgram } from './services/memcached.mjs'
 import { pgbouncer, program as pgbouncerProgram } from './services/pgbouncer.mjs'
 import { postgres, program as postgresProgram } from './services/postgres.mjs'
@@ -24,7 +24,7 @@ import {
 
 export { clockShim, memcached, redis, redisCluster, sentinel }
 export { curator, fourLetters, zookeeper, zookeeperEnsemble }
-export { mariadb, pgbouncer, postgres }
+export { mariadb, mysqlFlavour, pgbouncer, postgres }
 export { redisCommand } from './services/wire.mjs'
 
 /** What `start` knows, and the program each needs. A new server is one file in services/ and one row here. */

@@ -66,6 +66,7 @@ import { zookeeperClients } from './zookeeper-clients.mjs'
  * @property {readonly string[]} [needs] servers besides that of its store
  * @property {string} [meteredBy] the store whose server works for it, when not its own
  * @property {string} [execPath] the Node that runs it, when not the benchmark's
+ * @property {string} [node] the major version of Node that it needs, when the benchmark's is too old: see lib/newer-node.mjs
  * @property {string} [package] on npm; its version is recorded
  * @property {string} [missing] why it cannot take part here
  * @property {string} [file] set by the list below

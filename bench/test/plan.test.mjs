@@ -52,10 +52,10 @@ await test('votes that split are for those who vote, as they come, and for no ot
   assert.ok(ran.get('w7').every((id) => !id.endsWith('-split')))
 })
 
-await test('in a hurry only memory and Redis are measured: other servers take long to start', () => {
+await test('in a hurry only memory, Redis and SQLite are measured: other servers take long to start', () => {
   const { bouts } = makePlan(readArgs(['--quick']))
   const stores = new Set(bouts.map(({ store }) => store))
-  assert.deepEqual(stores, new Set(['memory', 'redis']))
+  assert.deepEqual(stores, new Set(['memory', 'redis', 'sqlite']))
 })
 
 await test('every store has its raw limit in the first workload', () => {

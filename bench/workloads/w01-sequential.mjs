@@ -30,7 +30,7 @@ export const workload = {
         zookeeper: { rounds: 12, ms: 300, warmers: 16 },
       },
     },
-    quick: { rounds: 2, ms: 100, warmUp: 400, stores: ['memory', 'redis'] },
+    quick: { rounds: 2, ms: 100, warmUp: 400, stores: ['memory', 'redis', 'sqlite'] },
   },
   variants: () => [{ id: 'alone', label: '' }],
   takes: ({ waitingOnly }) => !waitingOnly,

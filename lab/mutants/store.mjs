@@ -108,6 +108,28 @@ export const storeMutants = [
     seeds: 40,
   },
   {
+    id: 'neighbour-gave-up',
+    bugClass: '20: whoever stood before a waiter is gone, and the waiter takes that for its turn',
+    edits: [{ file: 'stores/zookeeper/place.js', find: 'ahead === 1 && contended', replace: 'ahead >= 1' }],
+    scenario: 'session/calm',
+    check: 'exclusivity',
+    seeds: 40,
+  },
+  {
+    id: 'proof-never-ages',
+    bugClass: '8: a grant is counted from later than what it rests on',
+    edits: [
+      {
+        file: 'stores/zookeeper/proof.js',
+        find: 'return clocks.mono() - mono <= PROOF_MS && Math.abs(clocks.wall() - wall) <= PROOF_MS;',
+        replace: 'return mono > -Infinity;',
+      },
+    ],
+    scenario: 'session/processes',
+    check: 'exclusivity',
+    seeds: 200,
+  },
+  {
     id: 'downgrade-goes-behind',
     bugClass: '35: a writer that goes on as a reader lets a waiting writer in',
     edits: [

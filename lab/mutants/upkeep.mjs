@@ -8,8 +8,8 @@ export const upkeepMutants = [
     edits: [
       {
         file: 'runtime/upkeep.js',
-        find: 'queued(claim, sentAt) {',
-        replace: 'queued(claim, sentAt) { return;',
+        find: 'queued(claim, sentAt, retryAfter = Infinity) {',
+        replace: 'queued(claim, sentAt, retryAfter = Infinity) { return;',
       },
     ],
     scenario: 'claim-queue/network',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { aptInstall, canApt } from './apt.mjs'
-import { locate } from './find.mjs'
+import { chosen, locate } from './find.mjs'
 
 const run = promisify(execFile)
 const JARS = '/usr/share/java'
@@ -28,7 +28,10 @@ export const program = {
   brew: 'openjdk',
 }
 
-const isThere = () => locate(program) !== undefined && NEEDED.every((jar) => existsSync(jar))
+/** The jars of another version, where the server is another one too. */
+const chosenJars = chosen('../jars')
+const isThere = () =>
+  locate(program) !== undefined && (chosenJars !== undefined || NEEDED.every((jar) => existsSync(jar)))
 
 export function curatorObtainable() {
   return isThere() || canApt()
@@ -43,7 +46,7 @@ export async function curator({ sources, dir }) {
     if (canApt()) await aptInstall(program, isThere)
     if (!isThere()) throw new Error(`Curator needs javac and ${NEEDED.join(', ')}`)
   }
-  const classPath = NEEDED.join(':')
+  const classPath = chosenJars === undefined ? NEEDED.join(':') : join(chosenJars, '*')
   await run(locate(program), ['-d', dir, '-cp', classPath, ...sources])
   const java = locate({ command: 'java' })
   return (main, ...args) => [java, '-Xmx128m', '-cp', `${classPath}:${dir}`, main, ...args]

@@ -1,5 +1,5 @@
 // Where a server program comes from: this machine, else its package manager, else Docker, else a clear answer.
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 import { aptInstall, canApt } from './apt.mjs'
@@ -17,9 +17,22 @@ import { dockerAnswers, inDocker } from './docker.mjs'
 
 const SBIN = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/opt/homebrew/bin']
 
+/**
+ * A folder with other programs to run the tests on, which win over the machine's own. They become whom they have to be, in
+ * whatever root they live, by themselves. scripts/matrix.mjs makes such folders.
+ */
+const CHOSEN = process.env.HOLDFAST_PROGRAMS
+
+/** @returns {string | undefined} the full path in the folder of chosen programs */
+export function chosen(/** @type {string} */ name) {
+  const path = CHOSEN === undefined ? undefined : join(CHOSEN, name)
+  return path !== undefined && existsSync(path) ? path : undefined
+}
+
 /** @returns {string | undefined} the full path of a command */
 export function locate(/** @type {{ command: string, paths?: string[] }} */ { command, paths = [] }) {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), ...SBIN, ...paths]
+  const first = CHOSEN === undefined ? [] : [CHOSEN]
+  const folders = [...first, ...(process.env.PATH ?? '').split(delimiter), ...SBIN, ...paths]
   return folders.map((folder) => join(folder, command)).find(isProgram)
 }
 

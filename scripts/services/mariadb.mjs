@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { find } from './find.mjs'
+import { chosen, find } from './find.mjs'
 import { launch } from './process.mjs'
 
 const run = promisify(execFile)
@@ -19,10 +20,23 @@ export const program = {
 
 const installer = { ...program, command: 'mariadb-install-db', paths: ['/usr/bin', '/usr/local/bin'] }
 
+/** Only where it is the program that was chosen to run the tests on: MySQL and MariaDB cannot be installed side by side. */
+const mysqld = { ...program, command: 'mysqld' }
+const isMysql = () => chosen(mysqld.command) !== undefined
+
+/** What {@link mariadb} starts. */
+export const mysqlFlavour = isMysql() ? 'MySQL' : 'MariaDB'
+
 /** One MariaDB with an empty database `test` and a root without password. Commits survive SIGKILL, not a power cut. */
 export async function mariadb({ args = [], ...wish } = {}) {
   const server = await launch(
-    { program, args: (at) => [...baseArgs(at), ...args], ready, prepare, scheme: 'mysql' },
+    {
+      program: isMysql() ? mysqld : program,
+      args: (at) => [...baseArgs(at), ...args],
+      ready,
+      prepare,
+      scheme: 'mysql',
+    },
     wish,
   )
   return Object.defineProperty(server, 'url', { value: `mysql://root@${server.host}:${server.port}/test` })
@@ -43,10 +57,13 @@ const baseArgs = ({ port, dir }) => [
   '--max-connections=400',
   '--innodb-flush-log-at-trx-commit=2',
   '--innodb-buffer-pool-size=32M',
-  '--innodb-log-file-size=16M',
+  // MySQL has another word for the first, and a port of its own for the second.
+  '--loose-innodb-log-file-size=16M',
+  '--loose-mysqlx=OFF',
 ]
 
 async function prepare({ dir }) {
+  if (isMysql()) return prepareMysql(dir)
   await find(program)
   const { command } = await find(installer)
   await run(command, [
@@ -56,6 +73,20 @@ async function prepare({ dir }) {
     '--auth-root-authentication-method=normal',
     '--skip-name-resolve',
   ])
+}
+
+/** What the other's installation does by itself. Without names, a root from `localhost` is not one from the loopback. */
+const FIRST = `CREATE DATABASE test;
+CREATE USER root@'127.0.0.1';
+GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+`
+
+async function prepareMysql(dir) {
+  const { command } = await find(mysqld)
+  const file = join(dir, 'first.sql')
+  writeFileSync(file, FIRST)
+  const options = ['--initialize-insecure', `--init-file=${file}`, `--datadir=${join(dir, 'data')}`]
+  await run(command, ['--no-defaults', ...options, `--user=${user}`])
 }
 
 /** A server that takes connections speaks first: a greeting (10) or an error (255). */

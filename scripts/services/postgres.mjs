@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-import { find } from './find.mjs'
+import { chosen, find } from './find.mjs'
 import { launch } from './process.mjs'
 
 const run = promisify(execFile)
@@ -48,7 +48,7 @@ function installedPaths() {
 
 /** It refuses to run as root, whatever it is told: root becomes the package's user, or nobody. */
 export function unprivileged(...command) {
-  if (process.getuid?.() !== 0) return command
+  if (process.getuid?.() !== 0 || command[0] === chosen(basename(command[0]))) return command
   const [uid, gid] = ids()
   return ['/usr/bin/setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--', ...command]
 }

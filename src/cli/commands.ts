@@ -27,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   conformance: entry('run the conformance cases against a store', () => import('./commands/conformance.ts')),
   lab: entry('hurt lock clients on a store and show what holds', () => import('./commands/lab.ts')),
   schema: entry('print the SQL that a database store needs', () => import('./commands/schema.ts')),
+  tidy: entry('forget names that nobody uses, in a database', () => import('./commands/tidy.ts')),
   demo: entry(
     'sell train tickets from several processes, without and with a lock',
     () => import('./commands/demo.ts'),

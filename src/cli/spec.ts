@@ -21,6 +21,8 @@ export interface CommandSpec<
   readonly options: O
   /** How many words besides options: fewest and most. */
   readonly words: readonly [number, number]
+  /** The only values of the first word; for completion. */
+  readonly choices?: readonly string[]
   /** What comes after `--` is a command of the user's. */
   readonly takesCommand?: true
   readonly examples: readonly string[]

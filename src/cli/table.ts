@@ -25,20 +25,47 @@ export function paint(colour: Colour, text: string, stream: NodeJS.WriteStream =
 /** A cell, with a colour that does not count into its width. */
 export type Cell = string | { readonly text: string; readonly colour: Colour }
 
-/** Columns as wide as they need to be; no lines between them, so that it can be cut and copied. */
-export function table(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+/**
+ * Columns as wide as they need to be; no lines between them, so that it can be cut and copied. On a terminal of `columns` the
+ * widest are shortened until a row is a line: a table that is drawn again and again must not grow.
+ */
+export function table(
+  header: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  columns?: number,
+): string {
   const texts = [header, ...rows.map((row) => row.map(textOf))]
   const widths = header.map((_, column) => Math.max(...texts.map((row) => width(row[column] ?? ''))))
+  if (columns !== undefined) shorten(widths, columns - GAP.length * (header.length - 1))
   const line = (cells: readonly Cell[]): string =>
     cells
       .map((cell, column) => {
-        const pad = column === cells.length - 1 ? '' : ' '.repeat((widths[column] ?? 0) - width(textOf(cell)))
-        const text = textOf(cell)
+        const most = widths[column] ?? 0
+        const text = cut(textOf(cell), most)
+        const pad = column === cells.length - 1 ? '' : ' '.repeat(most - width(text))
         return (typeof cell === 'string' ? text : paint(cell.colour, text)) + pad
       })
-      .join('  ')
+      .join(GAP)
       .trimEnd()
   return [line(header.map((text) => ({ text, colour: 'dim' }))), ...rows.map(line)].join('\n')
+}
+
+const GAP = '  '
+/** A column that is narrower says nothing. */
+const NARROWEST = 8
+
+function shorten(widths: number[], room: number): void {
+  for (let over = widths.reduce((sum, one) => sum + one, 0) - room; over > 0; over--) {
+    const widest = Math.max(...widths)
+    if (widest <= NARROWEST) return
+    widths[widths.indexOf(widest)] = widest - 1
+  }
+}
+
+function cut(text: string, most: number): string {
+  if (text.length <= most || width(text) <= most) return text
+  const letters = Array.from((segmenter ?? new Intl.Segmenter()).segment(text), ({ segment }) => segment)
+  return `${letters.slice(0, most - 1).join('')}…`
 }
 
 function textOf(cell: Cell): string {

@@ -87,6 +87,7 @@ interface Promotion {
 
 const RENEWED: RenewAnswer = { kind: 'renewed', contended: false }
 const RENEWED_CONTENDED: RenewAnswer = { kind: 'renewed', contended: true }
+const NEVER = {}
 const NO_PROMOTION: Promotion = { blocked: false }
 
 class Transition {
@@ -133,7 +134,7 @@ class Transition {
   }
 
   private claim(request: ClaimRequest): ClaimAnswer {
-    const { state, now } = this
+    const { state } = this
     const known = this.repeated(request)
     if (known !== undefined) return known
     if (state.withdrawn.has(request.id)) return { kind: 'busy' }
@@ -145,13 +146,11 @@ class Transition {
       return this.held(this.grant(request, request.ttl))
     }
     if (request.whenBusy === 'try') {
-      return state.nextExpiry === Infinity
-        ? { kind: 'busy' }
-        : { kind: 'busy', retryAfter: state.nextExpiry - now.ms }
+      return { kind: 'busy', ...this.retryAfter() }
     }
     this.enqueue(request)
     if (state.waiters.size === 1) this.tellHolders()
-    return { kind: 'queued' }
+    return this.queued()
   }
 
   /** The answer to a claim that is here already, by its id: the driver or the runtime sent it again. */
@@ -192,7 +191,7 @@ class Transition {
     waiter.ttl = ttl
     waiter.patience = patience
     waiter.keptUntil = this.now.ms + patience
-    return this.promote(waiter.id).granted ?? { kind: 'queued' }
+    return this.promote(waiter.id).granted ?? this.queued()
   }
 
   private release(claim: ClaimRef, next: ClaimRequest | undefined): ReleaseResult {
@@ -213,7 +212,7 @@ class Transition {
     const alone = state.waiters.size === 1
     const { granted } = this.promote(next.id)
     if (granted === undefined && alone) this.tellHolders()
-    return { released, next: granted ?? { kind: 'queued' } }
+    return { released, next: granted ?? this.queued() }
   }
 
   private withdraw(claim: ClaimRef): ReleaseAnswer {
@@ -306,6 +305,16 @@ class Transition {
 
   private held({ token, count }: Holder): Held {
     return { kind: 'held', token: BigInt(token), count, contended: this.state.waiters.size > 0 }
+  }
+
+  private queued(): Queued {
+    return { kind: 'queued', ...this.retryAfter() }
+  }
+
+  /** When a lease could end, at the earliest. */
+  private retryAfter(): { readonly retryAfter?: number } {
+    const { nextExpiry } = this.state
+    return nextExpiry === Infinity ? NEVER : { retryAfter: nextExpiry - this.now.ms }
   }
 
   private remove(id: string): ReleaseAnswer {

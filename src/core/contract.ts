@@ -79,9 +79,13 @@ export interface Held {
   readonly contended: boolean
 }
 
-/** The claim stands in the queue. */
+/**
+ * The claim stands in the queue. `retryAfter`: milliseconds until a holder's ttl could end, if known. A holder that crashed
+ * releases nothing, so whoever waits asks again then.
+ */
 export interface Queued {
   readonly kind: 'queued'
+  readonly retryAfter?: number
 }
 
 /** Not granted, not queued. `retryAfter`: milliseconds until a holder's ttl could end, if known. */
@@ -389,4 +393,18 @@ export interface Voter {
 export interface DirectVoter extends Voter {
   voteThen(request: VoteRequest, timeout: number, heard: (answer: VoteAnswer) => void): void
   releaseThen(ref: VoteRelease, tell: boolean, timeout: number, heard: (answer: ReleaseAnswer) => void): void
+}
+
+/**
+ * A voter that can prove that it has forgotten nothing. Where all stores of a quorum can, and none has voted for longer
+ * than any lease lasts, nothing is held, and none of them has to look on first.
+ */
+export interface AccountableVoter extends Voter {
+  /** Whether it can prove that it gave no vote in the last `probation` milliseconds. Changes nothing. */
+  unused(
+    probation: number,
+    timeout: number,
+  ): MaybePromise<{ readonly kind: 'unused'; readonly server: string } | { readonly kind: 'used' } | Unknown>
+  /** Lets it vote at once if it is empty, still that server, and still unused; otherwise changes nothing. */
+  begin(server: string, timeout: number): MaybePromise<{ readonly kind: 'begun' | 'used' } | Unknown>
 }

@@ -25,15 +25,23 @@ export function toRecord({ fence, capacity, holders, waiters, withdrawn }: Queue
 
 /** `undefined`: nothing is written of this name. `fence`: no token up to this one is given (again). */
 export function fromRecord(record: QueueRecord | undefined, fence = 0): QueueState {
-  const state = emptyQueue(Math.max(record?.fence ?? 0, fence))
-  if (record === undefined) return state
-  state.capacity = record.capacity
-  for (const holder of record.holders) {
+  const state = emptyQueue(fence)
+  if (record !== undefined) takeUp(state, record)
+  return state
+}
+
+/** Puts what was written down into a queue that has nothing in it yet. */
+export function takeUp(
+  state: QueueState,
+  { fence, capacity, holders, waiters, withdrawn }: QueueRecord,
+): void {
+  state.fence = Math.max(state.fence, fence)
+  state.capacity = capacity
+  for (const holder of holders) {
     state.holders.add({ ...holder })
     state.used += holder.weight
     state.nextExpiry = Math.min(state.nextExpiry, holder.expiresAt)
   }
-  state.waiters = new Map(record.waiters.map((waiter) => [waiter.id, { ...waiter }]))
-  state.withdrawn = new Map(Object.entries(record.withdrawn))
-  return state
+  state.waiters = new Map(waiters.map((waiter) => [waiter.id, { ...waiter }]))
+  state.withdrawn = new Map(Object.entries(withdrawn))
 }

@@ -60,7 +60,8 @@ export type Outcome = 'held' | 'broke' | 'unknown' | 'not run'
 /** One check of one run, against what the table of guarantees says. */
 export interface Verdict {
   readonly check: string
-  readonly expected: 'holds' | 'breaks' | 'may break'
+  /** `not asked`: somebody else's library, of which only what is seen is told. */
+  readonly expected: 'holds' | 'breaks' | 'may break' | 'not asked'
   readonly seen: Outcome
   /** Why it was not run or is unknown, or the first violation in words. */
   readonly why?: string
@@ -97,9 +98,9 @@ export interface RunRecord {
 
 export type Surprise = 'as expected' | 'unexpected' | 'undecided'
 
-/** Whether a verdict is what the table promised. `may break` is satisfied by both. */
+/** Whether a verdict is what the table promised. `may break` and `not asked` are satisfied by both. */
 export function judge({ expected, seen }: Verdict): Surprise {
   if (seen === 'unknown' || seen === 'not run') return 'undecided'
-  if (expected === 'may break') return 'as expected'
+  if (expected === 'may break' || expected === 'not asked') return 'as expected'
   return (expected === 'holds') === (seen === 'held') ? 'as expected' : 'unexpected'
 }

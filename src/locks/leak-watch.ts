@@ -22,7 +22,7 @@ interface Watched {
 
 const dropped = new FinalizationRegistry(({ lease, taken, warned }: Watched) => {
   const { name } = lease
-  if (!lease.held || warned.has(name) || warned.size >= MOST_WARNINGS) return
+  if (!lease.unfinished || warned.has(name) || warned.size >= MOST_WARNINGS) return
   warned.add(name)
   const message =
     `A lease on "${name}" was forgotten without release(): it is held and renewed until the process ends. ` +

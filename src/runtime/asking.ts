@@ -1,5 +1,5 @@
 import { CLAIM } from '../core/answers.ts'
-import type { Busy, ClaimAnswer, Held, RenewAnswer } from '../core/contract.ts'
+import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import * as errors from './lane-errors.ts'
@@ -50,7 +50,7 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
     case 'queued':
       claim.state = 'queued'
       claim.attempts = 0
-      return wait(claim, sentAt)
+      return wait(claim, sentAt, answer)
     case 'busy':
       return busy(claim, answer)
     case 'mismatch':
@@ -69,7 +69,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   switch (answer.kind) {
     case 'queued':
       claim.attempts++
-      return wait(claim, sentAt)
+      return wait(claim, sentAt, answer)
     case 'held':
       return granted(claim, sentAt, lane.session.clock.now(), answer)
     case 'unknown':
@@ -142,8 +142,8 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
 }
 
 /** In line at the store, by an answer to a request that left at `sentAt`. */
-function wait(claim: Claim, sentAt: number): void {
-  claim.lane.session.upkeep.queued(claim, sentAt)
+function wait(claim: Claim, sentAt: number, { retryAfter }: Queued): void {
+  claim.lane.session.upkeep.queued(claim, sentAt, retryAfter)
   if (claim.told) confirm(claim)
 }
 
@@ -162,7 +162,10 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   claim.mark = mark
   const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
-  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') return tryLater()
+  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') {
+    session.listen()
+    return tryLater()
+  }
   session.startWatching((watching) => {
     if (claim.state !== 'asking' || claim.inFlight) return
     if (watching) ask(claim)

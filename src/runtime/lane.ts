@@ -197,8 +197,8 @@ export class Lane {
       if (open === null) while (this.needsClaim(now)) askInTurn(this.newClaim(), now)
       else if (isUpToDate(open, now)) holding.passOn(open, now)
       else holding.refill(open)
-      // Who keeps others waiting wants to hear when strangers wait too, and who waits without a queue when to ask again.
-      if (line.length > 0) session.listen()
+      // Who keeps others waiting wants to hear when strangers wait too. Who has only just asked may not have to wait at all.
+      if (line.length > this.justAsked()) session.listen()
     }
     this.retire()
   }
@@ -276,6 +276,15 @@ export class Lane {
     let count = 0
     for (const claim of this.claims) if (claim.state !== 'held' && claim.only === null) count++
     return count
+  }
+
+  /** How many of those in line have a claim that the store has not answered yet. */
+  private justAsked(): number {
+    let count = 0
+    for (const { state, only, attempts } of this.claims) {
+      if (state === 'asking' && only === null && attempts === 0) count++
+    }
+    return this.shared && count > 0 ? Infinity : count
   }
 
   /** Those in line need one more claim than there are. One serves all readers. */

@@ -70,6 +70,11 @@ export abstract class OwnLease implements Lease {
     return this.check() === 'held'
   }
 
+  /** Neither released nor known to be lost. Looks at no clock and ends nothing, for the garbage collector asks at any moment. */
+  get unfinished(): boolean {
+    return this.state === 'held'
+  }
+
   remaining(): number {
     if (this.check() !== 'held') return 0
     return Math.max(0, this.end - this.claim.lane.session.clock.now())

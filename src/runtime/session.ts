@@ -16,6 +16,7 @@ import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { Lane } from './lane.ts'
 import { Requests } from './requests.ts'
+import { Strangers } from './strangers.ts'
 import { Upkeep } from './upkeep.ts'
 
 export interface TurnBudget {
@@ -36,6 +37,9 @@ export interface SessionOptions {
 
 /** How soon, and how seldom at the most, a store is asked again that cannot tell us anything by itself. */
 const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
+
+/** So many waits end before the event loop has its turn again: each makes an error and asks the store to forget a claim. */
+const ENDS_AT_ONCE = 500
 
 /** How soon we ask again to listen, where that is only wanted. */
 const LISTEN_AGAIN_MS = 1000
@@ -61,6 +65,7 @@ export class Session {
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
   readonly requests: Requests
+  private readonly strangers: Strangers
   closing: Closing | null = null
   /** Nothing is renewed any more. */
   lettingGo = false
@@ -97,7 +102,7 @@ export class Session {
     this.turn = turn
     this.requestTimeout = requestTimeout
     const onFirst = (): void => this.attend()
-    this.waits = new Deadlines(this.steady, env, { background: false, onFirst })
+    this.waits = new Deadlines(this.steady, env, { background: false, atOnce: ENDS_AT_ONCE, onFirst })
     this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
     this.requests = new Requests({
       store: store.kind,
@@ -107,6 +112,7 @@ export class Session {
     })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
+    this.strangers = new Strangers(this)
   }
 
   /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
@@ -308,13 +314,27 @@ export class Session {
     if (!EVENT.fits(event)) return void this.requests.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
-      for (const lane of this.everyLane()) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
+      for (const lane of waiting) this.upkeep.renewAllNow(lane.claimsIn('queued'))
       this.catchUp()
-      return
+      return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
+    if (event.kind === 'granted') this.strangers.giveBack(event)
     const first = this.lanes.get(event.name)
-    if (first === undefined) return
-    for (const lane of withSiblings(first)) lane.told(event)
+    if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
+  }
+
+  /** Whether a claim was made here, by its id. */
+  owns(id: string): boolean {
+    return id.startsWith(this.idPrefix)
+  }
+
+  /** Whether somebody here asks for the claim, waits for it or holds it. */
+  knows(name: string, id: string): boolean {
+    const first = this.lanes.get(name)
+    return (
+      first !== undefined && withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))
+    )
   }
 }
 

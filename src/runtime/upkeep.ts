@@ -46,10 +46,15 @@ export class Upkeep {
     else this.session.expiries.set(claim, claim.validUntil, ttl)
   }
 
-  /** A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. */
-  queued(claim: Claim, sentAt: number): void {
+  /**
+   * A claim stands in line: it shows that it is alive, and asks whether a message got lost, from time to time. Also when a lease
+   * before it could end: of a holder that crashed nobody hears.
+   */
+  queued(claim: Claim, sentAt: number, retryAfter: number = Infinity): void {
     const every = this.session.heartbeat(claim)
-    this.renewals.set(claim, sentAt + every, 3 * every)
+    const end = this.session.clock.now() + Math.ceil(retryAfter) + 1
+    if (end < sentAt + every) this.renewals.set(claim, end, 0)
+    else this.renewals.set(claim, sentAt + every, 3 * every)
   }
 
   /** The store did not answer a waiter: it asks again soon. */

@@ -30,6 +30,8 @@ interface Entry {
 /** A lease that is gone. */
 export type Lost = Pick<Entry, 'caller' | 'name' | 'id' | 'token'>
 
+export type FormerClaim = Omit<Entry, 'caller' | 'since'>
+
 /** What happens to the locks, for whoever watches. */
 export interface Activity {
   readonly kind: 'queued' | 'held' | 'released' | 'lost' | 'revoked'
@@ -116,6 +118,9 @@ export class Book {
     return this.sessions.get(session)?.owner
   }
 
+  /** The name of the principal whose claim it is. */
+  readonly whose = (id: string): string | undefined => this.entries.get(id)?.caller.principal.name
+
   /** Who made a claim that still waits. */
   waiterOf(claim: ClaimRef): Caller | null {
     const entry = this.entryOf(claim)
@@ -124,6 +129,14 @@ export class Book {
 
   madeBy(claim: ClaimRef, caller: Caller): boolean {
     return this.entryOf(claim)?.caller === caller
+  }
+
+  /** A claim of the former run that goes on. It was counted and told of when it was made. */
+  takeUp(caller: Caller, claim: FormerClaim): void {
+    const entry: Entry = { ...claim, caller, since: this.now() }
+    this.keep(entry)
+    if (entry.state === 'waiting') this.countWaiter(entry, 1)
+    else change(this.leasesByPrincipal, caller.principal, 1)
   }
 
   claimed(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
@@ -195,13 +208,17 @@ export class Book {
       pickUp,
       token: 0n,
     }
-    this.entries.set(id, entry)
-    const session = sessionOf(id)
-    const known = this.sessions.get(session)
-    if (known === undefined) this.sessions.set(session, { owner: caller.principal.name, claims: 1 })
-    else known.claims++
+    this.keep(entry)
     this.countWaiter(entry, 1)
     return entry
+  }
+
+  private keep(entry: Entry): void {
+    this.entries.set(entry.id, entry)
+    const session = sessionOf(entry.id)
+    const known = this.sessions.get(session)
+    if (known === undefined) this.sessions.set(session, { owner: entry.caller.principal.name, claims: 1 })
+    else known.claims++
   }
 
   private hold(entry: Entry, now: number, until: number, token: bigint): void {

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 
 import { sessionOf } from '../core/claim-queue.ts'
 import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
+import { systemEnv } from '../runtime/env.ts'
+import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
-import { Removals } from './removals.ts'
 import { unavailable, when } from './service.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
@@ -41,6 +42,8 @@ interface Poll {
   timer: NodeJS.Timeout | undefined
   /** Not asked for yet, stands, or cannot be had. */
   watch: Watch | 'none' | 'refused'
+  /** The client made the secret. */
+  readonly known: boolean
   /** The store may know more of it than we do. */
   doubtful: boolean
   /** Granted, or given up. */
@@ -55,7 +58,8 @@ interface Poll {
 export class LongPolls {
   private readonly service: LockService
   private readonly sessions: Sessions
-  private readonly removals: Removals
+  /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0008-leases-over-http.md. */
+  private readonly cleaner: Session
   private readonly inLine = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
   /** The same one for all: requests with leases of one session listen together. */
@@ -65,7 +69,14 @@ export class LongPolls {
   constructor(service: LockService, sessions: Sessions) {
     this.service = service
     this.sessions = sessions
-    this.removals = new Removals(service.store, STORE_TIMEOUT_MS)
+    this.cleaner = new Session(service.store, {
+      env: systemEnv,
+      clock: {},
+      owner: 'lock server',
+      patience: PATIENCE_MS,
+      requestTimeout: STORE_TIMEOUT_MS,
+      turn: { count: 1, ms: 0 },
+    })
   }
 
   /** `onGone` is given what to do when the client goes away. Rejects with a `Failure` only. */
@@ -89,6 +100,7 @@ export class LongPolls {
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
         watch: 'none',
+        known: lease !== undefined,
         doubtful: true,
         over: false,
       }
@@ -101,21 +113,24 @@ export class LongPolls {
     })
   }
 
-  /** Everybody who waits is sent away. */
-  stop(failure: Failure): void {
-    for (const poll of this.inLine.values()) this.leave(poll, failure)
+  /** Everybody who waits is sent away. Who knows the secret already can come back with it, and need not lose its place. */
+  stop(failure: Failure, { keepPlaces }: { readonly keepPlaces: boolean }): void {
+    for (const poll of this.inLine.values()) {
+      if (keepPlaces && poll.known) this.finish(poll, failure)
+      else this.leave(poll, failure)
+    }
   }
 
   /** What is not taken away by then runs out by itself. */
   async close(within: number): Promise<void> {
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
-    await this.removals.close(within)
+    await this.cleaner.close({ release: true, drain: 0, timeout: within }, () => undefined)
   }
 
   /** Takes a lease back that could not be delivered. */
   undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
     this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
-    this.removals.remove({ name, id }, { ttl, doubtful: false })
+    this.cleaner.cleanup.remove({ name, id }, false, ttl)
   }
 
   private ask(poll: Poll, patient: boolean): void {
@@ -142,6 +157,9 @@ export class LongPolls {
       case 'held':
         return this.granted(poll, answer.token)
       case 'queued':
+        // It stands in line since an earlier request, of which the store has told nobody.
+        if (!patient) return this.leave(poll, busy())
+        if (this.canQueue(poll)) return this.standInLine(poll)
         this.heartbeat ??= setInterval(() => this.beat(), PATIENCE_MS / 3)
         return
       case 'mismatch': {
@@ -153,7 +171,7 @@ export class LongPolls {
         this.remove(poll)
         return this.finish(poll, unavailable())
       case 'busy': {
-        if (!patient) return this.finish(poll, new Failure('LOCK_BUSY', 'Somebody else has it.'))
+        if (!patient) return this.finish(poll, busy())
         if (this.canQueue(poll)) return this.standInLine(poll)
         // A store without a queue: ask again, the more seldom the longer it takes.
         const waited = performance.now() - poll.since
@@ -233,7 +251,7 @@ export class LongPolls {
 
   private remove({ caller, request, doubtful }: Poll): void {
     this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
-    this.removals.remove(request, { ttl: request.ttl, doubtful })
+    this.cleaner.cleanup.remove(request, doubtful, request.ttl)
   }
 
   private canQueue({ watch }: Poll): boolean {
@@ -265,6 +283,8 @@ export class LongPolls {
 }
 
 const secret = (): string => randomBytes(16).toString('base64url')
+
+const busy = (): Failure => new Failure('LOCK_BUSY', 'Somebody else has it.')
 
 function timedOut(poll: Poll): Failure {
   const waited = Math.round(performance.now() - poll.since)

@@ -9,7 +9,8 @@ export interface ServerOptions {
   /** Where the locks are. Default: in the server itself. Whoever passes a store closes it. */
   readonly store?: Store | undefined
   /**
-   * The file in which a server with its own store remembers what it promised. Default: in the user's state folder, one
+   * The file in which a server with its own store remembers what it promised; its claims, when it is stopped, are in another
+   * one beside it. Default: in the user's state folder, one
    * per address; none for port 0, where nobody could come back to it. `null`: none, and a restart forgets leases.
    */
   readonly state?: string | null | undefined
@@ -63,6 +64,9 @@ export interface RunningServer {
   readonly startsIn: number
   /** Resolves when locks are granted. */
   readonly ready: Promise<void>
-  /** Sends waiters away and ends connections. Leases stay as they are until they run out. */
+  /**
+   * Sends waiters away and ends connections. A server with its own store and a state file writes its claims down, and the
+   * next one with that file goes on with them; otherwise leases stay as they are until they run out.
+   */
   close(options?: CloseServerOptions): Promise<void>
 }

@@ -86,7 +86,9 @@ export class Running implements RunningServer {
     this.started()
     service.state = { kind: 'stopping' }
     const ended = new Promise<void>((resolve) => void server.close(() => resolve()))
-    polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }))
+    polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }), {
+      keepPlaces: own?.remembers === true,
+    })
     for (const end of service.onStop) end()
     streams.endAll()
     server.closeIdleConnections()
@@ -96,7 +98,7 @@ export class Running implements RunningServer {
     await polls.close(grace)
     sessions.close()
     book.close()
-    await own?.close()
+    await own?.close(book.whose)
     stateLock?.release()
     audit.close()
   }

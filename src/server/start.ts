@@ -11,10 +11,12 @@ import { Audit } from './audit.ts'
 import { Book } from './book.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { Connections } from './connections.ts'
+import { ClaimsFile } from './embedded/claims-file.ts'
 import { systemClocks } from './embedded/clocks.ts'
 import { HorizonFile } from './embedded/horizon-file.ts'
 import { Horizon } from './embedded/horizon.ts'
 import { EmbeddedStore } from './embedded/store.ts'
+import { bookFormer } from './former-claims.ts'
 import { Gate } from './gate.ts'
 import { makeHttpServer } from './http-server.ts'
 import { resolveLimits } from './limits.ts'
@@ -60,8 +62,10 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   try {
     await listen(server, at)
     // No request is heard before the rest is done, for none of it waits.
-    const { store, own, startsIn } = openStore(options, path, problems)
+    const { store, own } = openStore(options, path, problems)
     const book = new Book(store.kind)
+    const former = own === null ? 0 : bookFormer(book, own, tokens)
+    if (former > 0) problems.say('info', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options
@@ -110,7 +114,10 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, app.handle)
     server.on('upgrade', streams.upgrade)
     const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
-    return new Running(parts, { ...addressOf(server, at, tls !== undefined), startsIn })
+    return new Running(parts, {
+      ...addressOf(server, at, tls !== undefined),
+      startsIn: own?.startsIn ?? 0,
+    })
   } catch (error) {
     server.close()
     stateLock?.release()
@@ -122,7 +129,6 @@ interface OpenStore {
   readonly store: Store
   /** The same, if it ends with the server. */
   readonly own: EmbeddedStore | null
-  readonly startsIn: number
 }
 
 function statePathOf({ store, state }: ServerOptions, at: ListenAt): string | null {
@@ -141,15 +147,17 @@ async function lockState(path: string): Promise<PathLock> {
 }
 
 function openStore({ store }: ServerOptions, path: string | null, problems: Problems): OpenStore {
-  if (store !== undefined) return { store, own: null, startsIn: 0 }
+  if (store !== undefined) return { store, own: null }
   const clocks = systemClocks()
-  const file = path === null ? null : new HorizonFile(path, randomBytes(8).toString('hex'))
-  const horizon =
-    file === null
-      ? null
-      : new Horizon({ file, clocks, onWrite: (failure) => problems.note('state', failure) })
-  const own = new EmbeddedStore(horizon, clocks)
-  return { store: own, own, startsIn: horizon?.pastEndsIn ?? 0 }
+  if (path === null) {
+    const own = new EmbeddedStore(null, clocks)
+    return { store: own, own }
+  }
+  const file = new HorizonFile(path, randomBytes(8).toString('hex'))
+  const onWrite = (failure: unknown): void => problems.note('state', failure)
+  const horizon = new Horizon({ file, clocks, onWrite })
+  const own = new EmbeddedStore({ horizon, claims: new ClaimsFile(path), onFailure: onWrite }, clocks)
+  return { store: own, own }
 }
 
 function wordsOf(error: unknown): string {

@@ -44,6 +44,10 @@ export class Tokens {
     for (const entry of this.entries) if (timingSafeEqual(entry.digest, digest)) found = entry.principal
     return found
   }
+
+  named(name: string): Principal | null {
+    return this.entries.find(({ principal }) => principal.name === name)?.principal ?? null
+  }
 }
 
 export function parseTokens(text: string): Tokens {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 
-import { available, redis, redisCommand } from '../../scripts/services.mjs'
+import { available, mariadb, redis, redisCommand } from '../../scripts/services.mjs'
 import { memcached } from '../../scripts/services/memcached.mjs'
 import { setUp } from '../stores/quorum/kit.ts'
 import { endAll, holdfast, lockServer, run, sh, tempFolder } from './cli.ts'
@@ -240,6 +240,34 @@ describe('holdfast schema', () => {
   })
 })
 
+describe('holdfast tidy', () => {
+  it('says that a store without a table has nothing to tidy', async () => {
+    const { code, stderr } = await run(['tidy', 'memory:'])
+    expect(stderr).toMatch(/nothing to tidy/)
+    expect(code).toBe(64)
+    expect((await run(['tidy', 'memory:', '--idle', '5'])).stderr).toMatch(/--idle 5: of what/)
+  })
+
+  it.skipIf(!available('mariadb'))(
+    'forgets the names that are not in use',
+    { timeout: 120_000 },
+    async () => {
+      const database = await mariadb()
+      const there = { url: database.url }
+      await run(['run', 'used', '--', 'true'], there)
+      await holdfast(['run', 'in use', ...sh('echo in; sleep 60')], there).says('in')
+      expect((await run(['tidy'], there)).stdout).toBe('0 of 2 names were forgotten.\n')
+      expect((await run(['tidy', '--idle', '0'], there)).stdout).toBe('1 of 2 names were forgotten.\n')
+      expect(JSON.parse((await run(['tidy', '--idle', '0', '--json'], there)).stdout)).toEqual({
+        looked: 1,
+        removed: 0,
+      })
+      await endAll()
+      await database.stop()
+    },
+  )
+})
+
 describe('help', () => {
   const commands = [
     'run',
@@ -251,6 +279,7 @@ describe('help', () => {
     'doctor',
     'conformance',
     'schema',
+    'tidy',
     'demo',
     'completion',
   ]
@@ -279,6 +308,11 @@ describe('completion', () => {
     [['holdfast', 'run', 'name', '--on'], '--on-lost'],
     [['holdfast', 'run', 'name', '--on-lost', 'ki'], 'kill'],
     [['holdfast', 'run', 'name', '--', 'tru'], 'true'],
+    [['holdfast', 'serve', '--tokens-file', '/etc/pass'], '/etc/passwd'],
+    [['holdfast', 'completion', 'z'], 'zsh'],
+    [['holdfast', 'schema', 'post'], 'postgres'],
+    [['holdfast', 'token', 'n'], 'new'],
+    [['holdfast', 'help', 'acq'], 'acquire'],
   ])('for bash answers %j', async (words, answer) => {
     const file = join(folder, 'bash')
     writeFileSync(file, (await run(['completion', 'bash'])).stdout)

@@ -8,7 +8,7 @@ import { available, redis } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { votesLeftAt } from '../stores/quorum/leftovers.ts'
 
-/** As long as the longest lease of a case. */
+/** As long as the longest lease of a case. Servers are waited for longer than usual: the machine may be busy. */
 const maxTtl = 120_000
 
 /** Processes that die are the same to both drivers; so are two servers more, where each is a connection more. */
@@ -22,7 +22,7 @@ for (const { driver, count, processes } of DRIVERS) {
     let servers: readonly Server[]
     const url = (): string => {
       const hosts = servers.map(({ host, port }) => `${host}:${port}`)
-      return `redlock://${hosts.join(',')}?setup=now&maxTtl=${maxTtl}`
+      return `redlock://${hosts.join(',')}?setup=now&maxTtl=${maxTtl}&nodeTimeout=2000`
     }
     beforeAll(async () => void (servers = await Promise.all(Array.from({ length: count }, () => redis()))))
     afterAll(() => Promise.all(servers.map((server) => server.stop())))

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -200,3 +200,16 @@ describe.skipIf(process.platform !== 'linux' || !available('redis') || !availabl
 function at({ host, port }: Server): { host: string; port: number } {
   return { host, port }
 }
+
+it('programs in the folder that HOLDFAST_PROGRAMS names win over those of the machine', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-chosen-'))
+  const program = join(folder, 'redis-server')
+  writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
+  try {
+    const env = { ...process.env, HOLDFAST_PROGRAMS: folder }
+    const said = execFileSync(process.execPath, [module, 'install', 'redis'], { env, encoding: 'utf8' })
+    expect(said).toBe(`redis-server: ${program}\n`)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

@@ -13,7 +13,7 @@ it('serves others while ten thousand connections are idle or send a byte a secon
   const store = holdfastStore(server.url)
   afterwards(() => store.close())
   expect(await store.list({}, 5000)).toEqual({ names: [] })
-  await take(server, { name: 'a' })
+  await take(server, { name: 'a', ttl: 600_000 })
   const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 60_000 } })
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
 

@@ -13,6 +13,7 @@ const completion: Command = command({
     summary: 'Prints the completion script for a shell',
     options,
     words: [1, 1],
+    choices: ['bash', 'zsh', 'fish'],
     examples: [
       'holdfast completion bash > /etc/bash_completion.d/holdfast',
       'holdfast completion zsh > "${fpath[1]}/_holdfast"',
@@ -50,6 +51,10 @@ function filesOf(specs: readonly CommandSpec[]): readonly string[] {
   return [...new Set(found.filter(([, { value }]) => value === 'FILE').map(([name]) => `--${name}`))]
 }
 
+function withChoices(specs: readonly CommandSpec[]): { name: string; choices: readonly string[] }[] {
+  return specs.flatMap(({ name, choices }) => (choices === undefined ? [] : [{ name, choices }]))
+}
+
 function bash(specs: readonly CommandSpec[]): string {
   const choices = [...choicesOf(specs)].map(
     ([flag, values]) => `    ${flag}) COMPREPLY=($(compgen -W '${values.join(' ')}' -- "$word")); return ;;`,
@@ -70,7 +75,14 @@ ${choices.join('\n')}
   else
     case \${COMP_WORDS[1]} in
 ${specs.map((spec) => `      ${spec.name}) words='${flagsOf(spec).join(' ')}' ;;`).join('\n')}
+      help) words='${specs.map(({ name }) => name).join(' ')}' ;;
     esac
+    # The first word, where there are only so many.
+    if ((COMP_CWORD == 2)); then case \${COMP_WORDS[1]} in
+${withChoices(specs)
+  .map(({ name, choices: all }) => `      ${name}) words+=' ${all.join(' ')}' ;;`)
+  .join('\n')}
+    esac; fi
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }
@@ -90,7 +102,8 @@ function zsh(specs: readonly CommandSpec[]): string {
   }
   const cases = specs.map((spec) => {
     const lines = Object.entries(spec.options).map(([name, option]) => entry(name, option))
-    return `      ${spec.name}) _arguments ${lines.length === 0 ? '' : `\\\n${lines.join(' \\\n')} \\\n       `} '*::word:_default' ;;`
+    const first = spec.choices === undefined ? '' : `'1:word:(${spec.choices.join(' ')})' `
+    return `      ${spec.name}) _arguments ${lines.length === 0 ? '' : `\\\n${lines.join(' \\\n')} \\\n       `} ${first}'*::word:_default' ;;`
   })
   return `#compdef holdfast
 _holdfast() {
@@ -112,8 +125,9 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; else compdef _holdfast
 }
 
 function fish(specs: readonly CommandSpec[]): string {
-  const lines = specs.flatMap(({ name: of, summary, options: all }) => [
+  const lines = specs.flatMap(({ name: of, summary, options: all, choices: words = [] }) => [
     `complete -c holdfast -n __fish_use_subcommand -f -a ${of} -d '${quotedForFish(summary)}'`,
+    ...words.map((word) => `complete -c holdfast -n '__fish_seen_subcommand_from ${of}' -f -a ${word}`),
     ...Object.entries(all).map(([name, { short, value, help, choices }]) => {
       const letter = short === undefined ? '' : ` -s ${short}`
       const argument =

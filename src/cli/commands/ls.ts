@@ -104,6 +104,7 @@ function showLocks({ locks, more }: Seen): void {
       String(info.waiters.length),
     ]
   })
-  print(table(['NAME', 'KIND', 'HELD BY', 'TOKEN', 'FOR', 'WAITING'], rows))
+  const { isTTY, columns } = process.stdout
+  print(table(['NAME', 'KIND', 'HELD BY', 'TOKEN', 'FOR', 'WAITING'], rows, isTTY ? columns : undefined))
   if (more) print(paint('dim', 'There are more: --limit N, or a PREFIX.'))
 }

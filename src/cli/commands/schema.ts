@@ -22,6 +22,7 @@ const schema: Command = command({
       'The stores create their table by themselves where they may; this is for those whose databases forbid it.',
     options,
     words: [1, 1],
+    choices: Object.keys(DIALECTS),
     examples: ['holdfast schema postgres | psql "$DATABASE_URL"', 'holdfast schema mysql --table app_locks'],
   },
 

@@ -80,7 +80,7 @@ const serve: Command = command({
       const server = await startServer(wish)
       tellWhere(server, given.json === true)
       await interrupt.arrival()
-      note('stopping; leases stay until they run out')
+      note('stopping; leases stay')
       await server.close()
       return EXIT.ok
     } finally {

@@ -24,6 +24,7 @@ const token: Command = command({
       'server (--tokens-file), from which nobody can make the token. A prefix "*" stands for every name.',
     options,
     words: [3, 100],
+    choices: ['new'],
     examples: ['holdfast token new sellers train: seats/ --out sellers.token >> tokens'],
   },
 

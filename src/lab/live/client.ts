@@ -35,6 +35,8 @@ export class LiveClient {
   /** Sections beyond the ttl that it was asked for, and has done. */
   longSections = 0
   state: 'starting' | 'working' | 'done' | 'dead' = 'starting'
+  /** The process that does its work, where it has another one for that. */
+  private companion: number | undefined
   private readonly child: ChildProcess
   private readonly gone: Promise<void>
   private readonly events: ClientEvents
@@ -94,11 +96,11 @@ export class LiveClient {
   }
 
   stop(): void {
-    this.child.kill('SIGSTOP')
+    this.signal('SIGSTOP')
   }
 
   resume(): void {
-    this.child.kill('SIGCONT')
+    this.signal('SIGCONT')
   }
 
   async kill(): Promise<void> {
@@ -108,13 +110,26 @@ export class LiveClient {
 
   private readonly killNow = (): void => {
     this.planned = true
-    this.child.kill('SIGKILL')
+    this.signal('SIGKILL')
+  }
+
+  /** Its companion first: it is the one that has the lock. */
+  private signal(signal: NodeJS.Signals): void {
+    if (this.companion !== undefined && this.exit === undefined) {
+      try {
+        process.kill(this.companion, signal)
+      } catch {
+        // It has ended.
+      }
+    }
+    this.child.kill(signal)
   }
 
   private note(message: FromWorker): void {
     switch (message.kind) {
       case 'ready':
         this.state = 'working'
+        this.companion = message.companion
         break
       case 'done': {
         this.state = 'done'

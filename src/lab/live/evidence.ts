@@ -20,6 +20,8 @@ export interface Settings {
   readonly names: readonly LabName[]
   readonly nemeses: readonly NemesisFacts[]
   readonly capabilities: Capabilities
+  /** Absent: grants have fencing tokens. */
+  readonly tokens?: false
 }
 
 /** One client process, from its start to its end. */

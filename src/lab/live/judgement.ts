@@ -19,6 +19,9 @@ const OF_GRANTS: ReadonlySet<string> = new Set([
   'belief',
 ])
 
+/** What only tokens can be asked. */
+const OF_TOKENS: ReadonlySet<string> = new Set(['token order', 'fenced resource', 'lost update, fenced'])
+
 const CHECKS = [
   ...OF_GRANTS,
   'renewal',
@@ -72,7 +75,10 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const struck = struckBy(evidence)
   // Under faults the order in which clients came is nobody's promise.
   const calm = settings.nemeses.every(({ kind }) => kind === 'none')
-  const checks = [...CHECKS, ...(calm && settings.capabilities.queue ? ['fifo'] : [])]
+  const tokens = settings.tokens !== false
+  const checks = CHECKS.filter((check) => tokens || !OF_TOKENS.has(check))
+  // Who stands in line is seen at our own stores alone.
+  if (calm && tokens && settings.capabilities.queue) checks.push('fifo')
   const verdicts = checks.map((check): Verdict => {
     if (check === 'faults') return faultsVerdict(evidence)
     const own = violations.filter((one) => one.check === check)

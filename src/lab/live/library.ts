@@ -1,11 +1,32 @@
+import type { Capabilities } from '../../core/contract.ts'
 import type { Holdfast } from '../../locks/holdfast.ts'
 import { Holdfast as Ours } from '../../locks/holdfast.ts'
 import { openStore } from '../../open.ts'
-import type { WorkOrder } from './worker-protocol.ts'
+import type { Library, WorkOrder } from './worker-protocol.ts'
 
 /** As much of holdfast as the lab's clients use. Another library is led through the lab by an adapter of this shape. */
 export type LabClient = Pick<Holdfast, 'mutex' | 'readWriteLock' | 'semaphore' | 'close'> & {
   readonly store: { readonly downgrade?: unknown }
+  /** The process that does the work, where that is not this one: what is done to the client is done to it, too. */
+  readonly companion?: number
+  /** Tells for how long the companion got no processor, whenever that happened. */
+  readonly stalls?: (heard: (ms: number) => void) => void
+}
+
+/** A library that is not holdfast, and what the lab has to know of it. */
+export interface Foreign {
+  readonly library: Library
+  /** What it can do, in the words of a store's capabilities. */
+  readonly capabilities: Capabilities
+  /** Whether its grants have fencing tokens. */
+  readonly tokens: boolean
+  /** What its backend has of a name; undefined: no answer. */
+  inspect(name: string): Promise<'held' | 'free' | undefined>
+}
+
+/** A lease that does not know how long it is good for: what careful code asks before it writes. */
+export interface Doubtful {
+  sure(): boolean | Promise<boolean>
 }
 
 /** What a client works with: holdfast, or what its order names instead. */

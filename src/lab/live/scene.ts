@@ -7,10 +7,12 @@ import { Diary } from './diary.ts'
 import type { ErrorRecord, Evidence, LabName } from './evidence.ts'
 import type { NemesisFacts } from './nemesis.ts'
 import { factsOf } from './nemesis.ts'
+import type { Foreign } from './library.ts'
 import { Onlooker } from './onlooker.ts'
 import type { ClockHandle, ServerHandle } from './servers.ts'
 import { Way } from './way.ts'
-import type { FromWorker, Library, Place } from './worker-protocol.ts'
+import type { FromWorker, Library, Manner, Place } from './worker-protocol.ts'
+import { MANNERS } from './worker-protocol.ts'
 import type { ViolationRecord } from '../record.ts'
 
 /** What can be done to a server from inside, by whoever may. */
@@ -33,8 +35,10 @@ export interface Stage {
   readonly clients: number
   /** Of the mutexes; where the store has them, a read-write lock and a semaphore are used beside the first of them. */
   readonly names: readonly [string, ...string[]]
-  /** Another library than holdfast, or a broken one. */
+  /** holdfast with something broken in it. */
   readonly library?: Library
+  /** Another library than holdfast. */
+  readonly foreign?: Foreign
   /** Milliseconds by which the store may keep a grant for longer than its ttl. */
   readonly lateExpiry?: number
   /** Given by whoever started the server, and may hurt it. */
@@ -54,6 +58,8 @@ const ANSWER_MS = 5000
 const CLOSE_MS = 3000
 
 const PERMITS = 3
+/** What every library has. */
+const PLAIN: readonly [Manner, ...Manner[]] = ['wait', 'try']
 
 /** A fault found nothing to strike. A run without its fault proves nothing. */
 export class Missed extends Error {
@@ -83,7 +89,7 @@ export class Scene {
     this.random = new Random(seed)
     this.store = store
     this.resource = resource
-    this.names = namesOf(stage, store.capabilities)
+    this.names = namesOf(stage, this.capabilities)
     this.onlooker = new Onlooker(this)
   }
 
@@ -100,7 +106,7 @@ export class Scene {
   }
 
   get capabilities(): Capabilities {
-    return this.store.capabilities
+    return this.stage.foreign?.capabilities ?? this.store.capabilities
   }
 
   /** How long the store may keep what a dead client held. */
@@ -114,7 +120,8 @@ export class Scene {
 
   /** Another client. */
   async spawn(): Promise<LiveClient> {
-    const { url, token, ttl, library, execPath = process.execPath } = this.stage
+    const { url, token, ttl, foreign, execPath = process.execPath } = this.stage
+    const library = foreign?.library ?? this.stage.library
     const { names } = this
     const way = await Way.open(url)
     const order = {
@@ -123,6 +130,7 @@ export class Scene {
       url: way?.url ?? url,
       ...(token === undefined ? {} : { token }),
       ...(library === undefined ? {} : { library }),
+      manners: foreign === undefined ? MANNERS : PLAIN,
       names,
       ttl,
       patience: ttl,
@@ -229,6 +237,8 @@ export class Scene {
   }
 
   async inspect(name: string): Promise<NameInfo | undefined> {
+    const { foreign } = this.stage
+    if (foreign !== undefined) return seenFrom(name, await foreign.inspect(name))
     const info = await this.store.inspect(name, ANSWER_MS)
     return 'kind' in info ? undefined : info
   }
@@ -265,6 +275,7 @@ export class Scene {
         names,
         nemeses: nemeses.map(factsOf),
         capabilities,
+        ...(stage.foreign?.tokens === false && { tokens: false }),
       },
       began: diary.began,
       healedAt,
@@ -311,4 +322,11 @@ function namesOf({ names }: Stage, { shared, permits }: Capabilities): readonly 
     ...(shared ? [{ name: `${first}:rw`, kind: 'read-write' } as const] : []),
     ...(permits ? [{ name: `${first}:permits`, kind: 'semaphore', capacity: PERMITS } as const] : []),
   ]
+}
+
+/** What another library's backend shows: that somebody has it, and not who. */
+function seenFrom(name: string, state: 'held' | 'free' | undefined): NameInfo | undefined {
+  if (state === undefined) return undefined
+  const somebody = { id: '', owner: 'somebody', weight: 1, expiresIn: 0 }
+  return { name, capacity: 1, holders: state === 'held' ? [somebody] : [], waiters: [] }
 }

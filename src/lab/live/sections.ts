@@ -8,8 +8,8 @@ import type { ClaimShape, Recorder, Story } from '../../testkit/history.ts'
 import type { Random } from '../../testkit/random.ts'
 import type { ResourceClient } from '../resource/client.ts'
 import type { LabName } from './evidence.ts'
-import type { LabClient } from './library.ts'
-import type { FromWorker, Place, WorkOrder } from './worker-protocol.ts'
+import type { Doubtful, LabClient } from './library.ts'
+import type { FromWorker, Manner, Place, WorkOrder } from './worker-protocol.ts'
 
 const WORK_MS = 40
 const CHECK_EVERY_MS = 15
@@ -38,9 +38,6 @@ export interface SectionTools {
   /** The lease that is in hand, for the picture. */
   holding(lease: Lease | undefined): void
 }
-
-/** How a lock is asked for. */
-type Manner = 'wait' | 'try' | 'give up' | 'nested'
 
 interface Asked {
   readonly lock: Lock
@@ -116,8 +113,8 @@ export class Sections {
   }
 
   private manner(): Manner {
-    const { random } = this.tools
-    return random.pick(['wait', 'try', 'give up', 'nested'])
+    const { random, order } = this.tools
+    return random.pick(order.manners)
   }
 
   /** Asks, works, gives back, and writes everything down. */
@@ -233,7 +230,7 @@ export class Sections {
     } else await sleep(random.below(WORK_MS))
     await wishes.stand('before the check', name)
     // What careful code does. It cannot see what happens between this line and the write.
-    if (lease.remaining() < MARGIN_MS) return
+    if (!(await sure(lease))) return
     await wishes.stand('after the check', name)
     await resource.write(name, lease.token, read)
   }
@@ -244,4 +241,8 @@ export class Sections {
     const at = process.hrtime.bigint()
     this.tools.tell({ kind: 'error', error: { call, from, at, message: text, ...code } })
   }
+}
+
+function sure(lease: Lease | (Lease & Doubtful)): boolean | Promise<boolean> {
+  return 'sure' in lease ? lease.sure() : lease.remaining() >= MARGIN_MS
 }

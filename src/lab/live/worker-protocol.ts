@@ -8,6 +8,11 @@ export interface Library {
   readonly export: string
 }
 
+/** How a lock is asked for. */
+export type Manner = 'wait' | 'try' | 'give up' | 'nested'
+
+export const MANNERS: readonly [Manner, ...Manner[]] = ['wait', 'try', 'give up', 'nested']
+
 /** What a client of the lab is told by the process that started it. The store's address comes this way, never as an argument. */
 export interface WorkOrder {
   readonly do: 'begin'
@@ -15,6 +20,8 @@ export interface WorkOrder {
   readonly url: string
   readonly token?: string
   readonly library?: Library
+  /** Those that its library has. */
+  readonly manners: readonly [Manner, ...Manner[]]
   readonly names: readonly [LabName, ...LabName[]]
   readonly ttl: number
   readonly requestTimeout: number
@@ -41,7 +48,8 @@ export type ToWorker =
   | { readonly do: 'finish' }
 
 export type FromWorker =
-  | { readonly kind: 'ready' }
+  /** `companion`: the process that does its work. */
+  | { readonly kind: 'ready'; readonly companion?: number }
   | { readonly kind: 'event'; readonly event: HistoryEvent }
   | {
       readonly kind: 'note'

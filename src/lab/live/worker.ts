@@ -81,7 +81,12 @@ async function begin(order: WorkOrder): Promise<void> {
   const holding = (lease: Lease | undefined): void => void (current = lease)
   const tools = { order, library, resource, random, recorder, wishes, stop: stop.signal, tell, holding }
   const sections = new Sections(tools)
-  tell({ kind: 'ready' })
+  const { companion } = library
+  library.stalls?.((ms) => {
+    const to = process.hrtime.bigint()
+    tell({ kind: 'stall', from: to - BigInt(Math.round(ms * 1e6)), to })
+  })
+  tell({ kind: 'ready', ...(companion !== undefined && { companion }) })
   while (!finishing) {
     await sections.next()
     await sleep(random.below(order.restMs))

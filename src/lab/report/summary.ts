@@ -37,9 +37,25 @@ export function runLine(record: RunRecord, paint: Paint = plain): string {
   }
   if (flawed && piles.unexpected.length > 0)
     return `${record.title}: ${paint('red', piles.unexpected.some(({ verdict }) => verdict.seen === 'held') ? 'NOT CAUGHT' : 'broke in another way than it should')}`
+  if (record.id.startsWith('others/') && piles.unexpected.length === 0)
+    return foreignLine(record, piles, paint)
   const [bad] = [...piles.unexpected, ...piles.unknown]
   const why = bad === undefined ? '' : ` (${bad.verdict.check}: ${bad.verdict.why ?? bad.verdict.seen})`
   return `${record.title}: ${countsOf(piles, paint).join(', ')}${why}`
+}
+
+/** Of somebody else's library: what broke, without a word of what was promised. */
+function foreignLine({ title }: RunRecord, { held, broke, unknown, notRun }: Tally, paint: Paint): string {
+  const names = (all: readonly Finding[]): string => all.map(({ verdict }) => verdict.check).join(', ')
+  const words = [
+    ...(broke.length > 0 ? [paint('cyan', `broke: ${names(broke)}`)] : []),
+    ...(broke.length === 0 && held.length > 0 ? [paint('green', 'held')] : []),
+    ...(unknown.length === 0 ? [] : [paint('yellow', `undecided: ${names(unknown)}`)]),
+    ...(held.length + broke.length + unknown.length === 0
+      ? [`not run: ${notRun[0]?.verdict.why ?? ''}`]
+      : []),
+  ]
+  return `${title}: ${words.join('; ')}`
 }
 
 function countsOf(piles: Tally, paint: Paint): string[] {

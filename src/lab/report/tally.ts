@@ -31,7 +31,7 @@ export function pileOf(verdict: Verdict): Pile {
     case 'unexpected':
       return 'unexpected'
     case 'as expected':
-      return verdict.seen === 'broke' ? 'broke' : verdict.expected === 'holds' ? 'held' : 'lucky'
+      return verdict.seen === 'broke' ? 'broke' : verdict.expected === 'may break' ? 'lucky' : 'held'
   }
 }
 

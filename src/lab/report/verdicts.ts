@@ -16,6 +16,7 @@ const PARTS: readonly (readonly [title: string, prefix: string])[] = [
   ['Faults on real servers', 'live/'],
   ['Specimens, and holdfast in the same scenario', 'specimen/'],
   ['Specification', 'spec/'],
+  ['Other libraries', 'others/'],
 ]
 
 /** The parts of the lab have different checks: a table of its own for each is narrower, and says more. */
@@ -57,8 +58,9 @@ function cellOf(check: string, verdict: Verdict | undefined): string {
 function seen(verdict: Verdict): string {
   const [sign, usual] = WORDS[pileOf(verdict)]
   // What had to be seen to break and was not: a flaw that nobody caught, or a fault that did not hurt.
-  const word = verdict.expected === 'breaks' && verdict.seen === 'held' ? 'NOT CAUGHT' : usual
   const { expected, why } = verdict
+  const missed = expected === 'breaks' && verdict.seen === 'held'
+  const word = missed ? 'NOT CAUGHT' : expected === 'not asked' ? verdict.seen : usual
   const hint = [`expected: ${expected}`, `seen: ${verdict.seen}`, why ?? '']
     .filter((part) => part !== '')
     .join('. ')

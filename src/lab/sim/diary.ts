@@ -35,7 +35,7 @@ export class Diary {
     return this.recorder.events
   }
 
-  begin(name: string, { weight, capacity }: Take): Chapter {
+  begin(name: string, { weight, capacity }: Pick<Take, 'weight' | 'capacity'>): Chapter {
     const story = this.recorder.acquire(name, { weight, capacity })
     const wait: OpenWait = { process: this.process, name, from: this.now(), to: undefined }
     this.waits.push(wait)

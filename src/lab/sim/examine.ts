@@ -19,6 +19,8 @@ import type { Outcome } from '../record.ts'
 import type { FaultKind } from './fault.ts'
 import type { NameKind } from './names.ts'
 import type { Ear } from './noise.ts'
+import type { Mode } from './programs/program.ts'
+import { examineCalm } from './programs/checks/index.ts'
 import { BOUND_MS } from './bounds.ts'
 import type { Traces } from './traces.ts'
 import type { Check } from './types.ts'
@@ -53,6 +55,13 @@ const MODELS: Readonly<Record<NameKind, Model<unknown>>> = {
   semaphore: semaphore as Model<unknown>,
 }
 
+const KINDS: Readonly<Record<Mode, NameKind>> = {
+  mutex: 'mutex',
+  read: 'read-write',
+  write: 'read-write',
+  permits: 'semaphore',
+}
+
 /** Every check of a run. */
 export function examine(traces: Traces, ear: Ear): readonly Finding[] {
   const { world, resource, names, scenario, alive } = traces
@@ -64,21 +73,27 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
   const losses = diaries.flatMap((diary) => diary.losses)
   const bounds = { healedAt: traces.healedAt, bound: BOUND_MS, until: traces.endedAt }
   const { queue, wakeups } = world.capabilities()
-  const late = calm && queue && wakeups === 'push' ? checkHandOver(holds, { bound: HAND_OVER_MS }) : []
+  const pushed = queue && wakeups === 'push'
+  // Of those that are always there: who takes several locks has some of them before it says so.
+  const steady = holds.filter(({ name }) => names.includes(name as NameKind))
+  const late = calm && pushed ? checkHandOver(steady, { bound: HAND_OVER_MS }) : []
   const updates = (which: 'fenced' | 'plain'): Violation[] =>
     names.flatMap((name) => {
       const of = resource.updatesOf(which, name)
       return checkLostUpdates(of.updates, of.value)
     })
+  // Without a grant these have nothing to look at.
+  const ofGrants = (check: Check, violations: readonly Violation[]): Finding =>
+    holds.length === 0 ? notRun(check) : finding(check, violations)
   return [
-    finding('exclusivity', checkExclusivity(holds)),
-    finding('token order', checkTokenOrder(holds)),
-    finding('fenced resource', checkFencedResource(resource.decisions)),
-    finding('lost update', updates('fenced')),
-    finding('unfenced resource', updates('plain')),
-    linearizability(traces),
+    ofGrants('exclusivity', checkExclusivity(holds)),
+    ofGrants('token order', checkTokenOrder(holds)),
+    ofGrants('fenced resource', checkFencedResource(resource.decisions)),
+    ofGrants('lost update', updates('fenced')),
+    ofGrants('unfenced resource', updates('plain')),
+    holds.length === 0 ? notRun('linearizability') : linearizability(traces),
     finding('liveness', [...checkLiveness(waits, bounds), ...late]),
-    calm && queue ? finding('bypass', overtaken(traces, holds)) : notRun('bypass'),
+    calm && queue ? finding('bypass', overtaken(traces, steady)) : notRun('bypass'),
     finding('leftovers', leftovers(traces)),
     finding('noise', checkNoise(noiseOf(traces, ear))),
     finding('abort latency', [
@@ -86,7 +101,14 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
       ...diaries.flatMap(({ lies }) => lies.map((message) => ({ rule: 'abort-latency' as const, message }))),
     ]),
     messages(traces),
+    finding('calls', callsOf(traces, calm && pushed)),
   ]
+}
+
+/** What the random program's calls ended with; where nothing is in the way and waiters are told, also when. */
+function callsOf({ calls }: Traces, measured: boolean): Violation[] {
+  const found = [...calls.findings, ...(measured ? examineCalm(calls) : [])]
+  return found.map(({ check, message }) => ({ rule: 'noise', message: `${check}: ${message}` }))
 }
 
 /** A grant is told after it was made. */
@@ -99,11 +121,13 @@ function messages({ backend }: Traces): Finding {
   )
 }
 
-function linearizability({ world, names }: Traces): Finding {
+function linearizability({ world, names, calls }: Traces): Finding {
   const diaries = world.processes.map(({ diary }) => diary)
   const operations = diaries.flatMap(({ events, reentries }) => [...operationsOf(events), ...reentries])
-  const results = names.map((kind) => {
-    const own = operations.filter(({ name }) => name === kind)
+  const kinds = new Map<string, NameKind>(names.map((kind) => [kind, kind]))
+  for (const { wants } of calls.calls) for (const { name, mode } of wants) kinds.set(name, KINDS[mode])
+  const results = [...kinds].map(([name, kind]) => {
+    const own = operations.filter((operation) => operation.name === name)
     return checkLinearizability(own, MODELS[kind], { limit: SEARCH_LIMIT })
   })
   const violations = results.flatMap((result) => result.violations)
@@ -116,9 +140,10 @@ function linearizability({ world, names }: Traces): Finding {
 }
 
 /** In the end nothing at all; and right after the last task, unless something happened that only time can heal. */
-function leftovers({ names, backend, remains, plan, world }: Traces): Violation[] {
+function leftovers({ names, backend, remains, plan, world, calls }: Traces): Violation[] {
   const early = !plan.some(({ kind }) => LEAVE_SOMETHING.has(kind)) && world.capabilities().queue
-  const late = names.map((name) => backend.inspect(name))
+  const asked = calls.calls.flatMap(({ wants }) => wants.map(({ name }) => name))
+  const late = [...new Set([...names, ...asked])].map((name) => backend.inspect(name))
   return checkLeftovers({ names: early ? [...remains, ...late] : late })
 }
 

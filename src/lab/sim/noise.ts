@@ -1,3 +1,5 @@
+import { events } from '../../runtime/events.ts'
+
 /** What the platform says about code that runs in the background. */
 export interface Ear {
   readonly rejections: readonly unknown[]
@@ -13,12 +15,16 @@ export function listenForNoise(): Ear {
   const onWarning = ({ name, message }: Error): void => {
     if (name !== 'ExperimentalWarning') warnings.push(`${name}: ${message}`)
   }
+  // Somebody listens to what happens to locks, as a program with metrics does.
+  const onEvent = (): void => undefined
+  for (const one of Object.values(events)) one.subscribe(onEvent)
   process.on('unhandledRejection', onRejection)
   process.on('warning', onWarning)
   return {
     rejections,
     warnings,
     stop() {
+      for (const one of Object.values(events)) one.unsubscribe(onEvent)
       process.off('unhandledRejection', onRejection)
       process.off('warning', onWarning)
     },

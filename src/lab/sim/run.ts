@@ -7,6 +7,8 @@ import { kindsFor } from './names.ts'
 import type { NameKind } from './names.ts'
 import { unleash } from './nemesis.ts'
 import { listenForNoise } from './noise.ts'
+import { Crew } from './programs/crew.ts'
+import { guestsFrom } from './programs/generate.ts'
 import { Resource } from './resource.ts'
 import { scenarioOf } from './scenarios.ts'
 import { backendFor } from './stores/index.ts'
@@ -74,6 +76,12 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
       })
     }
   }
+  const crew = new Crew(world, world.processes, calm, 'noted')
+  const { shared, permits, ...longest } = world.capabilities()
+  // A simulated session lives as long as its first claim says, for all that are in it.
+  const maxTtl = store === 'session' ? ttl : longest.maxTtl
+  const until = { maxTtl, processes: PROCESSES, ttl, until: CHAOS_MS / 2, calm }
+  crew.start(guestsFrom(world.fork().uint32(), { shared, permits, ...until }))
   await env.advance(CHAOS_MS)
 
   over = true
@@ -85,12 +93,14 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   }
   // Now and then everybody is told to stop at this moment, wherever he stands.
   if (chance.next() < 0.3) for (const { shutdown } of alive) shutdown.abort()
-  const until = (done: () => boolean): Promise<void> => passTime(world, done, BOUND_MS)
-  await until(() => alive.every((process) => working.get(process) === 0))
+  const pass = (done: () => boolean): Promise<void> => passTime(world, done, BOUND_MS)
+  const idle = (process: SimProcess): boolean =>
+    working.get(process) === 0 && crew.workingIn(world.processes.indexOf(process)) === 0
+  await pass(() => alive.every(idle))
   const quiet = (): boolean =>
     alive.every(({ env: own, network }) => own.timers.foreground === 0 && network.underWay === 0)
   for (let look = 0; look < 3; look++) {
-    await until(quiet)
+    await pass(quiet)
     await env.advance(ANSWERED_MS)
   }
   const remains = names.map((name) => backend.inspect(name))
@@ -98,14 +108,19 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   await env.advance(2 * ttl + patience)
   const before = world.sent
   await env.advance(2 * ttl)
-  const stray = world.sent - before
+  // A lease that nobody gives back is renewed for as long as its process lives.
+  const stray = crew.trace.leaks === 0 ? world.sent - before : 0
   const endedAt = world.now()
-  let open = alive.length
-  const closed = (): unknown => open--
-  for (const { holdfast } of alive) holdfast.close().then(closed, (error: unknown) => crashes.push(error))
-  await until(() => open === 0)
+  const numbers = alive.map((process) => world.processes.indexOf(process))
+  for (const index of numbers) crew.close(index, {})
+  const closed = (index: number): boolean => crew.trace.closeOf(index)?.to !== undefined
+  await pass(() => numbers.every(closed))
+  for (const index of numbers)
+    if (!closed(index)) crew.trace.found('settles', `close() of p${index} did not end`)
   await env.settle()
-  const what = { scenario, world, backend, names, resource, plan, alive, crashes, fair } as const
+  const { trace: calls } = crew
+  calls.endedAt = world.now()
+  const what = { scenario, world, backend, names, resource, plan, alive, crashes, fair, calls } as const
   return { ...what, remains, healedAt, endedAt, stray }
 }
 

@@ -19,6 +19,7 @@ const HOLDS: Readonly<Record<Check, Expected>> = {
   noise: 'holds',
   'abort latency': 'holds',
   messages: 'holds',
+  calls: 'holds',
 }
 
 interface Given {

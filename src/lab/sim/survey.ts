@@ -10,16 +10,18 @@ const OUTCOMES: readonly Outcome[] = ['held', 'broke', 'unknown', 'not run']
 
 /** Many seeds of many scenarios, one after the other, and what they showed together. */
 export async function survey(options: SurveyOptions): Promise<readonly SurveyRow[]> {
-  const { seeds, firstSeed = 1, scenarios = all, onProgress } = options
+  const { seeds, firstSeed = 1, fixed = [], scenarios = all, onProgress } = options
   const surveys = scenarios.map((scenario) => new Survey(scenario))
+  const of = seeds + fixed.length * surveys.length
   let unexpected = 0
-  for (let done = 0; done < seeds; done++) {
+  for (let done = 0; done < of; done++) {
     // In turns, so that whoever stops early has seen all of them.
     const one = surveys[done % surveys.length]
     if (one === undefined) break
-    const seed = firstSeed + Math.floor(done / surveys.length)
+    const round = Math.floor(done / surveys.length)
+    const seed = fixed[round] ?? firstSeed + round - fixed.length
     if (one.add(await simulate({ scenario: one.scenario, seed }))) unexpected++
-    onProgress?.({ done: done + 1, of: seeds, scenario: one.scenario.id, unexpected })
+    onProgress?.({ done: done + 1, of, scenario: one.scenario.id, unexpected })
   }
   return surveys.flatMap((one) => one.row() ?? [])
 }
@@ -27,6 +29,7 @@ export async function survey(options: SurveyOptions): Promise<readonly SurveyRow
 class Survey {
   readonly scenario: Scenario
   private runs = 0
+  private readonly logs = new Set<string>()
   private readonly seen = new Map<Check, Record<Outcome, number>>()
   private first: Simulated | undefined
   private broken: Simulated | undefined
@@ -39,6 +42,7 @@ class Survey {
   /** Returns whether it was a surprise. */
   add(run: Simulated): boolean {
     this.runs++
+    this.logs.add(run.hash)
     this.first ??= run
     const { mustBreak } = this.scenario
     for (const { check, seen } of run.verdicts) {
@@ -60,6 +64,7 @@ class Survey {
     return {
       scenario,
       runs,
+      distinct: this.logs.size,
       seen: Object.fromEntries(this.seen) as SurveyRow['seen'],
       verdicts,
       example,

@@ -18,6 +18,7 @@ export type Check =
   | 'noise'
   | 'abort latency'
   | 'messages'
+  | 'calls'
 
 export type Expected = Verdict['expected']
 
@@ -82,6 +83,8 @@ export interface SurveyOptions {
   /** How many runs in all, spread over the scenarios. */
   readonly seeds: number
   readonly firstSeed?: number
+  /** Seeds of each scenario that come before those, and are always the same. */
+  readonly fixed?: readonly number[]
   readonly scenarios?: readonly Scenario[]
   readonly onProgress?: (progress: SurveyProgress) => void
 }
@@ -90,6 +93,8 @@ export interface SurveyOptions {
 export interface SurveyRow {
   readonly scenario: Scenario
   readonly runs: number
+  /** How many of them were unlike all others: two that have the same event log show the same. */
+  readonly distinct: number
   readonly seen: Readonly<Record<Check, Readonly<Record<Outcome, number>>>>
   /** One verdict per check over all seeds: `breaks` is expected where at least one must. */
   readonly verdicts: readonly Verdict[]

@@ -153,6 +153,8 @@ async function readOn(
   const { random, env, ttl, calm } = place
   const long = !calm && random.next() < 0.2
   const until = place.diary.at() + random.below(long ? ttl * 1.5 : 20)
+  // From before it asks: the lease is renewed meanwhile.
+  const watched = watch(place, chapter, lease)
   chapter.downgrading()
   const going = downgrade(lease).then(
     () => chapter.downgraded('downgraded'),
@@ -161,9 +163,11 @@ async function readOn(
       chapter.downgraded('unknown')
     },
   )
-  if (!calm && random.next() < 0.2) return void going.catch(() => undefined)
+  if (!calm && random.next() < 0.2) {
+    watched.cancel()
+    return void going.catch(() => undefined)
+  }
   await going
-  const watched = watch(place, chapter, lease)
   while (place.diary.at() < until && lease.held) {
     await env.sleep(Math.min(ttl / 10, Math.max(1, until - place.diary.at())))
   }

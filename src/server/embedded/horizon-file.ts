@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { mkdir, open, rename } from 'node:fs/promises'
-import { dirname } from 'node:path'
 
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { writeDurably, writeDurablyNow } from './durable-file.ts'
 
 /**
  * What a server with an embedded store has to remember beyond its own life, and nothing else: until when somebody may
@@ -19,6 +18,8 @@ export interface HorizonRecord {
   /** Milliseconds from the writing of this to that end: no wait need ever be longer. */
   readonly span: number
   readonly token: number
+  /** After a planned stop: the digest of the file with all claims that there were then. */
+  readonly claims?: string
 }
 
 /** Two servers with one file would each forget what the other promised. */
@@ -57,21 +58,24 @@ export class HorizonFile {
 
   /** Resolves when the record would survive a power cut. */
   async write(record: Omit<HorizonRecord, 'writer'>): Promise<void> {
+    const text = this.prepare(record)
+    await writeDurably(this.path, text)
+    this.expected = [text]
+  }
+
+  /** The same, for a server that hears no request before it is done. */
+  writeNow(record: Omit<HorizonRecord, 'writer'>): void {
+    const text = this.prepare(record)
+    writeDurablyNow(this.path, text)
+    this.expected = [text]
+  }
+
+  private prepare(record: Omit<HorizonRecord, 'writer'>): string {
     const there = this.load()
     if (there !== null && !this.expected.includes(there)) throw new ForeignWriterError(this.path)
     const text = `${JSON.stringify({ writer: this.writer, ...record })}\n`
     this.expected = there === null ? [text] : [there, text]
-    const folder = dirname(this.path)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    const fresh = `${this.path}.new`
-    await withFile(fresh, 'w', async (file) => {
-      await file.writeFile(text)
-      await file.sync()
-    })
-    await rename(fresh, this.path)
-    // The name is part of the folder, and has to reach the disk like the contents.
-    if (process.platform !== 'win32') await withFile(folder, 'r', (file) => file.sync())
-    this.expected = [text]
+    return text
   }
 
   private load(): string | null {
@@ -84,21 +88,11 @@ export class HorizonFile {
   }
 }
 
-type File = Awaited<ReturnType<typeof open>>
-
-async function withFile(path: string, flags: string, use: (file: File) => Promise<void>): Promise<void> {
-  const file = await open(path, flags, 0o600)
-  try {
-    await use(file)
-  } finally {
-    await file.close()
-  }
-}
-
 function parse(text: string): HorizonRecord | null {
   try {
     const record = JSON.parse(text) as Record<string, unknown> | null
-    const { writer, boot, uptime, wall, span, token } = record ?? {}
+    const { writer, boot, uptime, wall, span, token, claims } = record ?? {}
+    if (claims !== undefined && typeof claims !== 'string') return null
     if (typeof writer !== 'string' || (boot !== null && typeof boot !== 'string')) return null
     const numbers = [uptime, wall, span, token]
     return numbers.every(Number.isFinite) ? (record as unknown as HorizonRecord) : null

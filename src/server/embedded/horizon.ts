@@ -5,6 +5,7 @@ import type { HorizonRecord } from './horizon-file.ts'
 export interface RecordKeeper {
   read(): HorizonRecord | null
   write(record: Omit<HorizonRecord, 'writer'>): Promise<void>
+  writeNow(record: Omit<HorizonRecord, 'writer'>): void
 }
 
 export interface HorizonOptions {
@@ -43,6 +44,8 @@ export class Horizon {
   readonly pastEndsIn: number
   /** No former run reached this token. */
   readonly tokenFloor: number
+  /** The digest of the claims that the former run left, if it ended as planned. */
+  readonly claims: string | null
   private readonly file: RecordKeeper
   private readonly clocks: Clocks
   private readonly ahead: number
@@ -51,8 +54,8 @@ export class Horizon {
   private wanted: Need
   private writing: Promise<void> | null = null
   private waiting: Waiting[] = []
-  /** The end of what the former run promised. */
-  private readonly pastEnd: number
+  /** The end of what the former run promised, while nothing more is known of it. */
+  private pastEnd: number
   /** The furthest ends asked for in this window of time and in the one before. */
   private asked: [now: number, before: number] = [0, 0]
   private windowBegan = 0
@@ -65,6 +68,7 @@ export class Horizon {
     this.onWrite = onWrite
     this.pastEndsIn = past === null ? 0 : remaining(past, clocks)
     this.tokenFloor = past?.token ?? 0
+    this.claims = past?.claims ?? null
     // What the former run left is still needed if this one dies while it waits.
     this.pastEnd = clocks.mono() + this.pastEndsIn
     this.committed = { end: this.pastEnd, token: this.tokenFloor }
@@ -88,15 +92,43 @@ export class Horizon {
     })
   }
 
-  /** Takes back what was promised ahead: no lease lasts longer than `end`, and nothing new is promised meanwhile. */
-  async settleAt(end: number): Promise<void> {
+  /** False while somebody may hold a lease of which this run knows nothing. */
+  get knowsAll(): boolean {
+    return this.clocks.mono() >= this.pastEnd
+  }
+
+  /**
+   * The claims of the former run are known again, and end by `end`. When this returns true no later run can take them
+   * up: it must happen before anybody is answered, or what is released from now on would come back.
+   */
+  takeUp(end: number): boolean {
+    const need = { end: Math.max(end, this.committed.end), token: this.tokenFloor }
+    try {
+      this.file.writeNow(this.recordOf(need))
+    } catch (failure) {
+      this.onWrite(failure)
+      return false
+    }
+    this.pastEnd = 0
+    this.committed = need
+    this.wanted = need
+    return true
+  }
+
+  /**
+   * Takes back what was promised ahead: no lease lasts longer than `end`, and nothing new is promised meanwhile.
+   * `claims`: the digest of all that is held and waited for. False if it could not be written.
+   */
+  async settleAt(end: number, claims?: string): Promise<boolean> {
     while (this.writing !== null) await this.writing
     this.wanted = { end: Math.max(end, this.pastEnd), token: this.wanted.token }
     try {
-      await this.write(this.wanted)
+      await this.write(this.wanted, claims)
       this.committed = this.wanted
+      return true
     } catch {
       // The file promises more than is needed: the next start waits longer than it has to.
+      return false
     }
   }
 
@@ -160,17 +192,26 @@ export class Horizon {
     await this.writing
   }
 
-  private async write({ end, token }: Need): Promise<void> {
-    const { clocks } = this
-    const span = Math.max(0, end - clocks.mono())
-    const { boot } = clocks
-    const [uptime, wall] = [clocks.uptime() + span, clocks.wall() + span]
+  private async write(need: Need, claims?: string): Promise<void> {
+    const record = this.recordOf(need)
     try {
-      await this.file.write({ boot, uptime, wall, span, token })
+      await this.file.write(claims === undefined ? record : { ...record, claims })
       this.onWrite(null)
     } catch (failure) {
       this.onWrite(failure)
       throw failure
+    }
+  }
+
+  private recordOf({ end, token }: Need): Omit<HorizonRecord, 'writer'> {
+    const { clocks } = this
+    const span = Math.max(0, end - clocks.mono())
+    return {
+      boot: clocks.boot,
+      uptime: clocks.uptime() + span,
+      wall: clocks.wall() + span,
+      span,
+      token,
     }
   }
 }

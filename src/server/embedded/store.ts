@@ -17,53 +17,84 @@ import type {
   StoreListener,
   Watch,
 } from '../../core/contract.ts'
-import { memoryStore } from '../../stores/memory/index.ts'
+import { sessionOf } from '../../core/claim-queue.ts'
+import { MemoryStore } from '../../stores/memory/store.ts'
+import type { ClaimsFile } from './claims-file.ts'
 import type { Clocks } from './clocks.ts'
 import type { Horizon } from './horizon.ts'
-import { Ledger } from './ledger.ts'
+import { load, save } from './saved-claims.ts'
+import type { Former, WhoseClaim } from './saved-claims.ts'
 
-/** How often claims that have run out are taken away: a name that nobody asks about again must not stay for ever. */
+/** How often claims that have run out are taken away. */
 const SWEEP_MS = 500
+/** How long a place in line is kept for a session of the former run that has not come back: clients try every two seconds. */
+const COME_BACK_MS = 5000
+
+/** What a server remembers beyond its life. */
+export interface Memory {
+  readonly horizon: Horizon
+  readonly claims: ClaimsFile
+  /** Told if the claims cannot be written down. */
+  readonly onFailure?: (failure: unknown) => void
+}
 
 /**
- * The memory store with a memory of what it promised: no grant leaves it before the horizon on disk covers it.
- * Without a horizon it is the memory store, swept.
+ * The memory store with a memory of what it promised: no grant leaves it before the horizon on disk covers it. After a
+ * planned stop the next run goes on with its claims. Without a horizon it is the memory store, swept.
  */
 export class EmbeddedStore implements Store {
   readonly kind = 'memory'
   readonly capabilities: Capabilities
-  private readonly memory: Store
+  /** The claims of the former run, if it ended as planned. For whoever needs them at the start, who forgets them then. */
+  former: Former | null
+  /** Milliseconds, at the start, until leases of a former run have ended of which nothing else is known. */
+  readonly startsIn: number
+  private readonly memory: MemoryStore
   private readonly horizon: Horizon | null
+  private readonly file: ClaimsFile | null
+  private readonly onFailure: (failure: unknown) => void
   private readonly clocks: Clocks
-  private readonly ledger: Ledger
   private readonly sweeper: NodeJS.Timeout
+  /** Sessions of the former run that wait and have not come back yet. */
+  private readonly awaited = new Map<string, Watch>()
+  private awaiting: NodeJS.Timeout | undefined
 
-  constructor(horizon: Horizon | null, clocks: Clocks) {
-    const floor = horizon?.tokenFloor ?? 0
-    this.horizon = horizon
+  constructor(memory: Memory | null, clocks: Clocks) {
+    this.horizon = memory?.horizon ?? null
+    this.file = memory?.claims ?? null
+    this.onFailure = memory?.onFailure ?? (() => undefined)
     this.clocks = clocks
-    this.memory = memoryStore({
-      now: () => ({ ms: clocks.mono(), micros: Math.max(Math.floor(clocks.wall() * 1000), floor + 1) }),
-    })
+    const former = memory === null ? null : formerOf(memory, clocks)
+    this.memory = this.newMemory(former)
+    // What could not be taken from whoever comes next must not be used, and is waited for.
+    const taken = former !== null && this.horizon?.takeUp(this.memory.furthestEnd()) === true
+    this.former = taken ? former : null
+    this.startsIn = taken ? 0 : (this.horizon?.pastEndsIn ?? 0)
+    if (former !== null && !taken) this.memory = this.newMemory(null)
+    this.file?.remove()
     const { capabilities } = this.memory
-    const storeRestart = horizon === null ? 'breaks' : 'holds'
+    const storeRestart = memory === null ? 'breaks' : 'holds'
     this.capabilities = {
       ...capabilities,
       reach: 'network',
       guarantees: { ...capabilities.guarantees, partition: 'holds', storeRestart },
     }
-    this.ledger = new Ledger(this.memory)
+    this.await()
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.sweeper.unref()
   }
 
-  claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
-    const answer = this.memory.claim(request, timeout) as ClaimAnswer
-    return this.promised(request, answer)
+  /** Whether the next run will know the claims of this one. */
+  get remembers(): boolean {
+    return this.horizon?.knowsAll === true
   }
 
-  renew(requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
-    const answers = this.memory.renew(requests, timeout) as readonly RenewAnswer[]
+  claim(request: ClaimRequest, _timeout: number): MaybePromise<ClaimAnswer> {
+    return this.promised(request, this.memory.claim(request))
+  }
+
+  renew(requests: readonly RenewRequest[], _timeout: number): MaybePromise<readonly RenewAnswer[]> {
+    const answers = this.memory.renew(requests)
     let late = false
     const checked = answers.map((answer, index) => {
       const request = requests[index]
@@ -76,37 +107,34 @@ export class EmbeddedStore implements Store {
       : (checked as readonly RenewAnswer[])
   }
 
-  release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult> {
-    const result = this.memory.release(claim, next, timeout) as ReleaseResult
-    this.ledger.delete(claim)
+  release(claim: ClaimRef, next: ClaimRequest | undefined, _timeout: number): MaybePromise<ReleaseResult> {
+    const result = this.memory.release(claim, next)
     if (next === undefined || result.next === undefined) return result
     const answer = this.promised(next, result.next)
     if (!(answer instanceof Promise)) return result
     return answer.then((position) => ({ released: result.released, next: position }))
   }
 
-  withdraw(claim: ClaimRef, timeout: number): ReleaseAnswer {
-    const answer = this.memory.withdraw(claim, timeout) as ReleaseAnswer
-    this.ledger.delete(claim)
-    this.ledger.withdrawn(claim, this.clocks.mono())
-    return answer
+  withdraw(claim: ClaimRef, _timeout: number): ReleaseAnswer {
+    return this.memory.withdraw(claim)
   }
 
   /** Promises nothing new: the lease ends when it would have ended. */
-  downgrade(claim: ClaimRef, timeout: number): DowngradeAnswer {
-    return this.memory.downgrade?.(claim, timeout) as DowngradeAnswer
+  downgrade(claim: ClaimRef, _timeout: number): DowngradeAnswer {
+    return this.memory.downgrade(claim)
   }
 
-  watch(session: string, listener: StoreListener, timeout: number): MaybePromise<Watch> {
-    return this.memory.watch(session, (event) => this.tell(listener, event), timeout) as Watch
+  watch(session: string, listener: StoreListener, _timeout: number): Watch {
+    this.awaited.delete(session)
+    return this.memory.watch(session, (event) => this.tell(listener, event))
   }
 
-  inspect(name: string, timeout: number): NameInfo {
-    return this.memory.inspect(name, timeout) as NameInfo
+  inspect(name: string, _timeout: number): NameInfo {
+    return this.memory.inspect(name)
   }
 
-  list(query: ListQuery, timeout: number): ListPage {
-    return this.memory.list(query, timeout) as ListPage
+  list(query: ListQuery, _timeout: number): ListPage {
+    return this.memory.list(query)
   }
 
   /** Whether anything could be promised is told to whoever hears of the horizon's writes. */
@@ -114,11 +142,63 @@ export class EmbeddedStore implements Store {
     await this.horizon?.check()
   }
 
-  /** The horizon is brought back to the leases that are left, so that the next start waits for those and no longer. */
-  async close(): Promise<void> {
+  /**
+   * Everything that is held and waited for is written down for the next run, which goes on with it. Should that fail, the
+   * horizon is brought back to the leases that are left, so that the next run waits for those and no longer.
+   */
+  async close(whose: WhoseClaim = () => undefined): Promise<void> {
     clearInterval(this.sweeper)
-    await this.memory.close()
-    await this.horizon?.settleAt(this.ledger.furthestEnd())
+    clearTimeout(this.awaiting)
+    const { horizon, file, memory } = this
+    memory.close()
+    if (horizon === null || file === null) return
+    const end = memory.furthestEnd()
+    // In this order: the claims count from the moment in which the horizon names them.
+    const digest = horizon.knowsAll ? await this.writeClaims(file, whose) : undefined
+    const settled = await horizon.settleAt(end, digest)
+    if (digest === undefined || !settled) file.remove()
+  }
+
+  private async writeClaims(file: ClaimsFile, whose: WhoseClaim): Promise<string | undefined> {
+    try {
+      return await file.write(save(this.memory.toRecords(), this.clocks, whose))
+    } catch (failure) {
+      this.onFailure(failure)
+      return undefined
+    }
+  }
+
+  private newMemory(former: Former | null): MemoryStore {
+    const { clocks } = this
+    const floor = this.horizon?.tokenFloor ?? 0
+    const memory = new MemoryStore({
+      now: () => ({ ms: clocks.mono(), micros: Math.max(Math.floor(clocks.wall() * 1000), floor + 1) }),
+    })
+    if (former !== null) memory.takeUp(former.queues)
+    return memory
+  }
+
+  /**
+   * Whoever waited keeps its place until it has come back: without a listener it would be passed over. What it is granted
+   * meanwhile it learns when it asks, as after any message that got lost.
+   */
+  private await(): void {
+    for (const [, { waiters }] of this.former?.queues ?? []) {
+      for (const { id } of waiters) {
+        const session = sessionOf(id)
+        if (!this.awaited.has(session))
+          this.awaited.set(
+            session,
+            this.watch(session, () => undefined, 0),
+          )
+      }
+    }
+    if (this.awaited.size === 0) return
+    this.awaiting = setTimeout(() => {
+      for (const watch of this.awaited.values()) watch.stop()
+      this.awaited.clear()
+    }, COME_BACK_MS)
+    this.awaiting.unref()
   }
 
   /** Notes what an answer promises, and holds it back until the disk has it. */
@@ -127,20 +207,13 @@ export class EmbeddedStore implements Store {
     answer: A,
   ): MaybePromise<A> {
     switch (answer.kind) {
-      case 'queued':
-        this.ledger.queued(request, this.clocks.mono())
-        return answer
       case 'held':
       case 'renewed': {
         const end = this.clocks.mono() + request.ttl
         const token = answer.kind === 'held' ? Number(answer.token) + answer.count : 0
-        this.ledger.held(request, end)
         const pending = this.horizon?.cover({ end, token }) ?? null
         return pending === null ? answer : pending.then(() => answer, notWritten<A>)
       }
-      case 'lost':
-        this.ledger.delete(request)
-        return answer
       default:
         return answer
     }
@@ -148,9 +221,8 @@ export class EmbeddedStore implements Store {
 
   private tell(listener: StoreListener, event: StoreEvent): void {
     if (event.kind !== 'granted') return listener(event)
-    const end = this.clocks.mono() + this.ledger.pickUpTime(event.id)
-    this.ledger.held(event, end)
-    const pending = this.horizon?.cover({ end, token: Number(event.token) + event.count }) ?? null
+    const pending =
+      this.horizon?.cover({ end: this.memory.endOf(event), token: Number(event.token) + event.count }) ?? null
     if (pending === null) return listener(event)
     // A grant that cannot be promised is not told; its waiter asks, and is answered then.
     pending.then(
@@ -160,10 +232,15 @@ export class EmbeddedStore implements Store {
   }
 
   private sweep(): void {
+    this.memory.expire()
     const now = this.clocks.mono()
-    this.ledger.sweep(now)
-    this.horizon?.lower(Math.max(now, this.ledger.furthestEnd()), now)
+    this.horizon?.lower(Math.max(now, this.memory.furthestEnd()), now)
   }
+}
+
+function formerOf({ horizon, claims }: Memory, clocks: Clocks): Former | null {
+  const text = horizon.claims === null ? null : claims.read(horizon.claims)
+  return text === null ? null : load(text, clocks)
 }
 
 function notWritten<A extends ClaimAnswer | RenewAnswer>(): A {

@@ -56,17 +56,19 @@ function heldOf({ token, count, contended }: Fields): Held | Unknown {
   return { kind: 'held', token: first, count, contended }
 }
 
+function retryAfterOf({ retryAfter }: Fields): { readonly retryAfter?: number } {
+  return isTime(retryAfter) && retryAfter >= 0 ? { retryAfter } : {}
+}
+
 export function claimAnswerOf(said: unknown): ClaimAnswer {
   if (!isFields(said)) return nonsense()
   switch (said['kind']) {
     case 'held':
       return heldOf(said)
     case 'queued':
-      return { kind: 'queued' }
-    case 'busy': {
-      const { retryAfter } = said
-      return isTime(retryAfter) && retryAfter >= 0 ? { kind: 'busy', retryAfter } : { kind: 'busy' }
-    }
+      return { kind: 'queued', ...retryAfterOf(said) }
+    case 'busy':
+      return { kind: 'busy', ...retryAfterOf(said) }
     case 'mismatch': {
       const { capacity } = said
       return isWhole(capacity, 1) ? { kind: 'mismatch', capacity } : nonsense()
@@ -88,7 +90,7 @@ export function renewAnswerOf(said: unknown): RenewAnswer {
     case 'held':
       return heldOf(said)
     case 'queued':
-      return { kind: 'queued' }
+      return { kind: 'queued', ...retryAfterOf(said) }
     case 'lost':
       return { kind: 'lost' }
     case 'unknown':

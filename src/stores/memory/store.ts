@@ -3,6 +3,8 @@ import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
 import { trustedStores } from '../../core/trusted-stores.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
+import { takeUp, toRecord } from '../../core/queue-record.ts'
+import type { QueueRecord } from '../../core/queue-record.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -76,7 +78,7 @@ class Kept extends QueueState {
 }
 
 /** The claim queue of core, one per name, in this process. */
-class MemoryStore implements Store {
+export class MemoryStore implements Store {
   readonly kind = 'memory'
   readonly capabilities: Capabilities = capabilities
   private readonly queues = new Map<string, Kept>()
@@ -159,6 +161,43 @@ class MemoryStore implements Store {
     this.listeners.clear()
   }
 
+  /** When a held claim ends unless it is renewed, on the store's clock. 0 if it is not held. */
+  endOf({ name, id }: ClaimRef): number {
+    return this.queues.get(name)?.holders.get(id)?.expiresAt ?? 0
+  }
+
+  /** When the last of the leases ends, on the store's clock. 0 if there is none. */
+  furthestEnd(): number {
+    let furthest = 0
+    for (const { holders } of this.queues.values())
+      for (const { expiresAt } of holders.values()) if (expiresAt > furthest) furthest = expiresAt
+    return furthest
+  }
+
+  /**
+   * Looks at every name where something has run out: a name that nobody asks about again must not stay for ever, and
+   * whoever waits for it is granted at once.
+   */
+  expire(): void {
+    const now = this.now()
+    for (const queue of this.queues.values()) this.expireOne(queue, now)
+  }
+
+  /** All that is held, waited for or remembered, as plain data. Tokens of other names are not in it. */
+  toRecords(): readonly (readonly [string, QueueRecord])[] {
+    this.sweep(this.now())
+    return Array.from(this.queues, ([name, queue]) => [name, toRecord(queue)])
+  }
+
+  /** The same, put into a store that is new. */
+  takeUp(records: ReturnType<MemoryStore['toRecords']>): void {
+    for (const [name, record] of records) {
+      const queue = new Kept(name, this.fence)
+      takeUp(queue, record)
+      this.queues.set(name, queue)
+    }
+  }
+
   private queueOf(name: string, now: Instant): Kept {
     const known = this.queues.get(name)
     if (known !== undefined) return known
@@ -175,6 +214,20 @@ class MemoryStore implements Store {
     for (const { session, event } of outcome.notices)
       queueMicrotask(() => this.listeners.get(session)?.(event))
     return outcome
+  }
+
+  private expireOne(queue: Kept, now: Instant): void {
+    const { name, nextExpiry, waiters, withdrawn } = queue
+    let due = nextExpiry <= now.ms
+    if (!due && withdrawn.size > 0) {
+      const [oldest = Infinity] = withdrawn.values()
+      due = oldest <= now.ms
+    }
+    // A release of what is not there any more changes nothing, and makes the queue look at itself.
+    if (due) this.run(queue, { kind: 'release', claim: { name, id: '' } }, now)
+    if (waiters.size === 0) return
+    for (const { id, keptUntil } of waiters.values())
+      if (keptUntil <= now.ms) this.run(queue, { kind: 'release', claim: { name, id } }, now)
   }
 
   private sweep(now: Instant): void {

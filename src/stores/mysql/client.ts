@@ -3,6 +3,7 @@ import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { Room } from '../sql/room.ts'
 import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { coreConnection, corePool } from './core-pool.ts'
@@ -100,12 +101,14 @@ export class MysqlDriver implements Driver<MysqlLink> {
   private readonly source: MysqlPool | MysqlConnection
   private readonly core: CorePool | undefined
   private readonly turns = new Turns()
+  private readonly room: Room
   readonly close: () => Promise<void>
 
   constructor(source: MysqlPool | MysqlConnection, close: () => Promise<void>) {
     this.source = source
     this.core = corePool(source)
     this.close = close
+    this.room = new Room(this.core?.config?.connectionLimit ?? Infinity, 1)
   }
 
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
@@ -142,6 +145,14 @@ export class MysqlDriver implements Driver<MysqlLink> {
         { argument: 'client' },
       )
     }
+    return this.room.use(() => this.inTransaction(source, work, check))
+  }
+
+  private async inTransaction<T>(
+    source: MysqlPool,
+    work: (connection: MysqlConnection) => Promise<T>,
+    check: () => void,
+  ): Promise<T> {
     const connection = await source.getConnection()
     let inside = false
     try {

@@ -6,6 +6,7 @@ import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.
  * every connection that is lent, a stack trace for every query) costs as much as a tenth of a statement.
  */
 export interface CorePool {
+  readonly config?: { readonly connectionLimit?: number }
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
 

@@ -7,16 +7,19 @@ export interface Script {
 
 export interface Scripts {
   readonly create: Script
+  readonly drop: Script
   readonly free: Script
   readonly guardFree: Script
   readonly guard: Script
   readonly keep: Script
   readonly kept: Script
   readonly list: Script
+  readonly page: Script
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
   readonly seize: Script
+  readonly swapQueues: Script
   readonly swap: Script
   readonly take: Script
   readonly touch: Script
@@ -24,8 +27,12 @@ export interface Scripts {
 
 export const scripts: Scripts = {
   create: {
-    sha1: 'bab84c52867876b80b648c8462ecc6ac0ffd6b8d',
-    sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
+    sha1: '5478a3f44e878417b1d56dae26f3e71994830cdb',
+    sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, :now, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
+  },
+  drop: {
+    sha1: '9c465f6242714bdc560eeb7a5134db3b4d4819f0',
+    sql: 'DELETE l FROM holdfast_locks AS l FORCE INDEX (PRIMARY)\nWHERE l.name IN (:names) AND l.claim IS NULL AND l.queue IS NULL AND l.expires_us <= :now\nAND l.fence < :now - :idle',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
@@ -51,6 +58,10 @@ export const scripts: Scripts = {
     sha1: '26a984d9f332a6fc9e184838fb7dc3dadce890df',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND LEFT(name, LENGTH(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
   },
+  page: {
+    sha1: 'd44235e5d1008ebf7a83992249012f07ff554b23',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name > :cursor ORDER BY name LIMIT :limit',
+  },
   read: {
     sha1: 'a4c24c2498c024bee6579cb6988ed5e067d69b49',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)',
@@ -67,6 +78,10 @@ export const scripts: Scripts = {
     sha1: 'da1f3165ec930c6d2e411e894e524818b6363c6d',
     sql: 'UPDATE holdfast_locks AS g JOIN holdfast_locks AS l ON l.name = :name AND l.version = :version\nSET\ng.version = g.version + 1,\nl.version = l.version + 1, l.capacity = :capacity, l.fence = :fence, l.waiting = :waiting, l.claim = :claim,\nl.owner = :owner, l.weight = :weight, l.token = :token, l.tokens = :tokens, l.expires_us = :expires, l.queue = :queue\nWHERE g.name = :guard',
   },
+  swapQueues: {
+    sha1: '49115c3e67a05c7446d1292bc443ef91cf151da5',
+    sql: 'UPDATE holdfast_locks FORCE INDEX (PRIMARY) SET version = version + 1, queue = ELT(FIELD(name, :names), :queues)\nWHERE name IN (:names) AND version = CAST(ELT(FIELD(name, :names), :versions) AS SIGNED)',
+  },
   swap: {
     sha1: '258682624a6b3ba0b5721a3ab79b2ad5480b18d2',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, capacity = :capacity, fence = :fence, waiting = :waiting, claim = :claim, owner = :owner,\nweight = :weight, token = :token, tokens = :tokens, expires_us = :expires, queue = :queue\nWHERE name = :name AND version = :version',
@@ -76,7 +91,7 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND claim IS NULL',
   },
   touch: {
-    sha1: 'f10222bec2ea08e6b991305aea4aeff1de13f90c',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
+    sha1: '363a4f8ba55baaabde36593b30e3ba24fefeec87',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
   },
 }

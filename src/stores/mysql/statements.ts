@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
 import { codeOf, DatabaseError } from '../sql/causes.ts'
-import type { Effects, Statements, Taken } from '../sql/client.ts'
+import type { Effects, Sign, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { rowOf } from '../sql/row.ts'
-import type { Columns, Row } from '../sql/row.ts'
+import type { Cells, Columns, Row } from '../sql/row.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { schemaVersion } from '../sql/schema.ts'
 import { compile, compileAll, inline, valueOf } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
@@ -18,7 +20,9 @@ import { scripts } from './sql.gen.ts'
 /** Microseconds since 1970 when the statement began. Free of the session's time zone, unlike UNIX_TIMESTAMP(NOW(6)). */
 const NOW = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
-const text = (cell: unknown): string => (Buffer.isBuffer(cell) ? cell.toString('utf8') : String(cell))
+// Drivers make a Buffer of bytes, some ORMs a plain array of them.
+const text = (cell: unknown): string =>
+  cell instanceof Uint8Array ? Buffer.from(cell).toString('utf8') : String(cell)
 
 /** Letters that mean themselves between quotes, whatever the `sql_mode` and the character set. */
 const PLAIN = /^[A-Za-z0-9 _.:/@-]*$/
@@ -35,7 +39,28 @@ function literal(value: Value): string {
   if (value === null) return 'NULL'
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') return value.map((one) => literal(one)).join(', ')
-  return PLAIN.test(value) ? `_binary'${value}'` : `X'${Buffer.from(value, 'utf8').toString('hex')}'`
+  return PLAIN.test(value) ? `_binary'${value}'` : hex(value)
+}
+
+const hex = (value: string): string => `X'${Buffer.from(value, 'utf8').toString('hex')}'`
+
+/** Without a sign that somebody in between may take for a parameter: a name like `train:7` looks like one to some. */
+const bare = (value: Value): string =>
+  typeof value === 'string'
+    ? hex(value)
+    : Array.isArray(value)
+      ? value.map((one: string) => hex(one)).join(', ')
+      : literal(value)
+
+/** Sends a statement inside of the user's transaction, and gives its rows. */
+async function inside(
+  tx: MysqlConnection | SqlRunner,
+  statement: Statement,
+  values: Values,
+): Promise<readonly Cells[]> {
+  if (typeof tx !== 'function') return (await send(tx, inline(statement, values, literal), INSIDE)).rows
+  const rows = await runRows(tx, inline(statement, values, bare), [])
+  return rows.map((row) => Object.values(row))
 }
 
 /** The values of a prepared statement, which the server takes for texts in the connection's character set; or not. */
@@ -50,8 +75,10 @@ function parametersOf({ params }: Statement, values: Values): Parameter[] | unde
 }
 
 /** The row that is locked while a transaction is guarded by a claim on the name. Nobody ever holds it. */
+const GUARD = '\u0000guard:'
+const isGuard = (name: string): boolean => name.startsWith(GUARD)
 const guardOf = (name: string): string =>
-  `\u0000guard:${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
+  `${GUARD}${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
 
 const OLD_PICTURE = new DatabaseError(
   'The transaction has read before, and sees the locks as they were then: make guard the first thing in it',
@@ -90,7 +117,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
     if (!this.known.has(name)) {
       const token = await this.insert(link, values)
       this.known.add(name)
-      if (token > 0) return { token: BigInt(token) }
+      if (token > 0) return { token: BigInt(token), created: true }
     }
     const { insertId } = await this.send(link, 'take', values)
     if (insertId > 0) return { token: BigInt(insertId) }
@@ -138,6 +165,13 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return (await this.change(link, 'swap', values)).changed > 0
   }
 
+  async swapQueues(link: MysqlLink, signs: readonly Sign[]): Promise<number> {
+    const names = signs.map(({ row }) => row.name)
+    const versions = signs.map(({ row }) => String(row.version))
+    const queues = signs.map(({ next }) => next.queue)
+    return (await this.change(link, 'swapQueues', { names, versions, queues })).changed
+  }
+
   async create(link: MysqlLink, name: string): Promise<void> {
     await this.change(link, 'touch', { name })
   }
@@ -145,6 +179,32 @@ export class MysqlStatements implements Statements<MysqlLink> {
   async list(link: MysqlLink, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
     const { rows } = await this.run(link, 'list', { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, text))
+  }
+
+  async page(link: MysqlLink, cursor: string, limit: number): Promise<readonly Row[]> {
+    const { rows } = await this.run(link, 'page', { cursor, limit })
+    return rows.map((cells) => rowOf(cells, text))
+  }
+
+  async drop(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+    const locks = names.filter((name) => !isGuard(name))
+    const removed = await this.delete(link, locks, idle)
+    // Nothing is guarded by a name that is gone. One that came again meanwhile keeps its row.
+    const left = removed === locks.length ? [] : (await this.read(link, locks)).map(({ name }) => name)
+    const guards = locks.filter((name) => !left.includes(name)).map(guardOf)
+    const there = guards.length === 0 ? [] : await this.read(link, guards)
+    await this.delete(
+      link,
+      there.map(({ name }) => name),
+      idle,
+    )
+    return removed
+  }
+
+  private async delete(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+    for (const name of names) this.known.delete(name)
+    if (names.length === 0) return 0
+    return (await this.change(link, 'drop', { names, idle: Math.round(idle * 1000) })).changed
   }
 
   async schemaVersion(link: MysqlLink): Promise<number | undefined> {
@@ -176,17 +236,20 @@ export class MysqlStatements implements Statements<MysqlLink> {
    * The rows of names, whose claims nobody else can end from before they are read until the transaction ends. Undefined
    * when there is nothing yet that could be locked for that.
    */
-  async guard(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[] | undefined> {
+  async guard(
+    tx: MysqlConnection | SqlRunner,
+    names: readonly string[],
+  ): Promise<readonly Row[] | undefined> {
     const guards = names.map(guardOf)
-    const locked = await send(tx, inline(this.sql.guard, { guards }, literal))
-    if (locked.rows.length < names.length) {
+    const locked = await inside(tx, this.sql.guard, { guards })
+    if (locked.length < names.length) {
       for (const name of names) this.guards.delete(name)
       return undefined
     }
-    const { rows } = await send(tx, inline(this.sql.read, { names: [...names, ...guards] }, literal))
+    const rows = await inside(tx, this.sql.read, { names: [...names, ...guards] })
     const read = rows.map((cells) => rowOf(cells, text))
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
-    for (const [name, version] of locked.rows) {
+    for (const [name, version] of locked) {
       const seen = read.find((row) => row.name === text(name))
       if (seen?.version !== Number(version)) throw OLD_PICTURE
     }
@@ -194,8 +257,12 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   /** The same for names that were never guarded before: others who guard them wait for this transaction. */
-  async guardNew(tx: MysqlConnection, names: readonly string[]): Promise<readonly Row[]> {
-    for (const name of names) await send(tx, inline(this.sql.touch, { name: guardOf(name) }, literal), INSIDE)
+  async guardNew(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<readonly Row[]> {
+    for (const name of names) {
+      const values = { name: guardOf(name) }
+      if (typeof tx === 'function') await tx(inline(this.sql.touch, values, bare), [])
+      else await inside(tx, this.sql.touch, values)
+    }
     const rows = await this.guard(tx, names)
     if (rows === undefined) throw OLD_PICTURE
     return rows

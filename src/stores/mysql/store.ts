@@ -5,7 +5,10 @@ import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
+import { insideTransaction } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { SqlStore } from '../sql/store.ts'
+import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, mysqlDriver, requireTransaction } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
 import { MysqlStatements } from './statements.ts'
@@ -14,6 +17,11 @@ import type { MysqlStatementOptions } from './statements.ts'
 export interface MysqlStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `mysqlSchema()` gives the text to do it by hand. */
   readonly migrate?: boolean | undefined
+  /**
+   * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
+   * forgotten gets its next token from the server's clock, which must not be put back by more than this.
+   */
+  readonly keepIdle?: number | undefined
 }
 
 /** The connections that a pool gives, or the connection itself. */
@@ -23,7 +31,7 @@ export type MysqlTransaction<C> = C extends { getConnection(): Promise<infer T> 
     ? MysqlTransaction<P>
     : C
 
-export const MYSQL_OPTIONS: readonly (keyof MysqlStoreOptions)[] = ['table', 'schema', 'migrate']
+export const MYSQL_OPTIONS: readonly (keyof MysqlStoreOptions)[] = ['table', 'schema', 'migrate', 'keepIdle']
 
 export interface MysqlStore<C> extends Store {
   /**
@@ -35,9 +43,11 @@ export interface MysqlStore<C> extends Store {
   guarded<T>(lease: GuardedLease, work: (tx: MysqlTransaction<C>) => Promise<T>): Promise<T>
   /**
    * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
-   * the commit.
+   * the commit. Takes the connection, or a function that runs a statement there, for transactions of an ORM.
    */
-  guard(lease: GuardedLease, tx: MysqlTransaction<C>): Promise<void>
+  guard(lease: GuardedLease, tx: MysqlTransaction<C> | SqlRunner): Promise<void>
+  /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
+  tidy(options?: TidyOptions): Promise<Tidied>
 }
 
 const capabilities: Capabilities = {
@@ -72,10 +82,19 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   private readonly statements: MysqlStatements
   private readonly driver: MysqlDriver
 
-  constructor(client: MysqlClient, { migrate = true, slack, close, ...table }: MysqlInternals) {
+  constructor(client: MysqlClient, { migrate = true, slack, keepIdle, close, ...table }: MysqlInternals) {
     const statements = new MysqlStatements(table)
     const driver = mysqlDriver(client, close ?? (() => Promise.resolve()))
-    super({ kind: 'mysql', capabilities, driver, statements, migrate, isFinal, ...(slack && { slack }) })
+    super({
+      kind: 'mysql',
+      capabilities,
+      driver,
+      statements,
+      migrate,
+      isFinal,
+      ...(slack && { slack }),
+      ...(keepIdle !== undefined && { keepIdle }),
+    })
     this.statements = statements
     this.driver = driver
   }
@@ -100,10 +119,14 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
       .finally(() => release?.())
   }
 
-  async guard(lease: GuardedLease, tx: MysqlConnection): Promise<void> {
+  async guard(lease: GuardedLease, tx: MysqlConnection | SqlRunner): Promise<void> {
     const guard = new Guard(lease, this.kind)
-    guard.begin(await this.rowsOf(guard, tx))
-    await requireTransaction(tx)
+    if (typeof tx === 'function') {
+      await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
+    } else {
+      guard.begin(await this.rowsOf(guard, tx))
+      await requireTransaction(tx)
+    }
     keepGuarding(guard.ids)
   }
 
@@ -114,7 +137,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     await this.call(MAKE_MS, (link) => this.statements.makeGuards(link, names))
   }
 
-  private async rowsOf(guard: Guard, tx: MysqlConnection): Promise<readonly Row[]> {
+  private async rowsOf(guard: Guard, tx: MysqlConnection | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     await this.makeGuards(guard)
     return (await statements.guard(tx, guard.names)) ?? statements.guardNew(tx, guard.names)

@@ -3,6 +3,8 @@ import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
+import { runChange, runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { isInTransaction } from './client.ts'
 
@@ -19,24 +21,73 @@ export type MysqlTables = MysqlExecutor | { promise(): MysqlExecutor }
 
 const UNDONE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
-function userTables(client: MysqlTables): UserTables {
-  const executor = 'promise' in client ? client.promise() : client
-  // Prepared statements: the values travel apart from the text, whatever the sql_mode says about escapes.
-  const execute = async (sql: string, values: readonly unknown[]): Promise<unknown> => {
-    const [result] = await executor.execute({ sql, rowsAsArray: false }, [...values] as never)
-    return result
-  }
+function userTables(client: MysqlTables | SqlRunner): UserTables {
+  const select = (sql: string, values: readonly unknown[]): Promise<Rows> =>
+    typeof client === 'function'
+      ? runRows(client, sql, values)
+      : (execute(client, sql, values) as Promise<Rows>)
   return {
     quote: '`',
     placeholder: () => '?',
     key: keyOf,
     newest: ' LOCK IN SHARE MODE',
-    inTransaction: async () =>
-      !('getConnection' in executor) && isInTransaction((await execute('DO 0', [])) as object),
-    select: async (sql, values) => (await execute(sql, values)) as Record<string, unknown>[],
-    change: async (sql, values) => ((await execute(sql, values)) as { affectedRows: number }).affectedRows,
+    // Of a function nothing is known: one attempt is right everywhere.
+    inTransaction: () => typeof client === 'function' || isInside(client),
+    select,
+    change: async (sql, values) => {
+      if (typeof client === 'function') return runChange(client, sql, values)
+      const header = (await execute(client, sql, values)) as Header
+      return { rows: header.affectedRows, altered: header.warningStatus !== 0 }
+    },
+    largest: (table, column) => largest(select, table, column),
     undone: (error) => UNDONE.has(codeOf(error)),
   }
+}
+
+type Rows = readonly Record<string, unknown>[]
+
+interface Header {
+  readonly affectedRows: number
+  /** How many warnings there are. */
+  readonly warningStatus?: number
+}
+
+// Prepared statements: the values travel apart from the text, whatever the sql_mode says about escapes.
+async function execute(client: MysqlTables, sql: string, values: readonly unknown[]): Promise<unknown> {
+  const executor = 'promise' in client ? client.promise() : client
+  const [result] = await executor.execute({ sql, rowsAsArray: false }, [...values] as never)
+  return result
+}
+
+/** A pool sends each statement by itself. */
+async function isInside(client: MysqlTables): Promise<boolean> {
+  return !('getConnection' in client) && isInTransaction((await execute(client, 'DO 0', [])) as object)
+}
+
+const BITS: Readonly<Record<string, number>> = {
+  tinyint: 8,
+  smallint: 16,
+  mediumint: 24,
+  int: 32,
+  bigint: 64,
+}
+
+/** Without a strict `sql_mode` a column that is full is written again with the number that it has. */
+async function largest(
+  select: (sql: string, values: readonly unknown[]) => Promise<Rows>,
+  table: string,
+  column: string,
+): Promise<bigint | undefined> {
+  const [name, schema = null] = table.split('.').toReversed()
+  const sql =
+    'SELECT data_type AS kind, column_type AS type, numeric_precision AS digits, numeric_scale AS scale ' +
+    'FROM information_schema.columns WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?'
+  const [row] = await select(sql, [schema, name, column])
+  const bits = BITS[String(row?.['kind'])]
+  if (bits !== undefined)
+    return 2n ** BigInt(String(row?.['type']).includes('unsigned') ? bits : bits - 1) - 1n
+  if (row?.['kind'] !== 'decimal') return undefined
+  return 10n ** BigInt(Number(row['digits']) - Number(row['scale'])) - 1n
 }
 
 /** A key that is a number would be compared as one: to a column of texts 0 is equal to all that are no numbers. */
@@ -44,13 +95,13 @@ const keyOf = (value: unknown): unknown => (typeof value === 'number' ? String(v
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
 export function optimistic<R extends object = Row>(
-  client: MysqlTables,
+  client: MysqlTables | SqlRunner,
   options: OptimisticOptions,
 ): OptimisticTable<R> {
   return optimisticTable<R>(userTables(client), options)
 }
 
 /** Writes to rows of your own table that refuse the token of a former holder. */
-export function fenced(client: MysqlTables, options: FencedOptions): FencedTable {
+export function fenced(client: MysqlTables | SqlRunner, options: FencedOptions): FencedTable {
   return fencedTable(userTables(client), options)
 }

@@ -3,6 +3,7 @@ import { codeOf } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { Room } from '../sql/room.ts'
 import { transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
@@ -60,16 +61,8 @@ export interface PostgresLink {
   script(text: string): Promise<void>
 }
 
-// Texts as they come: a program may have told pg to make other things of big integers. With `binary` on, bytes come.
-const RAW = {
-  getTypeParser: (oid: number, format?: string) =>
-    (format === 'binary' ? BINARY.get(oid) : undefined) ?? asText,
-}
-const asText = (cell: string | Buffer): string => String(cell)
-const BINARY = new Map<number, (cell: Buffer) => number | string>([
-  [20, (cell) => cell.readBigInt64BE().toString()],
-  [23, (cell) => cell.readInt32BE()],
-])
+// Texts as they come: a program may have told pg to make other things of big integers.
+const RAW = { getTypeParser: () => String }
 
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])
@@ -86,14 +79,17 @@ export function isPool(source: PostgresSource): source is PostgresPool {
 export class PostgresDriver implements Driver<PostgresLink> {
   private readonly source: PostgresSource
   private readonly turns = new Turns()
+  private readonly room: Room
   readonly close: () => Promise<void>
 
-  constructor(source: PostgresSource, close: () => Promise<void>) {
+  constructor(source: PostgresSource, close: () => Promise<void>, listens = false) {
     if (!('query' in source)) {
       throw new InvalidArgumentError('postgresStore needs a Pool or a Client of pg', { argument: 'client' })
     }
     this.source = source
     this.close = close
+    const most = isPool(source) ? (source.options?.max ?? Infinity) : 1
+    this.room = new Room(most, listens ? 2 : 1)
   }
 
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
@@ -152,6 +148,14 @@ export class PostgresDriver implements Driver<PostgresLink> {
         { argument: 'client' },
       )
     }
+    return this.room.use(() => this.inTransaction(source, work, check))
+  }
+
+  private async inTransaction<T>(
+    source: PostgresPool,
+    work: (client: PostgresClient) => Promise<T>,
+    check: () => void,
+  ): Promise<T> {
     const client = await this.lendClean(source, new Call())
     let inside = true
     try {
@@ -231,14 +235,38 @@ export function send(client: PostgresClient, sending: Sending): Promise<Postgres
   })
 }
 
-/** For other clients than pg's own. */
+/** For other clients than pg's own, and for those that send several statements at once. */
 async function query(client: PostgresClient, { text, values, name }: Sending): Promise<PostgresResult> {
-  const { rows, rowCount } = await client.query({
-    text,
-    name,
-    values: [...values],
-    rowMode: 'array',
-    types: RAW,
-  })
+  const config = { text, name, values: [...values], rowMode: 'array', types: RAW }
+  const { rows, rowCount } = await (inBinary(client) ? askForText(client, config) : client.query(config))
   return { rows: rows as Cells[], changed: rowCount ?? 0 }
+}
+
+type Answer = Awaited<ReturnType<PostgresClient['query']>>
+type Query = new (
+  config: PostgresQuery,
+  values: undefined,
+  done: (error: Error | null, result: Answer) => void,
+) => object
+
+interface BinaryClient {
+  readonly constructor: { readonly Query: Query }
+  query(query: object): unknown
+}
+
+function inBinary(client: object): client is BinaryClient {
+  const { binary, constructor } = client as { binary?: unknown; constructor?: { Query?: unknown } }
+  return binary === true && typeof constructor?.Query === 'function'
+}
+
+/** With `binary` on, pg takes the bytes of a number for a text, and most of it is lost. Here it is not to ask for bytes. */
+function askForText(client: BinaryClient, config: PostgresQuery): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asked = new client.constructor.Query(config, undefined, (error, result) => {
+      if (error === null) resolve(result)
+      else reject(error)
+    })
+    Object.defineProperty(asked, 'binary', { get: () => false, set: () => {} })
+    client.query(asked)
+  })
 }

@@ -138,7 +138,7 @@ function line(bytes: Buffer, at: number, text: string): number {
 }
 
 /** A value as the server reads it; lists as `{"a","b"}`. */
-function wordOf(value: Value): string | null {
+export function wordOf(value: Value): string | null {
   if (value === null || typeof value === 'string') return value
   return typeof value === 'number' ? String(value) : `{${value.map(elementOf).join()}}`
 }

@@ -7,10 +7,12 @@ export interface Script {
 
 export interface Scripts {
   readonly create: Script
+  readonly drop: Script
   readonly free: Script
   readonly guard: Script
   readonly keep: Script
   readonly list: Script
+  readonly page: Script
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
@@ -22,16 +24,20 @@ export interface Scripts {
 
 export const scripts: Scripts = {
   create: {
-    sha1: '4d227c76cf2f9d6108dda2af5ff6f9bdb134963b',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, 1, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS integer) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO NOTHING\nRETURNING token',
+    sha1: 'f7667cc9d84b5db6d65be1259e2cf28542280672',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nSELECT :name, clock.us, CAST(:capacity AS bigint), clock.us + CAST(:tokens AS integer) - 1, 0, :id, :owner,\nCAST(:weight AS bigint), clock.us, CAST(:tokens AS integer), clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nON CONFLICT (name) DO NOTHING\nRETURNING token',
+  },
+  drop: {
+    sha1: '4bb33621678414a55bb105fa5ae37e5d81d8103c',
+    sql: 'DELETE FROM holdfast_locks WHERE claim IS NULL AND queue IS NULL AND fence < :now - CAST(:idle AS bigint) AND name IN (\nSELECT name FROM holdfast_locks\nWHERE name = ANY(CAST(:names AS text[])) AND claim IS NULL AND queue IS NULL AND fence < :now - CAST(:idle AS bigint)\nORDER BY name FOR UPDATE SKIP LOCKED\n)',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guard: {
-    sha1: 'b9fdc63be1ead9ae9a7c484d298d5ace24ae3ccf',
-    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(:ids AS text[])) AS id\n)\nSELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(:names AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
+    sha1: '6bdf04cbdce7c5393e6fe32ff7250ef4ecdd8e8f',
+    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id\n)\nSELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
   },
   keep: {
     sha1: '16242ff4b8b664d4f58a57def01683b4be87fe95',
@@ -40,6 +46,10 @@ export const scripts: Scripts = {
   list: {
     sha1: '961f1ea6c4032e16ca879baf0d4db7de149bfb3c',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks\nWHERE name >= CAST(:prefix AS text) AND name > CAST(:cursor AS text)\nAND left(name, length(CAST(:prefix AS text))) = CAST(:prefix AS text)\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT CAST(:limit AS integer)',
+  },
+  page: {
+    sha1: '904a513618f27e972dc885d21354b87aa075f029',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name > CAST(:cursor AS text) ORDER BY name LIMIT CAST(:limit AS integer)',
   },
   read: {
     sha1: '052b27427fc6b7f6e7557a2e3279ffdf2540ead4',
@@ -66,7 +76,7 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = CAST(:capacity AS bigint),\nfence = GREATEST(fence + 1, clock.us) + CAST(:tokens AS integer) - 1,\nclaim = :id,\nowner = :owner,\nweight = CAST(:weight AS bigint),\ntoken = GREATEST(fence + 1, clock.us),\ntokens = CAST(:tokens AS integer),\nexpires_us = clock.us + CAST(:ttl AS bigint)\nFROM (SELECT :now AS us) AS clock\nWHERE name = :name AND queue IS NULL AND claim IS NULL\nRETURNING token',
   },
   touch: {
-    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
+    sha1: '31817f9ba2312dc4995e7a4c810865f62de78651',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
   },
 }

@@ -5,9 +5,12 @@ import type { TableOptions } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { compileAll, valueOf } from '../sql/statement.ts'
 import type { Statement, Values } from '../sql/statement.ts'
 import { send } from './client.ts'
+import { wordOf } from './exchange.ts'
 import type { PostgresClient, PostgresLink, PostgresResult } from './client.ts'
 import { scripts } from './sql.gen.ts'
 
@@ -70,10 +73,18 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
   }
 
   /** The rows of names, with the claims locked against their end until the transaction ends. */
-  async guard(client: PostgresClient, names: readonly string[], ids: readonly string[]): Promise<Row[]> {
+  async guard(
+    client: PostgresClient | SqlRunner,
+    names: readonly string[],
+    ids: readonly string[],
+  ): Promise<Row[]> {
     const { text, params } = this.guardSql
-    const values: Values = { names, ids }
-    const { rows } = await send(client, { text, values: params.map((key) => valueOf(values, key)) })
+    const lists: Values = { names: wordOf(names), ids: wordOf(ids) }
+    const values = params.map((key) => valueOf(lists, key))
+    const rows =
+      typeof client === 'function'
+        ? (await runRows(client, text, values)).map((row) => Object.values(row))
+        : (await send(client, { text, values })).rows
     return rows.map((cells) => rowOf(cells, String))
   }
 }

@@ -5,8 +5,11 @@ import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
+import { insideTransaction } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
+import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
 import { PostgresListener } from './listener.ts'
@@ -17,6 +20,11 @@ import { askInTransaction, inTransaction } from './transaction.ts'
 export interface PostgresStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
   readonly migrate?: boolean | undefined
+  /**
+   * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
+   * forgotten gets its next token from the server's clock, which must not be put back by more than this.
+   */
+  readonly keepIdle?: number | undefined
   /**
    * Have waiters told by LISTEN/NOTIFY, on one connection of the pool that is kept while this process waits for
    * anything. Default true, unless the pool has only one. `false` behind a pooler that gives the connection to others
@@ -40,6 +48,7 @@ export const POSTGRES_OPTIONS: readonly (keyof PostgresStoreOptions)[] = [
   'table',
   'schema',
   'migrate',
+  'keepIdle',
   'listen',
 ]
 
@@ -53,9 +62,11 @@ export interface PostgresStore<C> extends Store {
   guarded<T>(lease: GuardedLease, work: (tx: PostgresTransaction<C>) => Promise<T>): Promise<T>
   /**
    * The same for a transaction of your own: make it the first thing there, and call `lease.assertHeld()` right before
-   * the commit.
+   * the commit. Takes the client, or a function that runs a statement there, for transactions of an ORM.
    */
-  guard(lease: GuardedLease, tx: PostgresTransaction<C>): Promise<void>
+  guard(lease: GuardedLease, tx: PostgresTransaction<C> | SqlRunner): Promise<void>
+  /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
+  tidy(options?: TidyOptions): Promise<Tidied>
 }
 
 const CAPABILITIES: Capabilities = {
@@ -93,9 +104,9 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
   private readonly listener: PostgresListener | undefined
 
   constructor(source: PostgresSource, options: PostgresInternals) {
-    const { migrate = true, listen = canListen(source), slack, close, ...table } = options
+    const { migrate = true, listen = canListen(source), slack, keepIdle, close, ...table } = options
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
-    const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()))
+    const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()), listen)
     const listener = listen ? new PostgresListener(source) : undefined
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
     super({
@@ -107,6 +118,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       isFinal,
       ...(listener && { watch: (session, tell, call) => listener.watch(session, tell, call) }),
       ...(slack && { slack }),
+      ...(keepIdle !== undefined && { keepIdle }),
     })
     this.statements = statements
     this.driver = driver
@@ -137,8 +149,13 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       .finally(() => release?.())
   }
 
-  async guard(lease: GuardedLease, tx: PostgresClient): Promise<void> {
+  async guard(lease: GuardedLease, tx: PostgresClient | SqlRunner): Promise<void> {
     const guard = new Guard(lease, this.kind)
+    if (typeof tx === 'function') {
+      await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
+      keepGuarding(guard.ids)
+      return
+    }
     // From here on it is followed what the client is in. What was sent to it before may be on its way still.
     inTransaction(tx)
     guard.begin(await this.rowsOf(guard, tx))
@@ -146,7 +163,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     keepGuarding(guard.ids)
   }
 
-  private async rowsOf(guard: Guard, tx: PostgresClient): Promise<readonly Row[]> {
+  private async rowsOf(guard: Guard, tx: PostgresClient | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     const known = guard.ids
     const rows = await statements.guard(tx, guard.names, known)

@@ -3,6 +3,8 @@ import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import type { PostgresClient } from './client.ts'
 import { askInTransaction, inTransaction } from './transaction.ts'
@@ -15,18 +17,41 @@ export interface PostgresTables {
   }): Promise<{ readonly rows: unknown[]; readonly rowCount: number | null }>
 }
 
+type Rows = readonly Record<string, unknown>[]
+type Ways = Pick<UserTables, 'inTransaction' | 'select' | 'change'>
+
+function byClient(client: PostgresTables): Ways {
+  return {
+    inTransaction: () => isInTransaction(client),
+    select: async (text, values) => (await client.query({ text, values: [...values] })).rows as Rows,
+    change: async (text, values) => {
+      const { rowCount } = await client.query({ text, values: [...values] })
+      return { rows: rowCount ?? 0, altered: false }
+    },
+  }
+}
+
+function byFunction(run: SqlRunner): Ways {
+  return {
+    // Nothing is known of it: one attempt is right everywhere.
+    inTransaction: () => true,
+    select: (text, values) => runRows(run, text, values),
+    change: async (text, values) => {
+      const { length: rows } = await runRows(run, `${text} RETURNING 1 AS changed`, values)
+      return { rows, altered: false }
+    },
+  }
+}
+
 const UNDONE = new Set(['40001', '40P01', '55P03'])
 
-function userTables(client: PostgresTables): UserTables {
+function userTables(client: PostgresTables | SqlRunner): UserTables {
   return {
     quote: '"',
     placeholder: (index) => `$${index}`,
     key: (value) => value,
     newest: ' FOR SHARE',
-    inTransaction: () => isInTransaction(client),
-    select: async (text, values) =>
-      (await client.query({ text, values: [...values] })).rows as Record<string, unknown>[],
-    change: async (text, values) => (await client.query({ text, values: [...values] })).rowCount ?? 0,
+    ...(typeof client === 'function' ? byFunction(client) : byClient(client)),
     undone: (error) => UNDONE.has(codeOf(error)),
   }
 }
@@ -39,13 +64,13 @@ function isInTransaction(client: PostgresTables): boolean | Promise<boolean> {
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
 export function optimistic<R extends object = Row>(
-  client: PostgresTables,
+  client: PostgresTables | SqlRunner,
   options: OptimisticOptions,
 ): OptimisticTable<R> {
   return optimisticTable<R>(userTables(client), options)
 }
 
 /** Writes to rows of your own table that refuse the token of a former holder. */
-export function fenced(client: PostgresTables, options: FencedOptions): FencedTable {
+export function fenced(client: PostgresTables | SqlRunner, options: FencedOptions): FencedTable {
   return fencedTable(userTables(client), options)
 }

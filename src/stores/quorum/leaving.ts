@@ -15,11 +15,14 @@ export type Tell = (node: Node, heard: (answer: ReleaseAnswer, at: number) => vo
 /**
  * Tells every store, also those that do not answer: what is left there would stand in everybody's way until its ttl ends.
  * Released is what a majority let go; if so many did not have it that no majority can, somebody else may hold it by now.
+ * `everywhere`: every store is waited for. What is not ours has a holder that renews it, and brings it back at those that
+ * let it go while any other one has not yet heard of it.
  */
 export function leave<R>(
   quorum: Quorum,
   tell: Tell,
   resultOf: (answer: ReleaseAnswer) => R,
+  everywhere = false,
 ): MaybePromise<R> {
   const { nodes, majority } = quorum
   const answers: (ReleaseAnswer | undefined)[] = []
@@ -38,7 +41,7 @@ export function leave<R>(
     if (answer.kind === 'released') released++
     if (answer.kind !== 'unknown') answered++
     if (outcome !== null) return
-    if (released >= majority) return decide(confirmed(released, nodes.length))
+    if (released >= majority && !everywhere) return decide(confirmed(released, nodes.length))
     if (pending > 0) return
     if (answered < majority) {
       return decide(

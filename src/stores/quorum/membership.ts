@@ -3,6 +3,7 @@ import { InvalidArgumentError } from '../../core/errors.ts'
 import { unknownForGood } from './failure.ts'
 import type { Node } from './node.ts'
 import type { Quorum } from './quorum.ts'
+import { setUp } from './set-up.ts'
 
 type Identity = { readonly kind: 'node'; readonly server: string } | Unknown
 
@@ -17,6 +18,7 @@ export class Membership {
   private refusal: Unknown | null = null
   private asking: Promise<void> | null = null
   private all: Promise<void> = Promise.resolve()
+  private wasSetUp = false
 
   constructor(quorum: Quorum, timeout: number) {
     this.quorum = quorum
@@ -53,7 +55,7 @@ export class Membership {
     let everybody: (() => void) | null = null
     this.asking = new Promise((resolve) => (enough = resolve))
     this.all = new Promise((resolve) => (everybody = resolve))
-    for (const at of missing) {
+    const identify = (at: number): void => {
       this.quorum.ask<Identity>(
         at,
         (voter) => voter.identify(this.quorum.settings.probation, this.timeout),
@@ -68,6 +70,23 @@ export class Membership {
         },
       )
     }
+    this.first(() => missing.forEach(identify))
+  }
+
+  /** Once, and before anybody is asked who they are: from then on a new store is no longer unused. */
+  private first(then: () => void): void {
+    const { nodes, settings } = this.quorum
+    const { probation, clock } = settings
+    const terms = { probation, timeout: this.timeout, setTimer: clock.setTimer }
+    const done = this.wasSetUp
+      ? undefined
+      : setUp(
+          nodes.map(({ voter }) => voter),
+          terms,
+        )
+    this.wasSetUp = true
+    if (done === undefined) then()
+    else done.then(then, then)
   }
 
   private met(at: number, server: string): void {

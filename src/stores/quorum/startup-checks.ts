@@ -1,3 +1,5 @@
+import type { Store } from '../../core/contract.ts'
+import { UnsupportedError } from '../../core/errors.ts'
 import { linkTo } from '../redis/client.ts'
 import { connectTo } from '../redis/drivers.ts'
 import type { DriverName } from '../redis/drivers.ts'
@@ -6,8 +8,10 @@ import type { Link } from '../redis/link.ts'
 import { storeOn } from '../redis/redis-store.ts'
 import { checkLink } from '../redis/startup-checks.ts'
 import { parseUrl } from '../redis/url.ts'
+import { systemClock } from './clock.ts'
 import { reasonOf } from './failure.ts'
 import { probationOf } from './options.ts'
+import { setUp } from './set-up.ts'
 import { parseRedlockUrl } from './url.ts'
 
 export interface RedlockFinding {
@@ -27,14 +31,34 @@ export async function checkRedlock(
 ): Promise<readonly RedlockFinding[]> {
   const { nodes, options } = parseRedlockUrl(url)
   const probation = probationOf(options)
-  const each = await Promise.all(
-    nodes.map(({ url: at, label }) => checkNode(at, label, { driver, probation })),
-  )
-  return [
-    quorum(each.map(({ readyIn }) => readyIn)),
-    ...(probation === 0 ? [atOnce] : []),
-    ...each.flatMap(({ findings }) => findings),
-  ]
+  const members = await Promise.all(nodes.map((node) => member(node, driver)))
+  try {
+    const voters = members.flatMap(({ store }) => store.votes ?? [])
+    // As whoever takes the first lock would: to look at a new server must not make it wait.
+    await setUp(voters, { probation, timeout: ANSWER_MS, setTimer: systemClock.setTimer })
+    const each = await Promise.all(members.map((one) => checkNode(one, probation)))
+    return [
+      quorum(each.map(({ readyIn }) => readyIn)),
+      ...(probation === 0 ? [atOnce] : []),
+      ...each.flatMap(({ findings }) => findings),
+    ]
+  } finally {
+    await Promise.all(members.map(async ({ store }) => store.close()))
+  }
+}
+
+interface Member {
+  readonly label: string
+  readonly link: Link
+  readonly store: Store
+}
+
+async function member(
+  { url, label }: { readonly url: string; readonly label: string },
+  driver: DriverName | undefined,
+): Promise<Member> {
+  const link = linkTo(await connectTo(parseUrl(url), driver), true)
+  return { label, link, store: storeOn(link, {}) }
 }
 
 const atOnce: RedlockFinding = {
@@ -44,20 +68,13 @@ const atOnce: RedlockFinding = {
   hint: 'Right when a quorum is set up; leave it out from then on.',
 }
 
-interface CheckTerms {
-  readonly driver: DriverName | undefined
-  readonly probation: number
-}
-
 interface Checked {
   /** Milliseconds until it votes; nothing if that is not known. */
   readonly readyIn: number | undefined
   readonly findings: readonly RedlockFinding[]
 }
 
-async function checkNode(url: string, label: string, { driver, probation }: CheckTerms): Promise<Checked> {
-  const link = linkTo(await connectTo(parseUrl(url), driver), true)
-  const store = storeOn(link, {})
+async function checkNode({ label, link, store }: Member, probation: number): Promise<Checked> {
   try {
     const node = await store.votes?.identify(probation, ANSWER_MS)
     if (node === undefined || node.kind === 'unknown') return gone(label, node?.cause)
@@ -68,12 +85,14 @@ async function checkNode(url: string, label: string, { driver, probation }: Chec
   } catch (cause) {
     // It answered once and then no more, or does not let us look.
     return gone(label, cause)
-  } finally {
-    await store.close()
   }
 }
 
 function gone(label: string, cause: unknown): Checked {
+  if (cause instanceof UnsupportedError) {
+    const message = `${label} cannot vote: ${reasonOf(cause)}`
+    return { readyIn: undefined, findings: [{ level: 'error', code: 'eviction', message }] }
+  }
   const message = `${label} does not answer: ${reasonOf(cause)}`
   return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message }] }
 }
@@ -91,15 +110,7 @@ async function settingsThatMatter(link: Link): Promise<readonly RedlockFinding[]
   const bad = alone.filter(
     ({ level, code }) => (level === 'warning' || level === 'error') && code !== 'persistence',
   )
-  return [...bad.map(worseHere), ...(await persistence(link))]
-}
-
-/** Votes have an end and are evicted before anything else; the mark that says that there were some has none, and stays. */
-function worseHere(finding: RedlockFinding): RedlockFinding {
-  if (finding.code !== 'eviction') return finding
-  const hint =
-    'Set maxmemory-policy to noeviction: a server that forgets some votes and not all gives a lock away twice, with one token.'
-  return { ...finding, level: 'error', hint }
+  return [...bad, ...(await persistence(link))]
 }
 
 /** A server that comes back with nothing looks on first. One with an old state does not know that it is old. */

@@ -83,10 +83,11 @@ export class QuorumStore implements Store {
     next: ClaimRequest | undefined,
     timeout: number,
   ): MaybePromise<ReleaseResult> {
-    const ref = { name, id, attempt: this.grants.get(id)?.attempt ?? 0, calm }
+    const own = this.grants.get(id)
+    const ref = { name, id, attempt: own?.attempt ?? 0, calm }
     this.grants.delete(id)
     const tell: Tell = (node, heard) => node.release(ref, timeout, heard)
-    if (next === undefined) return leave(this.quorum, tell, asResult)
+    if (next === undefined) return leave(this.quorum, tell, asResult, own === undefined)
     return this.thenClaim(leave(this.quorum, tell, asIs), next, timeout)
   }
 

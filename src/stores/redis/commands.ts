@@ -43,6 +43,8 @@ export class Commands {
   /** The server is one for a Cluster, whatever the client is for: a script takes the keys of one slot only. */
   oneSlot: boolean
   private waiting: Command<unknown>[] = []
+  /** How many of those have not been given up meanwhile. */
+  private wanted = 0
   private underWay = 0
   private scheduled = false
   private stopListening: (() => void) | null = null
@@ -73,6 +75,7 @@ export class Commands {
         return this.transmit([command as Command<unknown>])
       }
       this.waiting.push(command as Command<unknown>)
+      this.wanted++
       if (!ready) this.waitUntilReady()
       else if (!this.scheduled) {
         this.scheduled = true
@@ -88,6 +91,7 @@ export class Commands {
       const refusal = this.requests.refusal()
       if (refusal === undefined) return this.flush()
       this.stopWaiting()
+      this.wanted = 0
       for (const command of this.waiting.splice(0)) command.fail(refusal)
     })
   }
@@ -105,6 +109,7 @@ export class Commands {
     this.stopWaiting()
     const commands = this.waiting.filter(({ settled }) => !settled)
     this.waiting = []
+    this.wanted = 0
     // Where a script takes keys of one slot only, the driver sends the commands of a moment together.
     const size = this.oneSlot ? 1 : MOST_AT_ONCE
     for (let at = 0; at < commands.length; at += size) this.transmit(commands.slice(at, at + size))
@@ -226,9 +231,11 @@ export class Commands {
     if (command?.sent === true && !this.requests.closed) this.resent.notAnswered(command)
     // What ends because the store is closed has not waited in vain.
     if (!this.requests.closed) this.silence.noAnswer(headerKey(this.prefix, name), waited)
-    if (this.waiting.length === 0) return
-    this.waiting = this.waiting.filter(({ settled }) => !settled)
-    if (this.waiting.length === 0) this.stopWaiting()
+    if (command === undefined || command.sent) return
+    this.wanted--
+    // Not each time: of twenty thousand that wait for a server that is away, each would look at all the others.
+    if (this.waiting.length > 2 * this.wanted) this.waiting = this.waiting.filter(({ settled }) => !settled)
+    if (this.wanted === 0) this.stopWaiting()
   }
 
   /** The server of this name has answered. */

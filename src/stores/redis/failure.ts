@@ -43,7 +43,10 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     /\bREADONLY\b/,
     'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis',
   ],
-  [/NOPERM|user executing the script can't/, 'docs/stores/redis.md lists the rights that a user needs'],
+  [
+    /NOPERM|user executing the script can't|ACL failure in script/,
+    'docs/stores/redis.md lists the rights that a user needs',
+  ],
   [/DB index is out of range/, 'the server has fewer databases than the URL asks for'],
   [/^MOVED /, 'the server is one of a Redis Cluster: use redis+cluster://, or a client for a Cluster'],
 ]

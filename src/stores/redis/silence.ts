@@ -7,6 +7,9 @@ const NOT_READY_MS = 1_500
 
 const NOT_READY = 'not ready'
 
+/** Many may be refused by one connection in the same moment: one new connection is the answer to all of them. */
+const TOGETHER_MS = 100
+
 /**
  * Watches for servers that have fallen silent. A network that swallows packets does not close connections: the system
  * keeps them for a quarter of an hour, and a driver that sees no error goes on writing into the void, past every
@@ -17,6 +20,8 @@ export class Silence {
   private readonly link: Link
   /** Since when each server has owed an answer. */
   private readonly since = new Map<string, number>()
+  /** When the connection to each server was last dropped. What was asked before that says nothing about the new one. */
+  private readonly droppedAt = new Map<string, number>()
 
   constructor(link: Link) {
     this.link = link
@@ -26,19 +31,28 @@ export class Silence {
   noAnswer(key: string, waited: number): void {
     const ready = this.link.ready()
     if (ready) this.since.delete(NOT_READY)
-    const where = ready ? this.link.nodeOf(key) : NOT_READY
+    const node = this.link.nodeOf(key)
+    const where = ready ? node : NOT_READY
     const now = performance.now()
-    const since = Math.min(this.since.get(where) ?? Infinity, now - waited)
+    const asked = Math.max(now - waited, this.droppedAt.get(node) ?? -Infinity)
+    const since = Math.min(this.since.get(where) ?? Infinity, asked)
     if (now - since < (ready ? SILENT_MS : NOT_READY_MS)) {
       this.since.set(where, since)
       return
     }
     this.since.delete(where)
-    this.link.reset(key)
+    this.drop(key, node, now)
   }
 
   /** The server of this key takes no writes: it is a replica now, and the connection has to find the primary. */
   refused(key: string): void {
+    const node = this.link.nodeOf(key)
+    const now = performance.now()
+    if (now - (this.droppedAt.get(node) ?? -Infinity) >= TOGETHER_MS) this.drop(key, node, now)
+  }
+
+  private drop(key: string, node: string, now: number): void {
+    this.droppedAt.set(node, now)
     this.link.reset(key)
   }
 

@@ -98,7 +98,8 @@ const OLDEST = [6, 2] as const
 
 /** What the client is made for and what the server is are two things. */
 function clusterMode({ info }: ServerReport, client: boolean): StartupFinding[] {
-  if (client || info.get('redis_mode') !== 'cluster') return []
+  // Not `redis_mode`, which Valkey calls otherwise.
+  if (client || info.get('cluster_enabled') !== '1') return []
   return [
     {
       level: 'warning',

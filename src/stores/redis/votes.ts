@@ -1,4 +1,5 @@
 import type {
+  AccountableVoter,
   ClaimRef,
   ConfirmAnswer,
   ConfirmRequest,
@@ -16,14 +17,17 @@ import type {
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
-import { isCrossSlot } from './failure.ts'
+import { UnsupportedError } from '../../core/errors.ts'
+import { isCrossSlot, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
+import { doneOf } from './replies.ts'
 import { runScript } from './run-script.ts'
 import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
+import { evicts, isUnused } from './votes-unused.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
@@ -34,7 +38,7 @@ const MOST_AT_ONCE = 50
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
  * of ordinary locks: `<prefix>:v:{name}`, and `<prefix>:v:node`, without which the node is known to have lost its memory.
  */
-export class RedisVoter implements DirectVoter {
+export class RedisVoter implements AccountableVoter, DirectVoter {
   private readonly link: Link
   private readonly prefix: string
   private readonly node: string
@@ -108,19 +112,45 @@ export class RedisVoter implements DirectVoter {
     timeout: number,
   ): Promise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown> {
     return this.requests.other(async () => {
-      const [node] = await this.link.primaries()
-      const info = String(await node?.send(['info', 'server']))
-      const server = /^run_id:(\w+)/m.exec(info)?.[1]
-      if (server === undefined) throw new Error('the server does not say its run_id')
+      const info = await this.info()
+      const problem = evicts(info)
+      if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
+      const server = runIdOf(info)
       await loadScript(this.link, scripts.vote)
       const ready = await runScript(this.link, scripts.voteReadiness, ['1', this.node, String(probation)])
       return { kind: 'node', server, readyIn: wire.readReadiness(ready) } as const
     }, timeout)
   }
 
+  unused(
+    probation: number,
+    timeout: number,
+  ): Promise<{ readonly kind: 'unused'; readonly server: string } | { readonly kind: 'used' } | Unknown> {
+    return this.requests.other(async () => {
+      const info = await this.info()
+      return isUnused(info, probation)
+        ? ({ kind: 'unused', server: runIdOf(info) } as const)
+        : ({ kind: 'used' } as const)
+    }, timeout)
+  }
+
+  begin(server: string, timeout: number): Promise<{ readonly kind: 'begun' | 'used' } | Unknown> {
+    return this.requests.other(async () => {
+      const done = await this.link.eval([scripts.voteBegin.lua, '1', this.node, server])
+      return { kind: doneOf(done) ? 'begun' : 'used' } as const
+    }, timeout)
+  }
+
   close(): void {
     this.watching.close()
     this.requests.close()
+  }
+
+  private async info(): Promise<string> {
+    const [node] = await this.link.primaries()
+    // Some let us see only which server it is.
+    const all = node?.send(['info', 'all']).catch(() => node.send(['info', 'server']))
+    return String(await all)
   }
 
   private cell(name: string): string {
@@ -162,4 +192,10 @@ export class RedisVoter implements DirectVoter {
     const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
     return !('kind' in wire.readHolder(name, reply))
   }
+}
+
+function runIdOf(info: string): string {
+  const server = /^run_id:(\w+)/m.exec(info)?.[1]
+  if (server === undefined) throw new Error('the server does not say its run_id')
+  return server
 }

@@ -5,6 +5,7 @@ import type {
   DowngradeAnswer,
   Held,
   NameInfo,
+  Queued,
   ReleaseAnswer,
   ReleaseResult,
   RenewAnswer,
@@ -56,8 +57,7 @@ export function readClaim(reply: unknown, count: number): ClaimAnswer {
     case 'h':
       return readHeld(text)
     case 'q':
-      if (rest !== '') throw unexpected()
-      return QUEUED
+      return readQueued(rest)
     case 'b':
       return rest === '' ? BUSY : { kind: 'busy', retryAfter: wholeOf(rest) }
     case 'm':
@@ -66,6 +66,10 @@ export function readClaim(reply: unknown, count: number): ClaimAnswer {
       if (text.length < LEAST_DIGITS) throw unexpected()
       return { kind: 'held', token: tokenOf(text), count, contended: false }
   }
+}
+
+function readQueued(rest: string): Queued {
+  return rest === '' ? QUEUED : { kind: 'queued', retryAfter: wholeOf(rest) }
 }
 
 function readHeld(text: string): Held {
@@ -84,10 +88,8 @@ export function readRenewal(reply: unknown): RenewAnswer {
       return RENEWED
     case '2':
       return RENEWED_CONTENDED
-    case 'q':
-      return QUEUED
     default:
-      return readHeld(text)
+      return text.startsWith('q') ? readQueued(text.slice(1)) : readHeld(text)
   }
 }
 

@@ -35,6 +35,8 @@ export interface Driver<Link> {
 export interface Taken {
   /** The first token, if the claim was granted. */
   readonly token?: bigint
+  /** The name was new to the table. */
+  readonly created?: true
   /** Otherwise the row that is in the way, where the server tells it in the same breath. */
   readonly row?: Row
 }
@@ -54,6 +56,12 @@ export interface Effects {
   readonly ended: readonly string[]
 }
 
+/** A step that changes nothing but the queue. */
+export interface Sign {
+  readonly row: Row
+  readonly next: Columns
+}
+
 /** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
 export interface Statements<Link> {
   /** Takes a name that nobody has or waits for. */
@@ -65,10 +73,16 @@ export interface Statements<Link> {
   read(link: Link, names: readonly string[]): Promise<readonly Row[]>
   /** Writes a step over the row that it was computed from; false when the row has changed since. */
   swap(link: Link, row: Row, next: Columns, effects: Effects): Promise<boolean>
+  /** As `swap` for many names at once, where the queue is all that changes: how many were written. */
+  swapQueues?(link: Link, signs: readonly Sign[]): Promise<number>
   /** Makes sure that the name has a row. */
   create(link: Link, name: string): Promise<void>
   /** Rows that may be in use, in the order of their names' bytes, after the cursor. */
   list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]>
+  /** Rows, in use or not, in the order of their names' bytes, after the cursor. */
+  page(link: Link, cursor: string, limit: number): Promise<readonly Row[]>
+  /** Forgets those of the names that are not in use, and were not granted for that many milliseconds: how many. */
+  drop(link: Link, names: readonly string[], idle: number): Promise<number>
   /** The version of the table that is there; undefined when none is. */
   schemaVersion(link: Link): Promise<number | undefined>
   createSchema(link: Link): Promise<void>

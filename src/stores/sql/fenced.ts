@@ -1,12 +1,12 @@
-import { ConflictError } from '../../core/errors.ts'
-import { quoted, Wording } from './user-table.ts'
-import type { UserTables } from './user-table.ts'
+import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
+import { KeyColumns, quoted, Wording } from './user-table.ts'
+import type { Changed, RowKey, UserTables } from './user-table.ts'
 
 export interface FencedOptions {
   /** `table` or `schema.table`. */
   readonly table: string
-  /** The column that says which row; it must be unique. */
-  readonly key: string
+  /** The column that says which row, or several that do together; they must be unique. */
+  readonly key: string | readonly string[]
   /** The column that remembers the largest token that wrote. A 64-bit integer, or null before the first. Default `fence`. */
   readonly fence?: string | undefined
 }
@@ -17,7 +17,7 @@ export type FencedResult = 'written' | 'stale' | 'missing'
 export interface FencedTable {
   /** Writes, unless a holder that came later has written before. Pass the lease, or its token. */
   update(
-    key: string | number | bigint,
+    key: RowKey,
     lease: bigint | { readonly token: bigint },
     changes: Readonly<Record<string, unknown>>,
   ): Promise<FencedResult>
@@ -27,38 +27,58 @@ const ATTEMPTS = 20
 
 export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }: FencedOptions): FencedTable {
   const into = quoted(tables, 'table', table)
-  const id = quoted(tables, 'key', key)
+  const keys = new KeyColumns(tables, key)
   const last = quoted(tables, 'fence', fence)
 
   const write = (
-    value: unknown,
+    value: RowKey,
     token: string,
     changes: Readonly<Record<string, unknown>>,
-  ): Promise<number> => {
+  ): Promise<Changed> => {
     const words = new Wording(tables)
     const set = [...words.assignments(changes), `${last} = ${words.value(token)}`]
-    const where = `${id} = ${words.value(tables.key(value))} AND (${last} IS NULL OR ${last} <= ${words.value(token)})`
+    const where = `${keys.condition(words, value)} AND (${last} IS NULL OR ${last} <= ${words.value(token)})`
     return tables.change(`UPDATE ${into} SET ${set.join(', ')} WHERE ${where}`, words.values)
+  }
+
+  /** Undefined: there is no such row. */
+  const read = async (value: RowKey): Promise<bigint | null | undefined> => {
+    const words = new Wording(tables)
+    const where = keys.condition(words, value)
+    const sql = `SELECT ${last} AS fence FROM ${into} WHERE ${where}${tables.newest}`
+    const [row] = await tables.select(sql, words.values)
+    if (row === undefined) return undefined
+    return row['fence'] === null ? null : BigInt(row['fence'] as string | number | bigint)
   }
 
   return {
     async update(value, lease, changes) {
       const token = typeof lease === 'bigint' ? lease : lease.token
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if ((await write(value, String(token), changes)) > 0) return 'written'
+        const { rows, altered } = await write(value, String(token), changes)
+        if (rows > 0 && !altered) return 'written'
         // None changed can also mean that the row was so already: MySQL does not count those unless told to.
-        const [row] = await tables.select(
-          `SELECT ${last} AS fence FROM ${into} WHERE ${id} = ${tables.placeholder(1)}${tables.newest}`,
-          [tables.key(value)],
-        )
-        if (row === undefined) return 'missing'
-        const seen = row['fence'] === null ? null : BigInt(row['fence'] as string | number | bigint)
-        if (seen !== null && seen > token) return 'stale'
+        const seen = await read(value)
         if (seen === token) return 'written'
+        if (rows > 0) {
+          // Whoever was quicker than this look has left a larger one.
+          if (seen === undefined || (seen !== null && seen > token)) return 'written'
+          throw tooSmall(table, fence)
+        }
+        if (seen === undefined) return 'missing'
+        if (seen !== null && seen > token) return 'stale'
         // The row came, or came back, between the two statements.
       }
       const message = `The row in ${table} came and went in each of ${ATTEMPTS} attempts. Try again later.`
       throw new ConflictError(message, { table, attempts: ATTEMPTS })
     },
   }
+}
+
+function tooSmall(table: string, fence: string): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `The column ${fence} of ${table} cannot hold a token, and the server stored another number: no later write would be ` +
+      'refused. Make it a BIGINT',
+    { argument: 'fence' },
+  )
 }

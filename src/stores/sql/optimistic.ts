@@ -1,6 +1,6 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { quoted, Wording } from './user-table.ts'
-import type { UserTables } from './user-table.ts'
+import { KeyColumns, quoted, Wording } from './user-table.ts'
+import type { RowKey, UserTables } from './user-table.ts'
 
 /** Says in an update that the row is to stay as it is. */
 export const skip: unique symbol = Symbol('holdfast.skip')
@@ -8,8 +8,8 @@ export const skip: unique symbol = Symbol('holdfast.skip')
 export interface OptimisticOptions {
   /** `table` or `schema.table`. */
   readonly table: string
-  /** The column that says which row; it must be unique. */
-  readonly key: string
+  /** The column that says which row, or several that do together; they must be unique. */
+  readonly key: string | readonly string[]
   /** The column that counts the changes. Default `version`. */
   readonly version?: string | undefined
   /** How often to try before giving up with a ConflictError. Default 50. */
@@ -32,7 +32,7 @@ export interface OptimisticTable<R extends object = Row> {
    * ConflictError.
    */
   update(
-    key: string | number | bigint,
+    key: RowKey,
     change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
   ): Promise<OptimisticResult<R>>
 }
@@ -47,35 +47,37 @@ export function optimisticTable<R extends object>(
     throw new InvalidArgumentError('attempts must be a whole number of at least 1', { argument: 'attempts' })
   }
   const from = quoted(tables, 'table', table)
-  const id = quoted(tables, 'key', key)
+  const keys = new KeyColumns(tables, key)
   const count = quoted(tables, 'version', version)
 
-  const read = (value: unknown): Promise<readonly Record<string, unknown>[]> =>
-    tables.select(`SELECT * FROM ${from} WHERE ${id} = ${tables.placeholder(1)}`, [tables.key(value)])
+  const read = (value: RowKey): Promise<readonly Record<string, unknown>[]> => {
+    const words = new Wording(tables)
+    const where = keys.condition(words, value)
+    return tables.select(`SELECT * FROM ${from} WHERE ${where}`, words.values)
+  }
 
-  const write = (
-    value: unknown,
+  const write = async (
+    value: RowKey,
     seen: unknown,
     changes: Readonly<Record<string, unknown>>,
   ): Promise<number> => {
-    if (version in changes || key in changes) {
-      throw new InvalidArgumentError(`An update must not set ${version} or ${key}`, { argument: 'change' })
+    const fixed = [version, ...keys.names]
+    if (fixed.some((column) => column in changes)) {
+      throw new InvalidArgumentError(`An update must not set ${fixed.join(' or ')}`, { argument: 'change' })
     }
     const words = new Wording(tables)
     const set = [...words.assignments(changes), `${count} = ${count} + 1`]
-    const where = `${id} = ${words.value(tables.key(value))} AND ${count} = ${words.value(seen)}`
-    return tables.change(`UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`, words.values)
+    const where = `${keys.condition(words, value)} AND ${count} = ${words.value(seen)}`
+    return (await tables.change(`UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`, words.values)).rows
   }
 
   const once = async (
-    value: unknown,
+    value: RowKey,
     change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
   ): Promise<OptimisticResult<R> | 'conflict'> => {
     const [row] = await read(value)
     if (row === undefined) return { kind: 'missing' }
-    if (row[version] === undefined || row[version] === null) {
-      throw new InvalidArgumentError(`${table} has no column ${version} that counts`, { argument: 'version' })
-    }
+    await checkCount(tables, table, version, row[version])
     const changes = change(row as R)
     if (changes === skip) return { kind: 'skipped', row: row as R }
     const changed = await write(value, row[version], changes)
@@ -102,6 +104,29 @@ export function optimisticTable<R extends object>(
       const message = `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`
       throw new ConflictError(message, { table, attempts })
     },
+  }
+}
+
+/** The largest numbers of the types that are used to count. */
+const LARGEST = new Set([7, 8, 15, 16, 23, 24, 31, 32, 63, 64].map((bits) => 2n ** BigInt(bits) - 1n))
+
+/** A count must be known exactly, and there must be a next one: otherwise two could take the same for theirs. */
+async function checkCount(tables: UserTables, table: string, version: string, seen: unknown): Promise<void> {
+  const wrong = (why: string): InvalidArgumentError =>
+    new InvalidArgumentError(`${table} has no column ${version} that counts: ${why}`, { argument: 'version' })
+  if (seen === undefined || seen === null) throw wrong('there is nothing in it')
+  if (typeof seen === 'number' && !Number.isSafeInteger(seen)) {
+    throw wrong(
+      'its number cannot be told exactly. Have the driver give large ones as strings, or begin again at 0',
+    )
+  }
+  const digits = typeof seen === 'object' ? '' : String(seen as string | number | bigint)
+  if (tables.largest === undefined || !/^\d+$/.test(digits)) return
+  const count = BigInt(digits)
+  if (!LARGEST.has(count) && !/^9+$/.test(digits)) return
+  const largest = await tables.largest(table, version)
+  if (largest !== undefined && count >= largest) {
+    throw wrong('it is full, and the server might write the same number again. Make it a BIGINT')
   }
 }
 

@@ -17,6 +17,8 @@ type Key =
   | 'seize'
   | 'create'
   | 'touch'
+  | 'page'
+  | 'drop'
   | 'schema'
   | 'schemaVersion'
 
@@ -48,7 +50,7 @@ export class ReturningStatements<Link> implements Statements<Link> {
     if (!this.known.has(name)) {
       const [created] = await this.run.rows(link, this.sql.create, values)
       this.known.add(name)
-      if (created !== undefined) return this.granted(request, created)
+      if (created !== undefined) return { ...this.granted(request, created), created: true }
     }
     const [taken] = await this.run.rows(link, this.sql.take, values)
     if (taken !== undefined) return this.granted(request, taken)
@@ -99,6 +101,16 @@ export class ReturningStatements<Link> implements Statements<Link> {
   async list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
     const rows = await this.run.rows(link, this.sql.list, { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, String))
+  }
+
+  async page(link: Link, cursor: string, limit: number): Promise<readonly Row[]> {
+    const rows = await this.run.rows(link, this.sql.page, { cursor, limit })
+    return rows.map((cells) => rowOf(cells, String))
+  }
+
+  drop(link: Link, names: readonly string[], idle: number): Promise<number> {
+    for (const name of names) this.known.delete(name)
+    return this.run.changed(link, this.sql.drop, { names, idle: Math.round(idle * 1000) })
   }
 
   async schemaVersion(link: Link): Promise<number | undefined> {

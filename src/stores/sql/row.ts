@@ -185,3 +185,13 @@ const COLUMNS = [
 export function sameColumns(a: Columns, b: Columns): boolean {
   return COLUMNS.every((column) => a[column] === b[column])
 }
+
+/** Nothing but the queue differs, and nobody has to be told: somebody in line has shown that he is there. */
+export function isSign(
+  row: Columns,
+  next: Columns,
+  { notices, ended }: { readonly notices: readonly unknown[]; readonly ended: readonly unknown[] },
+): boolean {
+  const others = { ...next, queue: row.queue }
+  return next.queue !== null && notices.length + ended.length === 0 && sameColumns(row, others)
+}

@@ -25,9 +25,9 @@ export function statementFailed(cause: unknown): InvalidArgumentError {
   )
 }
 
-export function outsideTransaction(): InvalidArgumentError {
+export function outsideTransaction(cause?: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     'guard checks a transaction, and this connection is in none: begin one first, or use guarded',
-    { argument: 'tx' },
+    { argument: 'tx', ...(cause === undefined ? {} : { cause }) },
   )
 }

@@ -1,5 +1,5 @@
 import { printable } from '../../core/printing.ts'
-import { step, view } from '../../core/claim-queue.ts'
+import { view } from '../../core/claim-queue.ts'
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
@@ -31,11 +31,13 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
-import type { AtOnce, Call } from './client.ts'
-import { endedBy, spareExpired } from './ended.ts'
+import type { AtOnce, Call, Sign } from './client.ts'
 import { guardsNoMore, isGuarding } from './guarding-claims.ts'
-import { load, sameColumns, save } from './row.ts'
+import { isSign, load, sameColumns } from './row.ts'
 import type { Row } from './row.ts'
+import { compute } from './step.ts'
+import { checkIdle, Tidying } from './tidy.ts'
+import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
 export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly kind: string
@@ -46,6 +48,8 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly watch?: (session: string, listener: StoreListener, call: Call) => Promise<Watch>
   /** How much longer than its patience a waiter is kept; see `load`. Only for waiters that poll. */
   readonly slack?: number
+  /** Milliseconds after its last grant for which an unused name is remembered. */
+  readonly keepIdle?: number
 }
 
 /**
@@ -54,6 +58,18 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
  * ordered before the grant, and only a write is.
  */
 const POLL_SLACK = 1.25
+
+/** How many names a statement writes signs of life to, and how often that is tried while others write to them, too. */
+const SIGNS_AT_ONCE = 50
+const SIGN_ATTEMPTS = 3
+
+const renewals = (
+  group: readonly RenewRequest[],
+): { readonly kind: 'renew'; readonly request: RenewRequest }[] =>
+  group.map((request) => ({ kind: 'renew', request }))
+
+/** No claim has this id: to give it up changes nothing but what has run out. */
+const NOBODY = 'nobody'
 
 /** Milliseconds. An answer that took longer is not given at once: whoever hears it should look at the clock again. */
 const MOMENT_MS = 1
@@ -68,11 +84,23 @@ export class SqlStore<Link> implements Store {
   /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
   private readonly waiting = new Set<string>()
   private readonly calls: Calls<Link>
+  private readonly tidying: Tidying<Link>
+  private readonly keepIdle: number
 
   constructor(parts: SqlStoreParts<Link>) {
     this.kind = parts.kind
     this.parts = parts
     this.calls = new Calls(parts)
+    this.keepIdle = checkIdle('keepIdle', parts.keepIdle)
+    const tools: TidyTools<Link> = {
+      kind: parts.kind,
+      statements: parts.statements,
+      slack: () => this.slack,
+      call: (timeout, work) => this.call(timeout, work),
+      settle: (link, row) =>
+        this.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], row),
+    }
+    this.tidying = new Tidying(tools, this.keepIdle)
   }
 
   get capabilities(): Capabilities {
@@ -88,6 +116,7 @@ export class SqlStore<Link> implements Store {
       let row: Row | undefined
       if (simple) {
         const taken = await statements.take(link, request)
+        if (taken.created) this.tidying.madeRow(request.name)
         if (taken.token !== undefined) return heldAlone(taken.token, request)
         row = taken.row
       }
@@ -183,6 +212,11 @@ export class SqlStore<Link> implements Store {
     })
   }
 
+  /** Forgets names that nobody has used for long, a few at a time. */
+  async tidy({ idle = this.keepIdle }: TidyOptions = {}): Promise<Tidied> {
+    return this.tidying.all(checkIdle('idle', idle))
+  }
+
   /** Whether the server answers and has the table, or may make it. */
   reach(timeout: number): Promise<Unknown | undefined> {
     return this.call(timeout, () => Promise.resolve(undefined))
@@ -219,16 +253,49 @@ export class SqlStore<Link> implements Store {
   ): Promise<void> {
     if (requests.length === 0) return
     const byName = groupByName(requests)
-    const rows = await this.parts.statements.read(link, [...byName.keys()])
-    const rowOf = new Map(rows.map((row) => [row.name, row]))
-    for (const [name, group] of byName) {
-      const commands = group.map((request) => ({ kind: 'renew', request }) as const)
-      const found = await this.step(link, name, commands, rowOf.get(name))
+    const answer = (group: readonly RenewRequest[], found: readonly RenewAnswer[]): void =>
       group.forEach(({ id }, index) => {
-        const answer = found[index] ?? NO_ANSWER
-        this.note(id, answer)
-        answers.set(id, answer)
+        const one = found[index] ?? NO_ANSWER
+        this.note(id, one)
+        answers.set(id, one)
       })
+    const rowOf = await this.giveSigns(link, byName, answer)
+    for (const [name, group] of byName)
+      answer(group, await this.step(link, name, renewals(group), rowOf.get(name)))
+  }
+
+  /**
+   * Answers those who only show that they are there, and writes that for many names at once. Returns the rows of the others,
+   * where they are known.
+   */
+  private async giveSigns(
+    link: Link,
+    byName: Map<string, readonly RenewRequest[]>,
+    answer: (group: readonly RenewRequest[], found: readonly RenewAnswer[]) => void,
+  ): Promise<ReadonlyMap<string, Row>> {
+    const { statements } = this.parts
+    for (let attempt = 0; ; attempt++) {
+      const rows = await statements.read(link, [...byName.keys()])
+      const signs: (Sign & { readonly done: () => void })[] = []
+      for (const row of rows) {
+        const group = byName.get(row.name) ?? []
+        const { answers, next, effects } = compute(row, renewals(group), this.slack)
+        const done = (): void => {
+          answer(group, answers)
+          byName.delete(row.name)
+        }
+        if (sameColumns(row, next)) done()
+        else if (isSign(row, next, effects)) signs.push({ row, next, done })
+      }
+      if (statements.swapQueues === undefined || signs.length < 2 || attempt === SIGN_ATTEMPTS) {
+        return new Map(rows.map((row) => [row.name, row]))
+      }
+      for (let from = 0; from < signs.length; from += SIGNS_AT_ONCE) {
+        const some = signs.slice(from, from + SIGNS_AT_ONCE)
+        // If somebody was faster with one of them, nobody knows with which: all are looked at again.
+        if ((await statements.swapQueues(link, some)) === some.length) some.forEach(({ done }) => done())
+      }
+      if (byName.size === 0) return new Map()
     }
   }
 
@@ -249,21 +316,10 @@ export class SqlStore<Link> implements Store {
         await statements.create(link, name)
         continue
       }
-      const loaded = load(row, this.slack)
-      const now = { ms: row.now / 1000, micros: row.now }
       // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
-      const spared = spareExpired(loaded, commands, now, refused === row.version)
-      const outcomes = commands.map((command) => step(loaded.state, command, now))
-      spared.restore()
-      const next = save(loaded, row, this.slack)
-      const notices = outcomes.flatMap((outcome) => outcome.notices)
-      const ended = endedBy(row, loaded, commands)
-      if (sameColumns(row, next) || (await statements.swap(link, row, next, { notices, ended }))) {
-        const [first, ...others] = outcomes.map(({ answer }) => answer)
-        if (first === undefined) throw new TypeError('A step needs a command')
-        return [first, ...others]
-      }
-      if (ended.length > 0) refused = row.version
+      const { answers, next, effects } = compute(row, commands, this.slack, refused === row.version)
+      if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
+      if (effects.ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))

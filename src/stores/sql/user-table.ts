@@ -1,12 +1,21 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
 import { checkIdentifier } from './identifiers.ts'
+
+/** What an UPDATE did. */
+export interface Changed {
+  readonly rows: number
+  /** The server may have stored something else than it was given: MySQL without a strict `sql_mode` makes it fit. */
+  readonly altered: boolean
+}
 
 /** What the helpers for users' own tables need of a driver. Values never become part of a statement's text. */
 export interface UserTables {
   readonly quote: '"' | '`'
   placeholder(index: number): string
   select(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
-  /** How many rows were changed. */
-  change(sql: string, values: readonly unknown[]): Promise<number>
+  change(sql: string, values: readonly unknown[]): Promise<Changed>
+  /** The largest number that a column takes, where the server does not refuse a larger one. */
+  largest?(table: string, column: string): Promise<bigint | undefined>
   /** A row's key, as it has to be compared. */
   key(value: unknown): unknown
   /** What makes a SELECT read the newest row, whatever picture its transaction has. */
@@ -30,6 +39,39 @@ export function quoted({ quote }: UserTables, argument: string, name: string): s
     })
     .join('.')
 }
+
+/** One value, or one for each column of the key. */
+export type RowKey = string | number | bigint | { readonly [column: string]: string | number | bigint }
+
+/** The column, or columns, that say which row. */
+export class KeyColumns {
+  readonly names: readonly string[]
+  private readonly tables: UserTables
+
+  constructor(tables: UserTables, key: string | readonly string[]) {
+    this.names = typeof key === 'string' ? [key] : key
+    this.tables = tables
+    if (this.names.length === 0) throw new InvalidArgumentError('key must name a column', { argument: 'key' })
+    for (const name of this.names) checkIdentifier('key', name)
+  }
+
+  /** For a WHERE. Every column has to be there: with one less, more rows than one would be meant. */
+  condition(words: Wording, value: RowKey): string {
+    const { names, tables } = this
+    const given = typeof value === 'object' ? value : names.length === 1 ? { [names[0] ?? '']: value } : {}
+    const fits = Object.keys(given).length === names.length && names.every((name) => isValue(given[name]))
+    if (!fits) {
+      throw new InvalidArgumentError(`The row's key must be a value for each of: ${names.join(', ')}`, {
+        argument: 'key',
+      })
+    }
+    return names
+      .map((name) => `${quoted(tables, 'key', name)} = ${words.value(tables.key(given[name]))}`)
+      .join(' AND ')
+  }
+}
+
+const isValue = (value: unknown): boolean => ['string', 'number', 'bigint'].includes(typeof value)
 
 /** Builds one statement: its text, and its values in order. */
 export class Wording {

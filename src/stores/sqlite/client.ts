@@ -6,9 +6,10 @@ import type { Cells } from '../sql/row.ts'
 import { valueOf } from '../sql/statement.ts'
 import type { Value, Values } from '../sql/statement.ts'
 import { insisting } from '../sql/turns.ts'
-import { inTransaction, ownConnection } from './connection.ts'
+import { fileOf, inTransaction, ownConnection } from './connection.ts'
 import type { ClosableDatabase } from './connection.ts'
 import { isBusy, LOCKED, named } from './failure.ts'
+import { SameFile } from './same-file.ts'
 
 /** What holdfast needs of a database of node:sqlite or better-sqlite3. */
 export interface SqliteDatabase {
@@ -40,6 +41,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   /** There can be none: the user's tasks use ours, too, and it may be in a transaction at any time. */
   private shared = false
   private readonly statements = new Map<string, SqliteStatement>()
+  private readonly file: SameFile
   private readonly closeUsers: (() => void) | undefined
 
   constructor(database: SqliteDatabase, close?: () => void) {
@@ -53,6 +55,12 @@ export class SqliteDriver implements Driver<SqliteLink> {
     }
     this.database = database
     this.closeUsers = close
+    this.file = new SameFile(fileOf(database))
+  }
+
+  /** What is on the database now is not what others see. */
+  isFileGone(): boolean {
+    return this.file.isGone()
   }
 
   borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
@@ -80,6 +88,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   private prepared(sql: string): SqliteStatement {
+    this.file.require()
     const database = this.own ?? this.connection()
     let statement = this.statements.get(sql)
     if (statement === undefined) {

@@ -100,7 +100,7 @@ function mayWrite(users: SqliteDatabase, own: SqliteDatabase): boolean {
 }
 
 /** The main file's full path; empty for a database in memory. */
-function fileOf(database: SqliteDatabase): string {
+export function fileOf(database: SqliteDatabase): string {
   const rows = database.prepare('PRAGMA database_list').all() as { name?: unknown; file?: unknown }[]
   const file = rows.find(({ name }) => name === 'main')?.file
   return typeof file === 'string' ? file : ''

@@ -4,7 +4,7 @@ import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { reached } from '../sql/open.ts'
 import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'
-import { BUSY_MS } from './connection.ts'
+import { BUSY_MS, fileOf } from './connection.ts'
 import type { ClosableDatabase } from './connection.ts'
 import { SQLITE_OPTIONS, SqliteSqlStore } from './store.ts'
 import type { SqliteStore, SqliteStoreOptions } from './store.ts'
@@ -20,14 +20,9 @@ export async function openSqliteStore(
   const path = url.replace(/^sqlite:(\/\/(?=\/))?/i, '')
   if (path === '')
     throw new InvalidArgumentError('The URL names no file: sqlite:locks.db', { argument: 'url' })
-  if (/^:memory:|^file:.*mode=memory/i.test(path)) {
-    throw new InvalidArgumentError(
-      'A SQLite database in memory is one connection’s alone. Use memory: for the tasks of a process, or a file',
-      { argument: 'url' },
-    )
-  }
   const database = new (databaseClass())(path)
   try {
+    if (fileOf(database) === '') throw inMemory()
     // Readers and the writer do not wait for each other, and a commit does not wait for the disk: a lock need not
     // outlive the machine, on which all who could hold it run.
     database.exec(`PRAGMA busy_timeout = ${BUSY_MS}`)
@@ -39,6 +34,13 @@ export async function openSqliteStore(
   }
   const store = new SqliteSqlStore(database, { ...options, close: () => database.close() })
   return (await reached(store, url)) as unknown as SqliteStore<SqliteDatabase>
+}
+
+function inMemory(): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'A SQLite database in memory is one connection’s alone. Use memory: for the tasks of a process, or a file',
+    { argument: 'url' },
+  )
 }
 
 /** The first use of a new file changes its mode, which nobody else may read or write meanwhile. */

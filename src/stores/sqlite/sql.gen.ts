@@ -7,9 +7,11 @@ export interface Script {
 
 export interface Scripts {
   readonly create: Script
+  readonly drop: Script
   readonly free: Script
   readonly keep: Script
   readonly list: Script
+  readonly page: Script
   readonly read: Script
   readonly schemaVersion: Script
   readonly schema: Script
@@ -21,8 +23,12 @@ export interface Scripts {
 
 export const scripts: Scripts = {
   create: {
-    sha1: '68300d8f224ad797c735b638b6a1cfc77e346336',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO NOTHING\nRETURNING token',
+    sha1: '4387e35ca73166d236f132f08941d08827875bf0',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES (:name, :now, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, :now, :tokens, :now + :ttl)\nON CONFLICT (name) DO NOTHING\nRETURNING token',
+  },
+  drop: {
+    sha1: '9a2b568901f3184950a0e99877f2613f7e6ce831',
+    sql: 'DELETE FROM holdfast_locks\nWHERE name IN (SELECT value FROM json_each(:names)) AND claim IS NULL AND queue IS NULL AND fence < :now - :idle',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
@@ -35,6 +41,10 @@ export const scripts: Scripts = {
   list: {
     sha1: 'fe3282e78bde946d127c05585204154dfe81aec7',
     sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now AS now\nFROM holdfast_locks\nWHERE name >= :prefix AND name > :cursor AND substr(name, 1, length(:prefix)) = :prefix\nAND (expires_us > :now OR queue IS NOT NULL)\nORDER BY name LIMIT :limit',
+  },
+  page: {
+    sha1: '808ce6760b838a77c25b24f3f069060d5e37f5e6',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now AS now\nFROM holdfast_locks WHERE name > :cursor ORDER BY name LIMIT :limit',
   },
   read: {
     sha1: '21e7ea088b827063450588018e7b6b390da88a57',
@@ -61,7 +71,7 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1,\ncapacity = :capacity,\nfence = MAX(fence + 1, :now) + :tokens - 1,\nclaim = :id,\nowner = :owner,\nweight = :weight,\ntoken = MAX(fence + 1, :now),\ntokens = :tokens,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND expires_us <= :now\nRETURNING token',
   },
   touch: {
-    sha1: '36e87ed719e53073f307e2609046753a3708d4e7',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
+    sha1: '31817f9ba2312dc4995e7a4c810865f62de78651',
+    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (name) DO NOTHING\nRETURNING 1',
   },
 }

@@ -3,6 +3,8 @@ import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
 import { rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import { compileAll } from '../sql/statement.ts'
 import type { Statement } from '../sql/statement.ts'
 import { SqliteAtOnce } from './at-once.ts'
@@ -50,6 +52,12 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
 
   atOnce(driver: SqliteDriver, clock?: () => number): AtOnce {
     return new SqliteAtOnce(driver, this.atOnceSql, this.known, clock)
+  }
+
+  async guardBy(run: SqlRunner, names: readonly string[]): Promise<Row[]> {
+    const { text, params } = this.readSql
+    const rows = await runRows(run, text, valuesOf(params, { names }))
+    return cellsOf(rows).map((cells) => rowOf(cells, String))
   }
 
   /** The rows of names, inside a transaction on this database. */

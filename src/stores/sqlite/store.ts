@@ -1,10 +1,13 @@
 import { checkOptions } from '../../core/arguments.ts'
-import type { Capabilities, Store } from '../../core/contract.ts'
+import type { Capabilities, RenewAnswer, RenewRequest, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
-import { SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
+import type { Row } from '../sql/row.ts'
+import type { SqlRunner } from '../sql/runner.ts'
+import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
+import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
 import { inTransaction } from './connection.ts'
@@ -15,9 +18,14 @@ import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts
 export interface SqliteStoreOptions extends SqliteTableOptions {
   /** Create the table when it is not there. Default true; `sqliteSchema()` gives the text to do it by hand. */
   readonly migrate?: boolean | undefined
+  /**
+   * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
+   * forgotten gets its next token from the server's clock, which must not be put back by more than this.
+   */
+  readonly keepIdle?: number | undefined
 }
 
-export const SQLITE_OPTIONS: readonly (keyof SqliteStoreOptions)[] = ['table', 'migrate']
+export const SQLITE_OPTIONS: readonly (keyof SqliteStoreOptions)[] = ['table', 'migrate', 'keepIdle']
 
 export interface SqliteStore<D> extends Store {
   /**
@@ -29,9 +37,12 @@ export interface SqliteStore<D> extends Store {
   guarded<T>(lease: GuardedLease, work: (database: D) => T): Promise<T>
   /**
    * The same check for a transaction of your own on this database, which must be open. Call it first, and again
-   * right before the commit.
+   * right before the commit. With a function that runs a statement there, for transactions of an ORM, it is to be awaited.
    */
   guard(lease: GuardedLease, database: D): void
+  guard(lease: GuardedLease, run: SqlRunner): Promise<void>
+  /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
+  tidy(options?: TidyOptions): Promise<Tidied>
 }
 
 const capabilities: Capabilities = {
@@ -68,7 +79,10 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   private readonly statements: SqliteStatements
   private readonly driver: SqliteDriver
 
-  constructor(database: SqliteDatabase, { migrate = true, slack, clock, close, ...table }: SqliteInternals) {
+  constructor(
+    database: SqliteDatabase,
+    { migrate = true, slack, keepIdle, clock, close, ...table }: SqliteInternals,
+  ) {
     const statements = new SqliteStatements(table)
     const driver = new SqliteDriver(database, close)
     const atOnce = statements.atOnce(driver, clock)
@@ -81,9 +95,16 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       migrate,
       isFinal,
       ...(slack && { slack }),
+      ...(keepIdle !== undefined && { keepIdle }),
     })
     this.statements = statements
     this.driver = driver
+  }
+
+  override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    // Whoever opens the file now finds none of them there.
+    if (this.driver.isFileGone()) return Promise.resolve(requests.map(() => ({ kind: 'lost' })))
+    return super.renew(requests, timeout)
   }
 
   async guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): Promise<T> {
@@ -95,14 +116,23 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     }
   }
 
-  guard(lease: GuardedLease, database: SqliteDatabase): void {
+  guard(lease: GuardedLease, database: SqliteDatabase | SqlRunner): void | Promise<void> {
+    const guard = new Guard(lease, this.kind)
+    if (typeof database === 'function') {
+      return requireTransaction(database)
+        .then(() => (this.driver.isFileGone() ? [] : this.statements.guardBy(database, guard.names)))
+        .then((rows) => guard.begin(rows))
+    }
     if (!inTransaction(database)) {
       throw new InvalidArgumentError('guard checks a transaction, and none is open on this database', {
         argument: 'database',
       })
     }
-    const guard = new Guard(lease, this.kind)
-    guard.begin(this.statements.guard(database, guard.names))
+    guard.begin(this.rowsOf(guard, database))
+  }
+
+  private rowsOf({ names }: Guard, database: SqliteDatabase): readonly Row[] {
+    return this.driver.isFileGone() ? [] : this.statements.guard(database, names)
   }
 
   /** Whether the right to write could be had. Not to be waited for inside SQLite: the event loop would stand still. */
@@ -128,7 +158,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     const { database } = this.driver
     try {
       database.exec(`SAVEPOINT ${SAVEPOINT}`)
-      guard.begin(this.statements.guard(database, guard.names))
+      guard.begin(this.rowsOf(guard, database))
       const result = work(database)
       refuseThenable(result)
       stillInside(database)
@@ -144,6 +174,18 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       throw error
     }
   }
+}
+
+/** SQLite tells only by refusing to begin another one. */
+async function requireTransaction(run: SqlRunner): Promise<void> {
+  try {
+    await run('BEGIN', [])
+  } catch (error) {
+    if (/within a transaction/i.test(String(error))) return
+    throw error
+  }
+  await run('ROLLBACK', [])
+  throw outsideTransaction()
 }
 
 /** The work may have ended the transaction and begun another, or SQLite have rolled it back when its disk was full. */

@@ -2,37 +2,45 @@ import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
 import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.ts'
+import { runRows } from '../sql/runner.ts'
+import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { inTransaction } from './connection.ts'
 import { isBusy } from './failure.ts'
 import type { SqliteDatabase, SqliteValue } from './client.ts'
 
-function userTables(database: SqliteDatabase): UserTables {
-  const all = (sql: string, values: readonly unknown[]): Promise<Record<string, unknown>[]> =>
-    Promise.resolve().then(
-      () => database.prepare(sql).all(...(values as readonly SqliteValue[])) as Record<string, unknown>[],
-    )
+type Rows = readonly Record<string, unknown>[]
+
+function userTables(database: SqliteDatabase | SqlRunner): UserTables {
+  const all = async (sql: string, values: readonly unknown[]): Promise<Rows> =>
+    typeof database === 'function'
+      ? runRows(database, sql, values)
+      : (database.prepare(sql).all(...(values as readonly SqliteValue[])) as Rows)
   return {
     quote: '"',
     placeholder: () => '?',
     key: (value) => value,
     newest: '',
-    inTransaction: () => inTransaction(database),
+    // Of a function nothing is known: one attempt is right everywhere.
+    inTransaction: () => typeof database === 'function' || inTransaction(database),
     select: all,
-    change: async (sql, values) => (await all(`${sql} RETURNING 1`, values)).length,
+    change: async (sql, values) => {
+      const { length: rows } = await all(`${sql} RETURNING 1 AS changed`, values)
+      return { rows, altered: false }
+    },
     undone: isBusy,
   }
 }
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
 export function optimistic<R extends object = Row>(
-  database: SqliteDatabase,
+  database: SqliteDatabase | SqlRunner,
   options: OptimisticOptions,
 ): OptimisticTable<R> {
   return optimisticTable<R>(userTables(database), options)
 }
 
 /** Writes to rows of your own table that refuse the token of a former holder. */
-export function fenced(database: SqliteDatabase, options: FencedOptions): FencedTable {
+export function fenced(database: SqliteDatabase | SqlRunner, options: FencedOptions): FencedTable {
   return fencedTable(userTables(database), options)
 }

@@ -1,4 +1,5 @@
 import type { Capabilities } from '../../core/contract.ts'
+import { PROOF_MS } from './proof.ts'
 import { longestTtl } from './seats.ts'
 
 /** What the store can do at servers that allow sessions of that length. */
@@ -12,7 +13,7 @@ export function capabilitiesFor(maxSessionTimeout: number): Capabilities {
     reach: 'network',
     minTtl: 100,
     maxTtl: longestTtl(maxSessionTimeout),
-    earlyExpiry: 0,
+    earlyExpiry: PROOF_MS,
     guarantees: {
       holderCrash: 'holds',
       holderPause: 'fenced',

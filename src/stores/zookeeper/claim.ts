@@ -61,6 +61,8 @@ export abstract class Claim {
   private ttl: number
   private patience: number
   private readonly wanted: number
+  /** It was granted without being asked about, and nobody has asked since. */
+  private pushed = false
   private base = 0n
   private given = 0
   private block: { readonly token: bigint; readonly count: number } = { token: 0n, count: 0 }
@@ -95,6 +97,18 @@ export abstract class Claim {
   abstract leave(): Promise<boolean>
   /** Puts new nodes in the place of the old ones, for their tokens. Undefined: somebody stands between. */
   protected abstract replace(): Promise<bigint | undefined>
+
+  /** What its grant rests on was confirmed a moment ago. */
+  protected get proven(): boolean {
+    return false
+  }
+
+  /** The first question after a push: whether what is known answers it. */
+  pickUp(): boolean {
+    const { pushed } = this
+    this.pushed = false
+    return pushed && this.state === 'held' && this.proven
+  }
 
   heard({ ttl, patience }: { readonly ttl: number; readonly patience: number }): void {
     this.ttl = ttl
@@ -133,6 +147,7 @@ export abstract class Claim {
   protected push(czxid: bigint, contended: boolean): void {
     this.become(czxid, contended)
     this.until = now() + Math.min(this.ttl, this.patience)
+    this.pushed = true
     this.host.tell(this.id, { kind: 'granted', name: this.name, id: this.id, ...this.block, contended })
   }
 

@@ -24,6 +24,8 @@ export interface QueueNode {
 export interface Place {
   /** Whose end to wait for; null: it is our turn. */
   readonly behind: QueueNode | null
+  /** Who stands before that one. */
+  readonly beyond: QueueNode | null
   /** How many stand before us, those who do not keep us waiting included. */
   readonly ahead: number
   /** Somebody waits behind us. */
@@ -34,7 +36,14 @@ export interface Place {
   readonly semaphore: boolean
 }
 
-export const ALONE: Place = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
+export const ALONE: Place = {
+  behind: null,
+  beyond: null,
+  ahead: 0,
+  contended: false,
+  mismatch: null,
+  semaphore: false,
+}
 
 /** As the server writes it: ten characters at least, of which a minus may be one. */
 const NAME = /(lock-|__READ__|__WRIT__)(\d{10,}|-\d{9,})$/
@@ -84,6 +93,7 @@ export function placeOf(children: readonly string[], own: QueueNode): Place | nu
   let here = false
   let ahead = 0
   let behind: QueueNode | null = null
+  let beyond: QueueNode | null = null
   let contended = false
   let mismatch: number | null = null
   let semaphore = false
@@ -106,9 +116,22 @@ export function placeOf(children: readonly string[], own: QueueNode): Place | nu
     if (capacityOf(node.kind) !== capacityOf(own.kind)) mismatch = capacityOf(node.kind)
     // A reader waits for the last writer before it, anybody else for whoever is directly before him.
     if (shared && node.kind === 'read') continue
-    if (behind === null || compareNodes(node, behind) > 0) behind = node
+    if (behind === null || compareNodes(node, behind) > 0) {
+      beyond = behind
+      behind = node
+    } else if (beyond === null || compareNodes(node, beyond) > 0) {
+      beyond = node
+    }
   }
-  return here ? { behind, ahead, contended, mismatch, semaphore } : null
+  return here ? { behind, beyond, ahead, contended, mismatch, semaphore } : null
+}
+
+/**
+ * When the only one before us goes it is our turn: nobody can come in between. Not so for readers and writers, since a writer's place
+ * may be taken by a reader; and whoever does not know of anybody behind it looks whether somebody has come.
+ */
+export function isNextInLine({ kind }: Pick<QueueNode, 'kind'>, { ahead, contended }: Place): boolean {
+  return kind === 'lock' && ahead === 1 && contended
 }
 
 /** The nodes of a directory in the order of the queue, and how many of them are held. */

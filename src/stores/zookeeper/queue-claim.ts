@@ -54,9 +54,13 @@ export class QueueClaim extends Claim {
   async check(): Promise<boolean> {
     const { spot } = this
     if (this.state === 'queued') return spot.check()
-    const place = await spot.look()
+    const place = await spot.glance()
     if (place !== null) this.contended = place.contended
     return place !== null
+  }
+
+  protected override get proven(): boolean {
+    return this.spot.proven
   }
 
   attend(): void {

@@ -26,15 +26,17 @@ export async function renewClaim(
     if (!seat.connected) await seat.ready(deadline)
     if (claim.state === 'new')
       throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
-    // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
-    let proof = proofs.get(seat)
-    if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
-    const [, there] = await Promise.all([proof, claim.check()])
-    if (!there) {
-      host.vanished(claim)
-      return LOST
+    if (!claim.pickUp()) {
+      // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
+      let proof = proofs.get(seat)
+      if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
+      const [, there] = await Promise.all([proof, claim.check()])
+      if (!there) {
+        host.vanished(claim)
+        return LOST
+      }
+      if ((claim.state as string) === 'leaving') return LOST
     }
-    if ((claim.state as string) === 'leaving') return LOST
     const answer = await claim.renewed(request)
     host.ends(claim)
     return answer

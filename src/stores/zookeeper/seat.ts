@@ -48,16 +48,23 @@ export class Seat {
     this.use(-1)
   }
 
-  /** Resolves at once while connected; rejects when no server has been found by the deadline. */
+  /** Resolves at once while connected; rejects when no server has been found by the deadline, or in a whole round. */
   async ready(deadline: number): Promise<void> {
     if (this.connected) return
     this.use(1)
-    const connected = this.zk.connected().then(
-      () => undefined,
+    let enough: () => void = () => undefined
+    const inVain = new Promise<ZooKeeperError>((resolve) => {
+      enough = this.zk.onState((state, error) => {
+        if (state === 'connecting' && error !== undefined) resolve(error)
+      })
+    })
+    const connected = Promise.race([inVain, this.zk.connected()]).then(
+      (error) => error ?? undefined,
       (error: ZooKeeperError) => error,
     )
     const late = new ZooKeeperError('CONNECTION_LOSS', 'No ZooKeeper server could be reached in time')
     const error = await this.timeouts.race(connected, Math.max(1, deadline - now()), late)
+    enough()
     this.use(-1)
     if (error !== undefined) throw error
   }

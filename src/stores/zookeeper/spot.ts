@@ -1,9 +1,12 @@
-import type { Acl, Watcher, Written, ZooKeeper } from './client/index.ts'
+import type { Acl, Written, ZooKeeper } from './client/index.ts'
 import { removeNode } from './remove-node.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
+import { now, wall } from './client/time.ts'
 import type { Directories } from './directories.ts'
-import { ALONE, SUFFIX, isWorn, mayStay, parseNode, placeOf } from './place.ts'
+import { NodeWatch } from './node-watch.ts'
+import { ALONE, SUFFIX, isNextInLine, isWorn, mayStay, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
+import { NO_PROOF, isFresh, proofFrom } from './proof.ts'
 import { mayHaveHappened } from './unknown.ts'
 
 export interface SpotOptions {
@@ -24,6 +27,7 @@ export interface OwnNode extends QueueNode {
 
 /** Directories that vanish again and again while a node is put into them: an administrator at work. */
 const MAX_ATTEMPTS = 4
+const CLOCKS = { mono: now, wall }
 const NO_NUMBER = 'The server gave a node a name without a number'
 
 /**
@@ -43,14 +47,19 @@ export class Spot {
   private creating: Promise<unknown> | null = null
   /** When we last looked, nobody stood before us. */
   private first = false
-  /** Set while we are told when the node before us goes. */
-  private watcher: Watcher | null = null
-  private watched = ''
+  /** Where we stood when we last looked and had to wait. */
+  private seen: Place | null = null
   private looking = false
+  private proof = NO_PROOF
+  /** The node before us, and the one before that. */
+  private readonly nearest: NodeWatch
+  private readonly second: NodeWatch
 
   constructor(zk: ZooKeeper, options: SpotOptions) {
     this.zk = zk
     this.options = options
+    this.nearest = new NodeWatch(zk, () => this.nearestWent())
+    this.second = new NodeWatch(zk, () => this.secondWent())
   }
 
   get path(): string {
@@ -58,7 +67,12 @@ export class Spot {
   }
 
   get waiting(): boolean {
-    return this.watcher !== null
+    return this.nearest.watched !== null
+  }
+
+  /** The leader said a moment ago that our session stands. */
+  get proven(): boolean {
+    return isFresh(this.proof, CLOCKS)
   }
 
   /** Puts the node into the queue and looks around. */
@@ -123,6 +137,7 @@ export class Spot {
   private create(): Promise<OwnNode | Error> {
     const { dir, prefix, kind, data, acl } = this.options
     const path = `${dir}/${prefix}${SUFFIX[kind]}`
+    const proof = proofFrom(CLOCKS)
     const made = ({ path: full, zxid: czxid }: Written): OwnNode | Error => {
       this.creating = null
       // The server appended it.
@@ -130,6 +145,7 @@ export class Spot {
       if (!Number.isInteger(sequence)) return new ZooKeeperError('PROTOCOL', NO_NUMBER)
       this.doubtful = false
       this.node = { name: full.slice(dir.length + 1), kind, sequence, czxid }
+      this.proof = proof
       return this.node
     }
     const failed = (error: Error): Error => {
@@ -145,8 +161,20 @@ export class Spot {
     return creating
   }
 
-  /** Where we stand; null: our node is gone. */
+  /**
+   * Where we stand; null: our node is gone. By way of the leader, which decides over sessions: a follower that has lost it goes
+   * on to answer reads for a while.
+   */
   async look(): Promise<Place | null> {
+    const { dir } = this.options
+    const proof = proofFrom(CLOCKS)
+    const [, { children }] = await Promise.all([this.zk.sync(dir), this.zk.getChildren(dir)])
+    this.proof = proof
+    return this.placeAmong(children)
+  }
+
+  /** Where we stand by what this server knows. */
+  async glance(): Promise<Place | null> {
     const { children } = await this.zk.getChildren(this.options.dir)
     return this.placeAmong(children)
   }
@@ -164,30 +192,37 @@ export class Spot {
     return place
   }
 
-  /** Has `moved` called when the node before us goes. Watched with getData: on a missing node that leaves no watch behind. */
-  wait({ behind }: Place): void {
+  /**
+   * Has `moved` called when it may be our turn. A lock also hears when the node before its neighbour goes: then it looks, and
+   * knows by the time its neighbour goes that nobody else is left.
+   */
+  wait(place: Place): void {
+    const { behind, beyond } = place
     if (behind === null || this.left) return
-    const path = `${this.options.dir}/${behind.name}`
-    if (this.watcher !== null && this.watched === path) return
-    this.stopWaiting()
-    // That it went does not make it our turn: it may have been waiting, and given up.
-    const watcher: Watcher = () => {
-      if (this.watcher !== watcher) return
-      this.watcher = null
-      this.lookAgain()
-    }
-    this.watcher = watcher
-    this.watched = path
-    this.zk.getData(path, { watch: watcher }).then(
-      () => {
-        if (this.watcher !== watcher) this.zk.unwatch(path, 'data', watcher)
-      },
-      (error: unknown) => {
-        if (this.watcher !== watcher) return
-        this.watcher = null
-        if (hasCode(error, 'NO_NODE')) this.lookAgain()
-      },
-    )
+    this.seen = place
+    const path = this.pathOf(behind)
+    // It went after the list was made.
+    if (path === this.nearest.gone) return this.nearestWent()
+    this.nearest.set(path)
+    if (beyond !== null && this.options.kind === 'lock') this.second.set(this.pathOf(beyond))
+  }
+
+  /**
+   * Whoever stood alone before us is gone, and nobody can come in between: it is our turn, and nobody has to be asked if we know
+   * that our session stands, and that somebody waits behind us. In every other case we look: that it went does not make
+   * it our turn, since it may have been waiting, and given up.
+   */
+  private nearestWent(): void {
+    const { seen } = this
+    if (this.looking || this.left) return
+    if (seen === null || !isNextInLine(this.options, seen) || !this.proven) return this.lookAgain()
+    this.first = !seen.semaphore
+    this.options.moved({ ...seen, behind: null, ahead: 0 })
+  }
+
+  private secondWent(): void {
+    const { beyond } = this.seen ?? ALONE
+    if (beyond !== null && this.second.gone === this.pathOf(beyond)) this.lookAgain()
   }
 
   /** Looks, and has `moved` called with what is seen. After a failure nothing is: the next connection brings the next look. */
@@ -208,7 +243,8 @@ export class Spot {
 
   /** Whether our node and the one before us are still there; the second is a reason to look again, not an answer. */
   async check(): Promise<boolean> {
-    const before = this.watcher === null ? Promise.resolve(null) : this.zk.exists(this.watched)
+    const { watched } = this.nearest
+    const before = watched === null ? Promise.resolve(null) : this.zk.exists(watched)
     const [own, behind] = await Promise.all([this.zk.exists(this.path), before])
     if (own !== null && behind === null) this.lookAgain()
     return own !== null
@@ -278,14 +314,17 @@ export class Spot {
     removeNode(this.zk, dir).catch(() => undefined)
   }
 
+  private pathOf({ name }: QueueNode): string {
+    return `${this.options.dir}/${name}`
+  }
+
   private remove(name: string): Promise<boolean> {
     return removeNode(this.zk, `${this.options.dir}/${name}`)
   }
 
   private stopWaiting(): void {
-    const { watcher, watched } = this
-    this.watcher = null
-    if (watcher !== null) this.zk.unwatch(watched, 'data', watcher)
+    this.nearest.stop()
+    this.second.stop()
   }
 
   /** A create whose reply was lost may have happened: take what it made, and only that. */

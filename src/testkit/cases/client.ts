@@ -173,6 +173,7 @@ export async function openClients(ctx: CaseContext): Promise<[Client, Client, Cl
 
 function known<T>(answer: T | Unknown): T {
   const unknown = typeof answer === 'object' && answer !== null && 'kind' in answer
-  assert.ok(!unknown, 'the store answers')
+  const { cause } = (unknown ? answer : {}) as Partial<Unknown>
+  assert.ok(!unknown, `the store answers${cause instanceof Error ? `, and not: ${cause.message}` : ''}`)
   return answer as T
 }

@@ -113,10 +113,8 @@ export const queueing: readonly Case[] = [
       const second = await b.queue(b.request(first.name))
       const third = await c.queue(c.request(first.name))
       const fourth = a.request(first.name)
-      assert.deepEqual(await a.fuse(first, fourth), {
-        released: { kind: 'released' },
-        next: { kind: 'queued' },
-      })
+      const { released, next } = await a.fuse(first, fourth)
+      assert.deepEqual([released.kind, next?.kind], ['released', 'queued'])
       await b.granted(second)
       await b.release(second)
       await c.granted(third)
@@ -150,10 +148,8 @@ export const queueing: readonly Case[] = [
       const second = await b.queue(b.request(first.name))
       const third = a.request(first.name)
       await a.fuse(first, third)
-      assert.deepEqual(await a.fuse(first, third), {
-        released: { kind: 'not-held' },
-        next: { kind: 'queued' },
-      })
+      const { released, next } = await a.fuse(first, third)
+      assert.deepEqual([released.kind, next?.kind], ['not-held', 'queued'])
       const { waiters } = await a.inspect(first.name)
       assert.deepEqual(
         waiters.map(({ id }) => id),

@@ -100,7 +100,7 @@ export const renewing: readonly Case[] = [
       await a.take(a.request(name))
       const second = await b.queue(b.request(name))
       const third = await c.queue(c.request(name))
-      assert.deepEqual(await b.renew(second), { kind: 'queued' })
+      assert.equal((await b.renew(second)).kind, 'queued')
       const { waiters } = await a.inspect(name)
       assert.deepEqual(
         waiters.map(({ id }) => id),
@@ -127,7 +127,7 @@ export const renewing: readonly Case[] = [
     title: 'a batch is answered one by one and in order, whatever happened to some of them',
     needs: [],
     async run(ctx) {
-      const [a, b] = await openClients(ctx)
+      const a = await Client.open(ctx)
       const requests = Array.from({ length: 5 }, () => a.request(ctx.name()))
       const [first, taken, third, never, last] = requests as [
         ClaimRequest,
@@ -137,7 +137,8 @@ export const renewing: readonly Case[] = [
         ClaimRequest,
       ]
       for (const request of [first, taken, third, last]) await a.take(request)
-      await b.release(taken)
+      // By the client that took it: over another's connections the release may overtake the rest of a quorum's votes.
+      await a.release(taken)
       const answers = await a.renewAll([
         ...[first, taken, third, never].map((request) => ({ ...request, tokens: 0 })),
         { ...last, tokens: 2 },

@@ -25,6 +25,13 @@ describe('a survey of many seeds', () => {
     expect(lost).toMatchObject({ expected: 'breaks', seen: 'broke' })
   })
 
+  it('plays seeds that are always the same before fresh ones, and counts logs that differ', async () => {
+    const scenarios = named('redis/calm')
+    const [row] = await survey({ seeds: 2, firstSeed: 70, fixed: [5, 70], scenarios })
+    // Seed 70 came twice, and showed the same twice.
+    expect(row).toMatchObject({ runs: 4, distinct: 3 })
+  })
+
   it('shows what should hold and did not, as an example and among the unexpected', async () => {
     const [honest] = named('redis/restart-none')
     const boast: Scenario = { ...(honest as Scenario), mustBreak: [] }

@@ -158,7 +158,7 @@ it('listens again after a lost connection, and says that something may have been
   const direct = client(server.url)
   const events = await watch(store, 'session')
   await direct.claim(request('a', 'other.1'), 2000)
-  expect(await store.claim(request('a', 'session.1'), 2000)).toEqual({ kind: 'queued' })
+  expect(await store.claim(request('a', 'session.1'), 2000)).toMatchObject({ kind: 'queued' })
   await proxy.refuse()
   proxy.reset()
   await direct.release({ name: 'a', id: 'other.1' }, undefined, 2000)

@@ -3,7 +3,7 @@ import { createConnection, createPool } from 'mysql2/promise'
 import type { Connection, Pool, PoolOptions } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import { available, mariadb } from '../../../scripts/services.mjs'
+import { available, mariadb, mysqlFlavour } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
@@ -12,13 +12,13 @@ const SETTINGS = [
   `sql_mode = 'NO_BACKSLASH_ESCAPES'`,
   `sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'`,
   `sql_mode = 'TRADITIONAL,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'`,
-  `sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`,
-  `sql_mode = 'ORACLE'`,
+  // MySQL knows neither.
+  ...(mysqlFlavour === 'MySQL' ? [] : [`sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`, `sql_mode = 'ORACLE'`]),
   `sql_mode = ''`,
   `time_zone = '+05:30'`,
   `time_zone = '-11:00'`,
   `NAMES latin1`,
-  `SESSION tx_isolation = 'SERIALIZABLE'`,
+  `SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE`,
 ]
 
 const OPTIONS: PoolOptions[] = [

@@ -151,7 +151,8 @@ describe.skipIf(!available('mariadb')).each([
     }))
 
     it('takes a number for a key of letters as it is written, and changes one row', async () => {
-      await pool.query('CREATE OR REPLACE TABLE coupon (code varchar(20) PRIMARY KEY, used int, version int)')
+      await pool.query('DROP TABLE IF EXISTS coupon')
+      await pool.query('CREATE TABLE coupon (code varchar(20) PRIMARY KEY, used int, version int)')
       await pool.query(`INSERT INTO coupon VALUES ('a', 0, 0), ('b', 0, 0), ('0', 0, 0)`)
       await optimistic(pool, { table: 'coupon', key: 'code' }).update(0, () => ({ used: 1 }))
       const [rows] = await pool.query('SELECT code FROM coupon WHERE used = 1')

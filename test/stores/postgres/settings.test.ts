@@ -86,13 +86,15 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     }
   })
 
-  it.each<Record<string, unknown>>([{ binary: true }, { query_timeout: 5000 }, { pipeline: true }])(
-    'does the same with a pool that has %j',
-    async (config) => {
-      const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), config)
-      await expect(run).resolves.toBeUndefined()
-    },
-  )
+  it.each<Record<string, unknown>>([
+    { binary: true },
+    { query_timeout: 5000 },
+    { pipeline: true },
+    { binary: true, pipeline: true },
+  ])('does the same with a pool that has %j', async (config) => {
+    const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), config)
+    await expect(run).resolves.toBeUndefined()
+  })
 
   it('takes a client that only looks like one of pg', async () => {
     const client = new Client({ connectionString: server.url })

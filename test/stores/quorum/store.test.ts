@@ -121,6 +121,27 @@ describe('a node that lost a lease', () => {
   })
 })
 
+describe('a lock that somebody else takes away', () => {
+  it('is away when that is said: no store that heard of it late brings it back', async () => {
+    const nodes = memory(5)
+    const slow = ({ votes }: ReturnType<typeof memoryNode>): Store => {
+      const release = async (...words: Parameters<typeof votes.release>): Promise<unknown> => {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        return votes.release(...words)
+      }
+      return Object.assign(memoryStore(), {
+        votes: Object.assign(Object.create(votes) as object, { release }),
+      }) as unknown as Store
+    }
+    const holder = quorumStore(nodes, { setUp: 'now' })
+    const claim = request('x', 'a.1', 10_000)
+    expect((await holder.claim(claim, 100)).kind).toBe('held')
+    const other = quorumStore([...nodes.slice(0, 3), ...nodes.slice(3).map(slow)], { setUp: 'now' })
+    expect((await other.release(claim, undefined, 1_000)).released).toMatchObject({ confirmed: 5 })
+    expect(await holder.renew([{ ...claim, tokens: 0 }], 100)).toEqual([{ kind: 'lost' }])
+  })
+})
+
 describe('a node that does not answer', () => {
   it('is asked again after a pause that grows to a second, and costs nothing in between', async () => {
     const [a, b, gone] = memory(3) as [Store, Store, ReturnType<typeof memoryNode>]
@@ -256,7 +277,7 @@ describe.skipIf(!available('memcached'))('of stores that have no votes', () => {
     const open = (): Store =>
       quorumStore(
         servers.map(({ url }) => memcachedStore(url)),
-        { maxTtl: 60_000 },
+        { maxTtl: 60_000, nodeTimeout: 1_000 },
       )
     const [a, b] = [open(), open()]
     expect(a.capabilities).toMatchObject({ fencing: 'weak', wakeups: 'poll', queue: false })

@@ -30,6 +30,17 @@ describe('a failed command', () => {
     expect(answerTo(message).retryable).toBeUndefined()
   })
 
+  // In the words of Redis 6.2, 7.0, and 8 with Valkey.
+  it.each([
+    "NOPERM this user has no permissions to run the 'evalsha' command",
+    "ERR The user executing the script can't publish to the channel mentioned in the command script: abc, on @user_script:7.",
+    'ERR ACL failure in script: No permissions to access a channel script: abc, on @user_script:7.',
+  ])('for want of a right says where the rights are listed: "%s"', (message) => {
+    const { cause, retryable } = answerTo(message)
+    expect(String(cause)).toContain('lists the rights that a user needs')
+    expect(retryable).toBe(false)
+  })
+
   it('tells the message and the code, and nothing else that the driver put into its error', () => {
     const secrets = {
       command: { name: 'evalsha', args: ['session.1'] },

@@ -3,6 +3,7 @@ import { redisCommand } from '../../../scripts/services.mjs'
 /** Run by the server: there may be many keys, and all of them are to be seen at one moment. */
 const LEFTOVERS = `
 local prefix, found = ARGV[1], {}
+if ARGV[2] ~= '0' then redis.call('SELECT', ARGV[2]) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local function add(what) found[#found + 1] = what end
@@ -38,6 +39,7 @@ return found`
 export async function leftoversAt(
   { host, port }: { readonly host: string; readonly port: number },
   prefix = 'hf',
+  db = 0,
 ): Promise<string[]> {
-  return (await redisCommand({ host, port }, 'EVAL', LEFTOVERS, 0, prefix)) as string[]
+  return (await redisCommand({ host, port }, 'EVAL', LEFTOVERS, 0, prefix, db)) as string[]
 }

@@ -138,6 +138,22 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
     client.disconnect()
   })
 
+  it('is the only connection while nobody waits; the first who waits makes another one', async () => {
+    const client = new Redis(server.port)
+    const [one, other] = [0, 1].map(() => new Holdfast(redisStore(client, { prefix: 'alone' })))
+    const listeners = async (): Promise<unknown> => redisCommand(server, 'PUBSUB', 'CHANNELS', 'alone:*')
+    const lease = await one!.mutex('lock').acquire()
+    for (let round = 0; round < 20; round++) await other!.mutex('another').run(() => {})
+    expect(await listeners()).toEqual([])
+    const waiting = other!.mutex('lock').acquire()
+    await expect.poll(async () => (await one!.inspect('lock')).waiters.length).toBe(1)
+    expect(await listeners()).toHaveLength(1)
+    await lease.release()
+    await (await waiting).release()
+    for (const holdfast of [one, other]) await holdfast?.close()
+    client.disconnect()
+  })
+
   it('must not be a pool', () => {
     expect(() => redisStore(createClientPool() as never)).toThrow(/pool.*createClient/)
   })

@@ -130,7 +130,7 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       // Who waits looks after the connection.
       await direct.claim(claimOf('another', 'bob.2'), 2_000)
       const waiting = claimOf('another', 'ann.2')
-      expect(await store.claim(waiting, 2_000)).toEqual({ kind: 'queued' })
+      expect(await store.claim(waiting, 2_000)).toMatchObject({ kind: 'queued' })
       const stillWaiting = async (): Promise<unknown> =>
         (await store.renew([{ ...waiting, tokens: 0 }], 500))[0]?.kind
       await expect

@@ -80,6 +80,31 @@ export function userTableCases(open: () => UserDatabase): void {
     ).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
+  it('takes several columns for a key, all of them and no others', async () => {
+    const database = await fresh(1)
+    const seat = database.fenced({ table: 'seat', key: ['id', 'owner'] })
+    expect(await seat.update({ id: 1, owner: 'nobody' }, 5n, {})).toBe('written')
+    expect(await seat.update({ id: 1, owner: 'somebody' }, 5n, {})).toBe('missing')
+    expect(await seat.update({ owner: 'nobody', id: 1 }, 4n, {})).toBe('stale')
+    const odd = [1, { id: 1 }, { id: 1, owner: 'nobody', version: 1 }, { id: 1, name: 'nobody' }, {}] as const
+    for (const key of odd) {
+      await expect(seat.update(key as never, 6n, {})).rejects.toMatchObject({ argument: 'key' })
+    }
+    await expect(seat.update({ id: 1, owner: null } as never, 6n, {})).rejects.toMatchObject({
+      argument: 'key',
+    })
+    const bonus = database.optimistic({ table: 'bonus', key: ['id', 'left_count'] })
+    expect(await bonus.update({ id: 1, left_count: 2 }, () => ({}))).toEqual({ kind: 'missing' })
+    expect(await bonus.update({ id: 1, left_count: 1 }, () => ({}))).toMatchObject({ kind: 'updated' })
+    await expect(bonus.update({ id: 1, left_count: 1 }, () => ({ left_count: 0 }))).rejects.toMatchObject({
+      argument: 'change',
+    })
+    expect(await database.optimistic({ table: 'bonus', key: ['id'] }).update(1, () => skip)).toMatchObject({
+      kind: 'skipped',
+    })
+    expect(() => database.optimistic({ table: 'bonus', key: [] })).toThrow(/key must name a column/)
+  })
+
   it('writes with a token, again with the same and with a larger one, and tells stale from missing', async () => {
     const database = await fresh(1)
     const seat = database.fenced({ table: 'seat', key: 'id' })

@@ -72,6 +72,41 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       )
     })
 
+    describe('by guard, through a function', () => {
+      const run = (sql: string, params: never[]): unknown => database.prepare(sql).all(...params)
+      guardMatrix(
+        () => ({
+          store,
+          guarded: async (lease, line, inside) => {
+            database.exec('BEGIN')
+            try {
+              await store.guard(lease, run)
+              write(line)
+              settle(inside())
+              await store.guard(lease, run)
+              database.exec('COMMIT')
+            } catch (error) {
+              database.exec('ROLLBACK')
+              throw error
+            }
+          },
+          lines,
+        }),
+        false,
+      )
+
+      it('refuses one that is in no transaction, and begins none', async () => {
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex('function').acquire()
+        await expect(store.guard(lease, run)).rejects.toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          argument: 'tx',
+        })
+        database.exec('BEGIN; ROLLBACK')
+        await holdfast.close({ drain: 0 })
+      })
+    })
+
     it('waits for its turn to write, and says nothing of a database that is locked', async () => {
       const others = await Promise.all([1, 2, 3].map(() => openSqliteStore(place.url)))
       const holdfasts = [store, ...others].map((one) => new Holdfast(one))

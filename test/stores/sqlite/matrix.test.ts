@@ -10,6 +10,10 @@ const TESTS = [
   'test/stores/sqlite/guarded.test.ts',
   'test/stores/sqlite/users-transactions.test.ts',
   'test/stores/sqlite/differential.test.ts',
+  'test/fleet/sqlite.test.ts',
+  'test/stores/sqlite/tidy.test.ts',
+  'test/stores/sqlite/files.test.ts',
+  'test/stores/sqlite/users-classes.test.ts',
 ]
 
 // A Node that brings SQLite along runs these itself.

@@ -1,12 +1,23 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
+import { capabilitiesFor } from '../../../src/stores/zookeeper/capabilities.ts'
 import { czxidOf } from '../../../src/stores/zookeeper/index.ts'
 import { Directories, isNext } from '../../../src/stores/zookeeper/directories.ts'
 import { decodeName, encodeName, protection } from '../../../src/stores/zookeeper/names.ts'
 import { readNote, writeNote } from '../../../src/stores/zookeeper/node-data.ts'
-import { compareNodes, lineUp, mayStay, parseNode, placeOf } from '../../../src/stores/zookeeper/place.ts'
-import type { QueueNode } from '../../../src/stores/zookeeper/place.ts'
+import {
+  ALONE,
+  compareNodes,
+  isNextInLine,
+  lineUp,
+  mayStay,
+  parseNode,
+  placeOf,
+} from '../../../src/stores/zookeeper/place.ts'
+import type { Place, QueueNode } from '../../../src/stores/zookeeper/place.ts'
+import { NO_PROOF, PROOF_MS, isFresh, proofFrom } from '../../../src/stores/zookeeper/proof.ts'
+import type { ProofClocks } from '../../../src/stores/zookeeper/proof.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
 import { checkPath } from '../../../src/stores/zookeeper/client/paths.ts'
@@ -55,10 +66,9 @@ describe('the queue of a directory', () => {
 
   it('lets only who found it empty stay in a directory whose numbers come to their end, and nobody at the end', () => {
     const last = 2 ** 31 - 1
-    const alone = { behind: null, ahead: 0, contended: false, mismatch: null, semaphore: false }
-    const beside = { ...alone, ahead: 1 }
+    const beside = { ...ALONE, ahead: 1 }
     const stays = (sequence: number): boolean[] =>
-      [alone, beside].map((place) => mayStay(node('__READ__', sequence), place))
+      [ALONE, beside].map((place) => mayStay(node('__READ__', sequence), place))
     expect(stays(0)).toEqual([true, true])
     expect(stays(last - 2_000_000)).toEqual([true, true])
     expect(stays(last - 10)).toEqual([true, false])
@@ -78,6 +88,7 @@ describe('the queue of a directory', () => {
           const place = placeOf(children, node('lock-', own))
           expect(place).toMatchObject({
             behind: own === 0 ? null : node('lock-', own - 1),
+            beyond: own < 2 ? null : node('lock-', own - 2),
             ahead: own,
             contended: own < order.length - 1,
             mismatch: null,
@@ -85,6 +96,38 @@ describe('the queue of a directory', () => {
         },
       ),
     )
+  })
+
+  it('may be known to come to a lock next, and then it does, whatever else happens', () => {
+    const step = fc.constantFrom('comes', 'gives up', 'is next')
+    fc.assert(
+      fc.property(fc.nat({ max: 4 }), fc.array(step, { maxLength: 30 }), fc.nat(), (size, steps, pick) => {
+        let line = Array.from({ length: size + 2 }, (_, sequence) => sequence)
+        let next = line.length
+        const own = line[pick % line.length] as number
+        const look = (): Place =>
+          placeOf(
+            line.map((at) => nodeName('lock-', at)),
+            node('lock-', own),
+          ) as Place
+        // A look at some moment, which is not repeated.
+        const seen = look()
+        for (const what of steps) {
+          const others = line.filter((at) => at !== own)
+          if (what === 'comes') line.push(next++)
+          else line = line.filter((at) => at !== (what === 'is next' ? others[0] : others.at(-1)))
+          const neighbour = seen.behind?.sequence
+          if (neighbour === undefined || line.includes(neighbour)) continue
+          expect(!isNextInLine(node('lock-', own), seen) || look().behind === null).toBe(true)
+        }
+      }),
+    )
+    const seen = { ...ALONE, ahead: 1, contended: true }
+    expect(isNextInLine({ kind: 'lock' }, seen)).toBe(true)
+    expect(isNextInLine({ kind: 'lock' }, { ...seen, ahead: 2 })).toBe(false)
+    expect(isNextInLine({ kind: 'lock' }, { ...seen, contended: false })).toBe(false)
+    // A reader may stand in a writer's place.
+    for (const kind of ['read', 'write'] as const) expect(isNextInLine({ kind }, seen)).toBe(false)
   })
 
   it('lets readers in together up to the first writer, and has a reader wait for the last writer before it', () => {
@@ -241,6 +284,24 @@ describe('what the number of a node says', () => {
     expect(isNext(last, visit(5, 99))).toBe(false)
     expect(isNext(visit(-2, 100), visit(-1, 101))).toBe(false)
     expect(isNext({ sequence: 4, czxid: 2n ** 60n }, { sequence: 5, czxid: 2n ** 60n + 2n })).toBe(false)
+  })
+})
+
+describe('the proof that a session stands', () => {
+  const at = (mono: number, wall: number): ProofClocks => ({ mono: () => mono, wall: () => wall })
+  const proof = proofFrom(at(1000, 50_000))
+
+  it('is good for a moment, which the leases are shorter by', () => {
+    expect(isFresh(proof, at(1000, 50_000))).toBe(true)
+    expect(isFresh(proof, at(1000 + PROOF_MS, 50_000 + PROOF_MS))).toBe(true)
+    expect(isFresh(proof, at(1001 + PROOF_MS, 50_000))).toBe(false)
+    expect(isFresh(NO_PROOF, at(1000, 50_000))).toBe(false)
+    expect(capabilitiesFor(40_000).earlyExpiry).toBe(PROOF_MS)
+  })
+
+  it('is nothing after the machine slept, which only one of the clocks shows, or after the other was set', () => {
+    expect(isFresh(proof, at(1005, 50_000 + 3_600_000))).toBe(false)
+    expect(isFresh(proof, at(1005, 50_000 - 3_600_000))).toBe(false)
   })
 })
 

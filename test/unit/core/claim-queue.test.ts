@@ -56,7 +56,7 @@ describe('a waiter that was silent for longer than its patience', () => {
     desk.claim('b.1', { patience: 10 })
     desk.claim('c.1', { patience: 1000 })
     desk.ms = 50
-    expect(desk.claim('b.1')).toEqual({ kind: 'queued' })
+    expect(desk.claim('b.1')).toEqual({ kind: 'queued', retryAfter: 950 })
     expect([...desk.state.waiters.keys()]).toEqual(['c.1', 'b.1'])
   })
 

@@ -271,7 +271,7 @@ describe('a lease that nobody has any more', () => {
     const warnings: Error[] = []
     const listener = (warning: Error): void => {
       // Others took leases, too.
-      if (/"(forgotten|kept|released|run|quiet)"/.test(warning.message)) warnings.push(warning)
+      if (/"(forgotten|kept|released|run|quiet|overdue)"/.test(warning.message)) warnings.push(warning)
     }
     process.on('warning', listener)
     await body(warnings)
@@ -308,6 +308,25 @@ describe('a lease that nobody has any more', () => {
     })
     expect(warnings).toEqual([])
     expect(kept.held).toBe(true)
+  })
+
+  it('is not ended by whoever asks whether it was forgotten: that depends on the moment of a collection', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const warnings = await heard(async (seen) => {
+      await w.env.until(
+        holdfast
+          .mutex('overdue', { ttl: 1000 })
+          .acquire({ maxHold: 100 })
+          .then(() => {}),
+      )
+      // Its time is over, and no timer has had its turn.
+      w.env.stall(500)
+      const before = store.sent.length
+      await collected(() => seen.some(({ message }) => message.includes('"overdue"')))
+      expect(store.sent.length).toBe(before)
+    })
+    expect(warnings.some(({ message }) => message.includes('"overdue"'))).toBe(true)
   })
 
   it('is like any other for downgrade, nesting and sets', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
-import type { ClaimRequest } from '../../../src/core/contract.ts'
+import type { ClaimRequest, NameInfo } from '../../../src/core/contract.ts'
 import { isClean, world } from './far-store.ts'
 
 /** The fields of a claim that are not its own properties. */
@@ -196,6 +196,57 @@ describe('waiting between processes', () => {
     await env.advance(100)
     const info = await server.inspect('x', 1000)
     expect(info).toMatchObject({ holders: [], waiters: [] })
+  })
+
+  it('behind a holder that crashed ends with its lease, not with the next heartbeat', async () => {
+    const { env, process, server } = world()
+    const [dead, b, c] = [process(), process({ patience: 7_300 }), process({ patience: 7_300 })]
+    await env.until(dead.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const third = c.holdfast.mutex('x').acquire()
+    await env.advance(6900)
+    dead.store.lose('any', 'request', Infinity)
+    dead.store.events = Infinity
+    const { holders } = (await server.inspect('x', 1000)) as NameInfo
+    const before = env.mono()
+    const lease = await env.until(second)
+    const took = env.mono() - before - (holders[0]?.expiresIn ?? 0)
+    expect(took).toBeGreaterThanOrEqual(0)
+    expect(took).toBeLessThan(20)
+    // While somebody renews, nobody asks more often for it: 15 s of signs of life and one look at the end of the lease.
+    expect(b.store.count('renew')).toBeLessThan(15)
+    await env.until(lease.release())
+    await env.until(third)
+  })
+
+  it('ends soon when a failover brings back a claim that was given up meanwhile', async () => {
+    const { env, process, server } = world()
+    const [a, b] = [process(), process()]
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const { waiters } = (await server.inspect('x', 1000)) as NameInfo
+    const session = waiters[0]?.id.split('.')[0] ?? ''
+    const old = { weight: 1, capacity: 1, ttl: 15_000, patience: 5_000, tokens: 1, owner: 'b' }
+    // The new primary has not heard that b gave this one up.
+    await env.until(first.release())
+    await env.until((await env.until(second)).release())
+    server.claim({ ...old, name: 'x', id: `${session}.998`, whenBusy: 'try' }, 1000)
+    const third = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const before = env.mono()
+    b.store.gap()
+    const lease = await env.until(third)
+    expect(env.mono() - before).toBeLessThan(50)
+    // Nor that it left the line.
+    server.claim({ ...old, name: 'x', id: `${session}.999`, whenBusy: 'queue' }, 1000)
+    const fourth = a.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const then = env.mono()
+    await env.until(lease.release())
+    await env.until(fourth)
+    expect(env.mono() - then).toBeLessThan(50)
   })
 
   it('is not held up for long by a waiter that died', async () => {

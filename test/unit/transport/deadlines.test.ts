@@ -90,6 +90,18 @@ describe('the deadlines of requests', () => {
     expect(told.at(-1)).toBe(5)
   })
 
+  it('leave the event loop its turns when thousands come at once', async () => {
+    const deadlines = new Deadlines({ holdProcess: true })
+    let expired = 0
+    for (let n = 0; n < 5_000; n++) deadlines.add(new Alarm(() => expired++), 1)
+    const seen = new Set<number>()
+    while (expired < 5_000) {
+      await new Promise(setImmediate)
+      seen.add(expired)
+    }
+    expect(seen.size).toBeGreaterThan(5)
+  })
+
   it('keep the process while there are some, if they are to', () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
     const none = timers()

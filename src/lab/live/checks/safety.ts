@@ -1,7 +1,7 @@
 import { checkExclusivity } from '../../../testkit/checkers/exclusivity.ts'
 import { checkFifo, gaveUpOf } from '../../../testkit/checkers/fifo.ts'
 import { checkLinearizability } from '../../../testkit/checkers/linearizability.ts'
-import { fencedMutex, readWriteLock, semaphore } from '../../../testkit/checkers/models.ts'
+import { fencedMutex, ownedMutex, readWriteLock, semaphore } from '../../../testkit/checkers/models.ts'
 import type { Model } from '../../../testkit/checkers/models.ts'
 import { operationsOf } from '../../../testkit/checkers/operation.ts'
 import type { Operation } from '../../../testkit/checkers/operation.ts'
@@ -79,7 +79,9 @@ function linearizabilityOf(evidence: Evidence): {
   readonly violations: readonly Violation[]
   readonly undecided: ReadonlyMap<string, string>
 } {
-  const results = callsOf(evidence).map(({ of, calls }) => checkLinearizability(calls, MODELS[of.kind]))
+  const modelOf = ({ kind }: LabName): Model<unknown> =>
+    evidence.settings.tokens === false && kind === 'mutex' ? (ownedMutex as Model<unknown>) : MODELS[kind]
+  const results = callsOf(evidence).map(({ of, calls }) => checkLinearizability(calls, modelOf(of)))
   const given = results.find(({ verdict }) => verdict === 'unknown')
   return {
     violations: results.flatMap(({ violations }) => violations),

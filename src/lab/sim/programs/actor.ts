@@ -3,12 +3,14 @@ import type { PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Lock } from '../../../locks/lock.ts'
 import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
+import type { Chapter, Diary } from '../diary.ts'
 import type { SimProcess, World } from '../world.ts'
-import { make, wanted } from './context.ts'
+import { ASIDES } from './asides.ts'
+import { make, rootOf, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
-import type { Call, CallEnd, Trace, Grant } from './trace.ts'
+import type { Call, CallEnd, Trace } from './trace.ts'
 
 /** Whom a task belongs to, and where it writes down what it sees. */
 export interface Place {
@@ -16,6 +18,8 @@ export interface Place {
   readonly process: SimProcess
   readonly world: World
   readonly trace: Trace
+  /** Of a scenario: where its checks read. */
+  readonly diary?: Diary
   /** Nothing goes wrong on the way to the store. */
   readonly calm: boolean
   /** The leases of the process that are not given back. */
@@ -40,6 +44,7 @@ interface Asking {
 export class Actor {
   private readonly place: Place
   private readonly task: number
+  private readonly chapters = new Map<Call, ReadonlyMap<string, Chapter>>()
 
   constructor(place: Place, task: number) {
     this.place = place
@@ -66,6 +71,10 @@ export class Actor {
         })
       case 'list':
         return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
+      case 'aside':
+        return this.aside(step.which, own[0]?.lease)
+      case 'force':
+        return this.force(step.name)
       case 'lock':
         for (let round = 0; round < step.times; round++) await this.section(step, around)
     }
@@ -92,17 +101,19 @@ export class Actor {
       // A section that ran: its lease may have ended before it did, and then says so.
       else if (codeOf(error) !== 'LOCK_LOST') trace.found('errors', `a section ended with ${String(error)}`)
       // Where a release may arrive twice, the answer to the second may come first.
-      else if (this.place.calm && !trace.grants.some((grant) => grant.call === call && grant.lost))
+      else if (this.place.calm && !this.mayBeLost(call))
         trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
     } finally {
       timer?.cancel()
+      this.chapters.delete(call)
     }
   }
 
   private async run({ step, locks, target, call, options, around }: Asking): Promise<void> {
     let endedAt = 0
-    await target.run(async (lease: Lease | LeaseSet) => {
-      const own = this.granted(call, locks, lease)
+    let own: readonly Holding[] = []
+    const body = async (lease: Lease | LeaseSet): Promise<void> => {
+      own = this.granted(call, locks, lease)
       const inside = own.reduce<Inside | undefined>(
         (outer, { grant, made }, index) => ({
           lease: leasesOf(lease)[index] as Lease,
@@ -115,7 +126,17 @@ export class Actor {
       await this.steps(step.inside, inside, own)
       endedAt = this.now()
       for (const each of own) each.ending()
-    }, options)
+      if (step.throws === true) throw new Thrown()
+    }
+    try {
+      await target.run(body, options)
+      if (step.throws === true) this.place.trace.found('errors', 'run() forgot what its function threw')
+    } catch (error) {
+      if (!(error instanceof Thrown)) throw error
+    } finally {
+      // What became of the release nobody is told.
+      for (const each of own) each.released('unknown')
+    }
     this.answeredInTime('run', endedAt)
   }
 
@@ -129,10 +150,13 @@ export class Actor {
     const [first] = own
     const held = lease.held
     for (const each of own) each.ending()
+    if (step.end === 'dispose') await lease[Symbol.asyncDispose]()
     const outcome = await lease.release()
+    for (const each of own) each.released(outcome)
     this.answeredInTime('release', endedAt)
     if (lease.held) first?.lied('after its release')
-    if (held && outcome !== 'released' && this.place.calm && this.closed() === undefined)
+    const { calm } = this.place
+    if (held && outcome !== 'released' && calm && this.closed() === undefined && !this.mayBeLost(call))
       this.place.trace.found(
         'errors',
         `release() of a lease on "${lease.name}" that was held said ${outcome}`,
@@ -158,24 +182,35 @@ export class Actor {
       error: undefined,
     }
     trace.calls.push(call)
+    const { diary } = this.place
+    // What is shared is written down as part of what it is shared with.
+    const roots = call.wants.filter(({ nesting }) => nesting === 'none')
+    if (diary !== undefined)
+      this.chapters.set(call, new Map(roots.map((want) => [want.name, diary.begin(want.name, want)])))
     return call
   }
 
   private granted(call: Call, locks: Locks, lease: Lease | LeaseSet): readonly Holding[] {
     this.settled(call, 'granted')
+    const left = lease.remaining()
+    if (lease.held && (left <= 0 || lease.signal.aborted) && this.closed() === undefined)
+      this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
     return leasesOf(lease).flatMap((each) => {
       const made = locks.find(({ lock }) => lock.name === each.name)
       const want = call.wants.find(({ name }) => name === each.name)
       if (made === undefined || want === undefined) return []
-      return [new Holding(this.place, { call, want, made }, each)]
+      const chapter = this.chapters.get(call)?.get(each.name)
+      return [new Holding(this.place, { call, want, made, chapter }, each)]
     })
   }
 
   private settled(call: Call, end: CallEnd, error?: unknown): void {
     call.to = this.now()
     call.end = end
-    if (error === undefined) return
-    call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (error !== undefined)
+      call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (end !== 'granted')
+      for (const chapter of this.chapters.get(call)?.values() ?? []) chapter.failed(call.error ?? 'busy')
     if (call.error === 'LOCK_TIMEOUT' && call.wait === undefined) call.end = 'refused'
   }
 
@@ -188,11 +223,17 @@ export class Actor {
     const { grant } = holding
     const before = grant.readsFrom
     grant.readsFrom ??= this.now()
-    const going = both.downgrade(holding.lease).catch((error: unknown) => {
+    holding.downgrading()
+    const done = (): void => holding.downgraded('downgraded')
+    const going = both.downgrade(holding.lease).then(done, (error: unknown) => {
+      holding.downgraded('unknown')
       const code = codeOf(error)
       // Somebody inside counts on writing alone: nothing was done.
       if (code === 'LOCK_REENTRY') grant.readsFrom = before
-      const inside = this.place.trace.grants.some((other) => other.mode === 'write' && isInside(other, grant))
+      // Also one that was given and has not heard of it yet.
+      const inside = this.place.trace.calls.some(({ wants }) =>
+        wants.some((want) => want.mode === 'write' && want.inside && rootOf(want.inside) === grant),
+      )
       const excused =
         code === 'LOCK_LOST' ||
         !this.place.calm ||
@@ -206,14 +247,16 @@ export class Actor {
 
   /** What is held all the time must be seen. */
   private async look(what: 'inspect' | 'list', ask: () => Promise<readonly string[]>): Promise<void> {
-    const { trace, calm } = this.place
+    const { trace, calm, diary } = this.place
     const from = this.now()
     try {
       const seen = await ask()
+      // Of the stores that scenarios play on some have nothing to list.
+      if (diary !== undefined) return
       const held = trace.grants.filter((grant) => grant.to === undefined && grant.from < from)
       const names = new Set(held.map(({ name }) => name))
       for (const name of names)
-        if (what === 'list' && calm && !seen.includes(name))
+        if (what === 'list' && calm && !seen.includes(name) && !trace.wasForced(name))
           trace.found('errors', `list() does not show "${name}", which is held`)
     } catch (error) {
       const code = codeOf(error)
@@ -221,6 +264,41 @@ export class Actor {
       if (!excused) trace.found('errors', `${what}() said ${String(error)}`)
     }
     this.answeredInTime(what, from)
+  }
+
+  /** A mistake is told at once, and nothing is asked of the store; and a look is a look. */
+  private async aside(which: number, lease: Lease | undefined): Promise<void> {
+    const { process, trace } = this.place
+    const aside = ASIDES[which]
+    if (aside === undefined) return
+    const { what, code, call } = aside
+    const ended = await Promise.resolve()
+      .then(() => call({ holdfast: process.holdfast, lease }))
+      .then(
+        () => 'fine',
+        (error: unknown) => codeOf(error) ?? String(error),
+      )
+    if (ended !== code) trace.found('errors', `${what}: ${ended} instead of ${code}`)
+  }
+
+  /** As `holdfast release --force` does it. */
+  private async force(name: string): Promise<void> {
+    const { trace, process } = this.place
+    const { store } = process.holdfast
+    const info = await store.inspect(name, FORCE_MS)
+    if ('kind' in info) return
+    const forced = { name, from: this.now(), to: Infinity }
+    trace.forced.push(forced)
+    for (const { id } of info.holders) await store.withdraw({ name, id }, FORCE_MS)
+    forced.to = this.now()
+  }
+
+  private mayBeLost(call: Call): boolean {
+    const { trace } = this.place
+    return (
+      call.wants.some(({ name }) => trace.wasForced(name)) ||
+      trace.grants.some((grant) => grant.call === call && grant.lost)
+    )
   }
 
   private answeredInTime(what: string, from: number): void {
@@ -238,7 +316,11 @@ export class Actor {
   }
 }
 
+/** By a user's function. */
+class Thrown extends Error {}
+
 const ANSWERED_MS = 25
+const FORCE_MS = 200
 
 function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
   return 'leases' in lease ? lease.leases : [lease]
@@ -257,9 +339,4 @@ function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
     ...(maxHold === undefined ? {} : { maxHold }),
     ...(abort === undefined ? {} : { signal }),
   }
-}
-
-/** However deep: a writer may be nested in a reader that is nested in it. */
-function isInside({ inside }: Grant, grant: Grant): boolean {
-  return inside !== undefined && (inside === grant || isInside(inside, grant))
 }

@@ -1,5 +1,6 @@
 import { Random } from '../../../testkit/random.ts'
 import { faultsFrom } from '../faults.ts'
+import { ASIDES } from './asides.ts'
 import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
 
 /** What one name is used as: all users of a name agree on it. */
@@ -17,17 +18,44 @@ export interface GenerateOptions {
   readonly shared: boolean
   readonly permits: boolean
   readonly worlds: readonly [Program['world'], ...Program['world'][]]
+  /** Default, and of single locks and calls. */
+  readonly ttls: readonly [number, ...number[]]
+  readonly otherTtls: readonly [number, ...number[]]
+  /** Whether locks are taken from their holders, too. */
+  readonly force: boolean
 }
 
 const EVERYTHING: GenerateOptions = {
   shared: true,
   permits: true,
   worlds: ['direct', 'calm', 'calm', 'stormy'],
+  ttls: [300, 600, 1500],
+  otherTtls: [200, 250, 450, 700, 900],
+  force: true,
 }
 
 /** The program of a seed: anything that the public API allows, mixed so that features meet. */
 export function programFrom(seed: number, options: GenerateOptions = EVERYTHING): Program {
   return new Generator(seed, options).program()
+}
+
+export interface GuestOptions extends Pick<GenerateOptions, 'shared' | 'permits'> {
+  readonly processes: number
+  readonly ttl: number
+  /** The longest that the store takes. */
+  readonly maxTtl: number
+  /** Until when tasks may begin, and processes be closed. */
+  readonly until: number
+  /** Nothing is closed before its time: who waits there is measured. */
+  readonly calm: boolean
+}
+
+/** What the programs do, for processes of a scenario: a few tasks beside those that are always there. */
+export function guestsFrom(seed: number, options: GuestOptions): Pick<Program, 'tasks' | 'closes'> {
+  const { ttl, maxTtl, shared, permits } = options
+  const otherTtls = [ttl, Math.min(maxTtl, ttl + 100), Math.min(maxTtl, Math.round(ttl * 1.5))] as const
+  const rest = { worlds: ['stormy'], ttls: [ttl], otherTtls, force: false } as const
+  return new Generator(seed, { shared, permits, ...rest }).guests(options)
 }
 
 class Generator {
@@ -43,7 +71,7 @@ class Generator {
     this.seed = seed
     this.options = options
     this.random = new Random(seed)
-    this.ttl = this.pick([300, 600, 1500])
+    this.ttl = this.pick(options.ttls)
     this.taste = {
       readers: this.pick([0.4, 0.8]),
       longest: this.pick([10, 50, 50, 150]),
@@ -72,6 +100,15 @@ class Generator {
     const faults = world === 'stormy' ? faultsFrom(random, target) : []
     const fair = this.chance(0.5) ? 'turns' : 'strict'
     return { seed, world, processes, ttl, fair, tasks, closes, faults }
+  }
+
+  guests({ processes, until, calm }: GuestOptions): Pick<Program, 'tasks' | 'closes'> {
+    const { random } = this
+    const tasks = Array.from({ length: 2 + random.below(4) }, () => this.task(processes))
+    if (this.options.shared && this.chance(0.1)) tasks.push(...this.relay(processes))
+    const later = tasks.map((task) => ({ ...task, at: task.at + random.below(until) }))
+    const closes = !calm && this.chance(0.3) ? [this.close(processes)] : []
+    return { tasks: later, closes: closes.map((close) => ({ ...close, at: random.below(until) })) }
   }
 
   private nameUse(name: string): NameUse {
@@ -134,8 +171,14 @@ class Generator {
     const roll = this.random.next()
     if (roll < 0.04) return { do: 'inspect', name: this.nameOf(this.some(this.names)) }
     if (roll < 0.06) return { do: 'list' }
-    if (roll < 0.14) return { do: 'sleep', ms: this.random.below(40) }
+    if (roll < 0.075 && this.options.force) return { do: 'force', name: this.nameOf(this.some(this.names)) }
+    if (roll < 0.1) return this.aside()
+    if (roll < 0.16) return { do: 'sleep', ms: this.random.below(40) }
     return this.section(0)
+  }
+
+  private aside(): Step {
+    return { do: 'aside', which: this.random.below(ASIDES.length) }
   }
 
   private section(depth: number): Section {
@@ -152,12 +195,13 @@ class Generator {
       how,
       times: this.chance(first?.mode === 'read' ? 0.5 : 0.2) ? 1 + random.below(6) : 1,
       ...(how === 'try' ? {} : { wait: this.wait() }),
-      ...this.maybe('ttl', () => this.pick([200, 450, 900])),
+      ...this.maybe('ttl', () => this.pick(this.options.otherTtls)),
       ...(permits > 1 && !all ? { permits } : {}),
       ...this.maybe('maxHold', () => 1 + random.below(100)),
       ...(this.chance(this.taste.aborts) ? { abort: this.abort(how) } : {}),
       inside: this.inside(depth, how, first),
       end: how === 'run' ? 'release' : this.end(),
+      ...(how === 'run' && this.chance(0.05) ? { throws: true as const } : {}),
     }
   }
 
@@ -165,6 +209,7 @@ class Generator {
     const steps: Step[] = []
     const hold = (): Step => ({ do: 'sleep', ms: this.time() })
     if (this.chance(0.8)) steps.push(hold())
+    if (this.chance(0.05)) steps.push(this.aside())
     if (depth < 2 && this.chance(how === 'run' ? 0.3 : 0.1)) {
       const nested = this.section(depth + 1)
       steps.push(this.chance(0.4) ? { do: 'detach', steps: [nested] } : nested)
@@ -190,7 +235,7 @@ class Generator {
 
   private end(): Section['end'] {
     const roll = this.random.next()
-    return roll < 0.85 ? 'release' : roll < 0.97 ? 'twice' : 'never'
+    return roll < 0.8 ? 'release' : roll < 0.9 ? 'twice' : roll < 0.97 ? 'dispose' : 'never'
   }
 
   /** A try is over after one answer; to hit it one must be quick. */
@@ -209,7 +254,7 @@ class Generator {
     const { name } = use
     const common = {
       ...(this.chance(0.5 * this.taste.oddity) ? { renew: false as const } : {}),
-      ...this.maybe('ttl', () => this.pick([250, 700])),
+      ...this.maybe('ttl', () => this.pick(this.options.otherTtls)),
     }
     const reentrant = this.chance(0.3) ? { reentrant: true as const } : {}
     switch (use.as) {

@@ -1,5 +1,6 @@
 import { ClosedError, LockLostError } from '../../../core/errors.ts'
-import type { Lease } from '../../../runtime/lease.ts'
+import type { Lease, ReleaseOutcome } from '../../../runtime/lease.ts'
+import type { Chapter } from '../diary.ts'
 import type { Place } from './actor.ts'
 import type { Made } from './context.ts'
 import type { Call, Grant, Wanted } from './trace.ts'
@@ -14,6 +15,8 @@ interface Asked {
   readonly call: Call
   readonly want: Wanted
   readonly made: Made
+  /** Where it is written down for the checks of a scenario. */
+  readonly chapter?: Chapter | undefined
 }
 
 /** One lease in a user's hands: watched for as long as it is believed in. */
@@ -22,16 +25,18 @@ export class Holding {
   readonly made: Made
   readonly lease: Lease
   private readonly place: Place
+  private readonly chapter: Chapter | undefined
   private believedUntil = 0
   private looks = 0
 
-  constructor(place: Place, { call, want, made }: Asked, lease: Lease) {
+  constructor(place: Place, { call, want, made, chapter }: Asked, lease: Lease) {
     const { name, mode, weight, capacity, nesting, inside } = want
     const { index: process, world, trace } = place
     const shares = nesting === 'shares' && inside?.token === lease.token
     this.place = place
     this.made = made
     this.lease = lease
+    this.chapter = shares ? undefined : chapter
     this.grant = {
       call,
       process,
@@ -48,6 +53,7 @@ export class Holding {
     }
     trace.grants.push(this.grant)
     place.open.add(this)
+    this.chapter?.acquired(lease)
     lease.signal.addEventListener('abort', this.lost)
     if (lease.signal.aborted) this.lost()
     else this.look()
@@ -56,7 +62,21 @@ export class Holding {
   /** Its owner is about to give it back. */
   ending(): void {
     this.check()
+    this.chapter?.releasing()
     this.over()
+  }
+
+  /** Its owner has given it back. */
+  released(outcome: ReleaseOutcome): void {
+    this.chapter?.released(outcome)
+  }
+
+  downgrading(): void {
+    this.chapter?.downgrading()
+  }
+
+  downgraded(outcome: 'downgraded' | 'unknown'): void {
+    this.chapter?.downgraded(outcome)
   }
 
   lied(when: string): void {
@@ -80,7 +100,10 @@ export class Holding {
       place.trace.found('signal', `the signal of ${this.who} gave no LockLostError as its reason`)
     // Its Holdfast is being closed, and its owner has the lock until he is done, or the drain is.
     if (closing && lease.held) return
-    if (grant.to === undefined) grant.lost = true
+    if (grant.to === undefined) {
+      grant.lost = true
+      this.chapter?.aborted()
+    }
     this.over()
   }
 
@@ -103,10 +126,14 @@ export class Holding {
   private check(): void {
     const { lease, now, looks } = this
     const { aborted } = lease.signal
-    const { held } = lease
+    // In this order: a lease of which nothing is left now is not held a moment later.
     const left = lease.remaining()
+    const { held } = lease
     if (held && left <= 0) this.lied('with nothing left of it')
-    if (held) this.believedUntil = now + left
+    if (held) {
+      this.believedUntil = now + left
+      this.chapter?.check(lease)
+    }
     if (held || this.grant.to !== undefined) return
     const { trace, index } = this.place
     if (aborted) {

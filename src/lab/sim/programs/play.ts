@@ -6,13 +6,11 @@ import type { Ear } from '../noise.ts'
 import type { Backend } from '../stores/backend.ts'
 import { backendFor } from '../stores/index.ts'
 import { World } from '../world.ts'
-import { Actor } from './actor.ts'
-import type { Place } from './actor.ts'
 import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
 import { examine } from './checks/index.ts'
+import { Crew } from './crew.ts'
 import type { Program } from './program.ts'
-import { Trace } from './trace.ts'
-import type { Finding } from './trace.ts'
+import type { Finding, Trace } from './trace.ts'
 
 const SLICE_MS = 50
 const ANSWERED_MS = 25
@@ -45,13 +43,11 @@ function noise(trace: Trace, { rejections, warnings }: Ear): void {
 
 class Stage {
   readonly world: World
-  readonly trace: Trace = new Trace()
+  readonly trace: Trace
   private readonly program: Program
   private readonly backend: Backend
-  private readonly places: readonly Place[]
+  private readonly crew: Crew
   private readonly calm: boolean
-  private working = 0
-  private closing = 0
 
   constructor(program: Program) {
     this.program = program
@@ -60,21 +56,17 @@ class Stage {
     this.backend = backendOf(program, this.world)
     const { ttl, fair } = program
     const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS }
-    this.places = Array.from({ length: program.processes }, (_, index) => ({
-      index,
-      process: this.world.addProcess(this.backend, options),
-      world: this.world,
-      trace: this.trace,
-      calm: this.calm,
-      open: new Set(),
-      beside: (work) => this.work(work),
-    }))
+    const processes = Array.from({ length: program.processes }, () =>
+      this.world.addProcess(this.backend, options),
+    )
+    this.crew = new Crew(this.world, processes, this.calm)
+    this.trace = this.crew.trace
   }
 
   async play(): Promise<void> {
-    const { world, trace, program, places } = this
+    const { world, trace, program, crew } = this
     const { env } = world
-    const at = (ms: number, callback: () => void): unknown => env.setTimer(callback, ms, true)
+    const { places } = crew
     const networks = places.map(({ process }) => process.network)
     unleash(program.faults, {
       world: env,
@@ -83,18 +75,13 @@ class Stage {
       log: world.write,
       onKill: () => {},
     })
-    at(HEALED_AT, () => networks.forEach((network) => network.heal()))
-    program.tasks.forEach(({ process, at: from, steps }, index) => {
-      const place = places[process]
-      if (place !== undefined)
-        this.work(env.sleep(from).then(() => new Actor(place, index).steps(steps, undefined, [])))
-    })
-    for (const { process, at: from, options } of program.closes) at(from, () => this.close(process, options))
-    await this.until(() => this.working === 0, LIMIT_MS)
+    env.setTimer(() => networks.forEach((network) => network.heal()), HEALED_AT, true)
+    crew.start(program)
+    await this.until(() => crew.working === 0, LIMIT_MS)
     await env.advance(ANSWERED_MS)
     if (this.tidy) this.leftovers('when all were done')
-    for (const { index } of places) this.close(index, { drain: 0 })
-    await this.until(() => this.working === 0 && this.closing === 0, CLOSED_MS)
+    for (const { index } of places) crew.close(index, { drain: 0 })
+    await this.until(() => crew.working === 0 && crew.closing === 0, CLOSED_MS)
     if (this.tidy || (this.calm && !this.runsOut)) this.leftovers('when all were closed')
     this.settled()
     // What was left to run out has done so by then.
@@ -117,15 +104,16 @@ class Stage {
 
   /** Everything that was taken was given back, and nothing was in the way. */
   private get tidy(): boolean {
-    return this.calm && this.trace.leaks === 0 && !this.runsOut && this.working === 0
+    return this.calm && this.trace.leaks === 0 && !this.runsOut && this.crew.working === 0
   }
 
   private settled(): void {
-    const { trace, places } = this
-    if (this.working > 0) trace.found('settles', `${this.working} tasks never came to their end`)
+    const { trace, crew } = this
+    const { places, working } = crew
+    if (working > 0) trace.found('settles', `${working} tasks never came to their end`)
     for (const { index, process, open } of places) {
       if (trace.closeOf(index)?.to === undefined) trace.found('settles', `close() of p${index} did not end`)
-      if (process.env.timers.foreground > 0 && this.working === 0)
+      if (process.env.timers.foreground > 0 && working === 0)
         trace.found('noise', `p${index} was closed and has timers that keep it alive`)
       if (!this.runsOut)
         for (const { who, lease } of open)
@@ -140,39 +128,6 @@ class Stage {
       const what = `"${name}" has ${holders.length} holders and ${waiters.length} waiters`
       this.trace.found('leftovers', `${what} at the store ${when}`)
     }
-  }
-
-  private close(index: number, options: Program['closes'][number]['options']): void {
-    const { trace, world } = this
-    const place = this.places[index]
-    if (place === undefined || trace.closeOf(index) !== undefined) return
-    const closed = { process: index, options, from: world.now(), to: undefined as number | undefined }
-    trace.closes.push(closed)
-    this.closing++
-    const done = (): void => {
-      this.closing--
-      closed.to = world.now()
-      if (options.release === false) return
-      for (const { who, lease } of place.open)
-        if (lease.held || !lease.signal.aborted)
-          trace.found(
-            'close',
-            `${who} ${lease.held ? 'is held' : 'was not told'} after close() of its Holdfast`,
-          )
-    }
-    place.process.holdfast.close(options).then(done, (error: unknown) => {
-      done()
-      trace.found('close', `close() rejected with ${String(error)}`)
-    })
-  }
-
-  private work(work: Promise<void>): void {
-    this.working++
-    const done = (): number => this.working--
-    work.then(done, (error: unknown) => {
-      done()
-      this.trace.found('noise', `a task crashed: ${String(error)}`)
-    })
   }
 
   private async until(done: () => boolean, longest: number): Promise<void> {

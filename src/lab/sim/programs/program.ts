@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.ts'
+import { ASIDES } from './asides.ts'
 
 /**
  * A small program against the public API, as data: made from a seed, printed when it fails, shortened, and run again.
@@ -39,6 +40,10 @@ export type Step =
   | { readonly do: 'downgrade'; readonly awaited: boolean }
   | { readonly do: 'inspect'; readonly name: string }
   | { readonly do: 'list' }
+  /** A call that takes no lock: by its number in `ASIDES`. */
+  | { readonly do: 'aside'; readonly which: number }
+  /** What an operator does: takes a name from whoever holds it. */
+  | { readonly do: 'force'; readonly name: string }
 
 export type Mode = 'mutex' | 'read' | 'write' | 'permits'
 
@@ -70,8 +75,10 @@ export interface Section {
   /** The caller's signal aborts so long after the call. */
   readonly abort?: number
   readonly inside: readonly Step[]
-  /** `never`: the lease is left to its process's end. Not with `run`. */
-  readonly end: 'release' | 'twice' | 'never'
+  /** `never`: the lease is left to its process's end. `dispose`: by `await using`. Not with `run`. */
+  readonly end: 'release' | 'twice' | 'dispose' | 'never'
+  /** The function of a `run` throws in the end. */
+  readonly throws?: true
 }
 
 /** For people. */
@@ -99,15 +106,19 @@ function printStep(step: Step): string {
       return step.awaited ? 'await downgrade' : 'downgrade'
     case 'inspect':
       return `inspect ${step.name}`
+    case 'aside':
+      return ASIDES[step.which]?.what ?? ''
+    case 'force':
+      return `force-release ${step.name}`
     case 'list':
       return 'list'
     case 'lock': {
-      const { do: _, all, locks, how, times, inside, end, ...options } = step
+      const { do: _, all, locks, how, times, inside, end, throws, ...options } = step
       const names = locks.map(printLock).join(', ')
       const target = all === true || locks.length > 1 ? `all(${names})` : names
       const often = times === 1 ? '' : `${times} × `
       const given = Object.keys(options).length === 0 ? '' : JSON.stringify(options)
-      return `${often}${target}.${how}(${given}) { ${printAll(inside)} } ${end}`
+      return `${often}${target}.${how}(${given}) { ${printAll(inside)} } ${throws === true ? 'throws' : end}`
     }
   }
 }

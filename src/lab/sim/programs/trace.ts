@@ -83,6 +83,8 @@ export class Trace {
   readonly calls: Call[] = []
   readonly grants: Grant[] = []
   readonly closes: Closed[] = []
+  /** Names that were taken from their holders. Who holds them is nobody's promise any more. */
+  readonly forced: { readonly name: string; readonly from: number; to: number }[] = []
   /** What was seen to be wrong while it ran. */
   readonly findings: Finding[] = []
   /** What each process asked the store, and whether it had an answer. */
@@ -94,6 +96,10 @@ export class Trace {
 
   found(check: ProgramCheck, message: string): void {
     this.findings.push({ check, message })
+  }
+
+  wasForced(name: string): boolean {
+    return this.forced.some((each) => each.name === name)
   }
 
   closeOf(process: number): Closed | undefined {

@@ -18,8 +18,10 @@ import type {
   Watch,
 } from '../../../core/contract.ts'
 import { capabilitiesFor } from '../../../stores/zookeeper/capabilities.ts'
-import { parseNode, placeOf } from '../../../stores/zookeeper/place.ts'
+import { isNextInLine, parseNode, placeOf } from '../../../stores/zookeeper/place.ts'
 import type { Place } from '../../../stores/zookeeper/place.ts'
+import { NO_PROOF, isFresh, proofFrom } from '../../../stores/zookeeper/proof.ts'
+import type { Proof } from '../../../stores/zookeeper/proof.ts'
 import type { Network, Node } from '../network.ts'
 import type { SessionNode, SessionServer, Standing } from './session-server.ts'
 
@@ -36,6 +38,11 @@ interface Claim {
   node: SessionNode
   given: number
   state: 'queued' | 'held'
+  /** Where it stood when it last looked, and when it asked. */
+  place: Place | null
+  proof: Proof
+  /** Granted without being asked about, and nobody has asked since. */
+  pushed: boolean
 }
 
 /** Claims as ephemeral sequential nodes, each waiter behind the one before it: the recipe of the ZooKeeper store. */
@@ -66,19 +73,23 @@ export class SessionStore implements Store {
     this.leaving.delete(request.id)
     const connected = await this.connect(request.ttl, timeout)
     if (connected !== undefined) return connected
+    const proof = proofFrom(this.network.env)
     const standing = await this.ask('claim', timeout, () => this.enter(request))
-    return 'kind' in standing ? standing : this.entered(request, standing, timeout)
+    return 'kind' in standing ? standing : this.entered(request, standing, proof, timeout)
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const known = requests.map(({ id }) => this.claims.get(id))
     if (this.session === undefined) return requests.map(() => LOST)
+    const [first] = known
+    if (known.length === 1 && first !== undefined && this.pickUp(first))
+      return [this.renewed(first, first.place, requests[0] as RenewRequest)]
     const answer = await this.ask('renew', timeout, () => known.map((claim) => claim && this.look(claim)))
     if ('kind' in answer) return requests.map(() => answer)
     return answer.map((standing, index) => {
       const claim = known[index]
       if (claim === undefined || standing === undefined || this.claims.get(claim.id) !== claim) return LOST
-      return this.renewed(claim, standing, requests[index] as RenewRequest)
+      return this.renewed(claim, placed(standing), requests[index] as RenewRequest)
     })
   }
 
@@ -91,6 +102,7 @@ export class SessionStore implements Store {
     }
     // Both leave in one flight, the removal first.
     const copy = next && { ...request(next) }
+    const proof = proofFrom(this.network.env)
     const answer = await this.ask('release', timeout, () => ({
       removed: this.leave(name, id),
       entered: copy && this.enter(copy),
@@ -99,7 +111,7 @@ export class SessionStore implements Store {
       return next === undefined ? { released: answer } : { released: answer, next: answer }
     const released: ReleaseAnswer = { kind: answer.removed ? 'released' : 'not-held' }
     if (copy === undefined || answer.entered === undefined) return { released }
-    return { released, next: await this.entered(copy, answer.entered, timeout) }
+    return { released, next: await this.entered(copy, answer.entered, proof, timeout) }
   }
 
   async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
@@ -199,14 +211,19 @@ export class SessionStore implements Store {
     return node && this.standing(name, id, node)
   }
 
-  /** The look and the watch are one: a waiter hears of the end of the one before it, a holder of who comes behind it. */
+  /**
+   * The look and the watches are one: a waiter hears of the end of the one before it and of the one before that, a holder of who
+   * comes behind it.
+   */
   private standing(name: string, id: string, node: SessionNode): Standing {
     const { server, network } = this
     const standing = { node, children: server.children(name) }
     const place = placed(standing)
-    const tell = (): void => network.push(this.node, 'watch', () => void this.lookAgain(id))
-    if (place?.behind) server.watchNode(name, place.behind.name, id, tell)
-    else if (place?.contended === false) server.watchChildren(name, id, tell)
+    const tell = (gone: string) => (): void =>
+      network.push(this.node, 'watch', () => void this.watchFired(id, gone))
+    for (const before of [place?.behind, place?.beyond])
+      if (before) server.watchNode(name, before.name, id, tell(before.name))
+    if (place?.behind === null && !place.contended) server.watchChildren(name, id, tell(''))
     return standing
   }
 
@@ -221,12 +238,19 @@ export class SessionStore implements Store {
     return there
   }
 
-  private async entered(asked: ClaimRequest, standing: Standing, timeout: number): Promise<ClaimAnswer> {
+  private async entered(
+    asked: ClaimRequest,
+    standing: Standing,
+    proof: Proof,
+    timeout: number,
+  ): Promise<ClaimAnswer> {
     const { name, id, tokens } = asked
     const known = this.claims.get(id)
-    const claim: Claim = known ?? { name, id, tokens, node: standing.node, given: 0, state: 'queued' }
+    const claim: Claim = known ?? { name, id, tokens, node: standing.node, ...NOTHING_KNOWN }
     claim.node = standing.node
     const place = placed(standing)
+    claim.place = place
+    claim.proof = proof
     if (place?.behind === null) {
       this.claims.set(id, claim)
       return this.hold(claim, place)
@@ -239,8 +263,7 @@ export class SessionStore implements Store {
     return { kind: 'queued' }
   }
 
-  private renewed(claim: Claim, standing: Standing, { tokens }: RenewRequest): RenewAnswer {
-    const place = placed(standing)
+  private renewed(claim: Claim, place: Place | null, { tokens }: RenewRequest): RenewAnswer {
     const contended = place?.contended === true
     if (claim.state === 'queued') {
       if (place?.behind === null) return this.hold(claim, place)
@@ -264,19 +287,44 @@ export class SessionStore implements Store {
     return { token, count }
   }
 
-  /** A watch fired. */
-  private async lookAgain(id: string): Promise<void> {
+  /** A node went, or (a holder's watch) somebody came. */
+  private async watchFired(id: string, gone: string): Promise<void> {
     const claim = this.claims.get(id)
-    if (claim === undefined) return
+    const { place } = claim ?? {}
+    // The only one before us, as of a moment ago: nobody has to be asked.
+    const next =
+      claim?.state === 'queued' && place?.behind?.name === gone && isNextInLine(place.behind, place)
+    if (next && isFresh(claim.proof, this.network.env)) this.push(claim, { ...place, behind: null, ahead: 0 })
+    else if (claim !== undefined) await this.lookAgain(claim)
+  }
+
+  private async lookAgain(claim: Claim): Promise<void> {
+    const { id } = claim
+    const proof = proofFrom(this.network.env)
     const seen = await this.ask('look', LOOK_TIMEOUT_MS, () => ({ standing: this.look(claim) }))
     if ('kind' in seen || this.claims.get(id) !== claim) return
     const place = seen.standing && placed(seen.standing)
     if (!place) return
+    claim.place = place
+    claim.proof = proof
     const { name, state } = claim
     if (state === 'held' && place.contended) return this.tell({ kind: 'contended', name, id })
-    if (state === 'held' || place.behind !== null) return
+    if (state === 'queued' && place.behind === null) this.push(claim, place)
+  }
+
+  private push(claim: Claim, place: Place): void {
+    const { name, id } = claim
+    claim.place = place
+    claim.pushed = true
     const { token, count, contended } = this.hold(claim, place)
     this.tell({ kind: 'granted', name, id, token, count, contended })
+  }
+
+  /** The first question after a push: whether what is known answers it. */
+  private pickUp(claim: Claim): boolean {
+    const { pushed } = claim
+    claim.pushed = false
+    return pushed && claim.state === 'held' && isFresh(claim.proof, this.network.env)
   }
 
   private tell(event: StoreEvent): void {
@@ -285,6 +333,7 @@ export class SessionStore implements Store {
 }
 
 const LOOK_TIMEOUT_MS = 400
+const NOTHING_KNOWN = { given: 0, state: 'queued', place: null, proof: NO_PROOF, pushed: false } as const
 
 function placed({ node, children }: Standing): Place | null {
   const own = parseNode(node.name)

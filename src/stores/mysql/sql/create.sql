@@ -1,8 +1,9 @@
 -- Makes a row for a name, held by the claim.
+-- The version begins at the clock: a row that is forgotten and comes again has none that it had before.
 -- params: :name, :id, :owner, :weight, :capacity, :tokens, :ttl (microseconds)
 -- returns: the first token as the insert id; fails with "duplicate entry" when the name has a row
 -- Not INSERT IGNORE, which would also ignore what does not fit into the columns.
 INSERT INTO holdfast_locks
   (name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)
 VALUES
-  (:name, 1, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)
+  (:name, :now, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)

@@ -1,7 +1,7 @@
 -- The table of locks, for MySQL 5.7 and later and MariaDB 10.3 and later.
 -- params: none
 -- returns: nothing
--- One row per name, kept for ever: it remembers the last token. The name is bytes, so that no collation decides which
+-- One row per name, which remembers the last token for as long as the name is used, and an hour more. The name is bytes, so that no collation decides which
 -- names are the same. All times are microseconds since 1970 in UTC, taken from the server's clock.
 CREATE TABLE IF NOT EXISTS holdfast_locks (
   name       VARBINARY(512) NOT NULL PRIMARY KEY,

@@ -2,5 +2,5 @@
 -- params: :name
 -- returns: nothing
 INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)
-VALUES (:name, 0, 0, 0, 0, 0, 0, 0, 0)
+VALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)
 ON DUPLICATE KEY UPDATE version = version

@@ -1,7 +1,7 @@
 -- The table of locks, for PostgreSQL 12 and later.
 -- params: none
 -- returns: nothing
--- One row per name, kept for ever: it remembers the last token. All times are microseconds since 1970 in UTC, taken
+-- One row per name, which remembers the last token for as long as the name is used, and an hour more. All times are microseconds since 1970 in UTC, taken
 -- from the server's clock. Half of each page stays free, so that updates need not touch the index.
 CREATE TABLE IF NOT EXISTS holdfast_locks (
   name       text COLLATE "C" NOT NULL PRIMARY KEY,

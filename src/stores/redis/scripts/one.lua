@@ -18,8 +18,9 @@
 --      up; a server without it has lost its data, and with them the counter
 -- returns: the answer
 --   to claim      <token>: held, with as many tokens as asked for and nobody behind; else h<token> <count> <contended 0|1>:
---                 held; q: queued; b or b<ms until a lease ends>: busy; m<capacity>: mismatch
---   to keep       1: renewed; 2: renewed, with somebody behind; 0: lost; q: queued; h…: held, as above
+--                 held; q: queued; b: busy, either with the milliseconds until a lease ends, if there is one; m<capacity>:
+--                 mismatch
+--   to keep       1: renewed; 2: renewed, with somebody behind; 0: lost; q…: queued, h…: held, as above
 --   to release    1: released; 0: not held; with a new claim an array of that and the claim's answer
 --   to withdraw   1: released; 0: not held
 --   to downgrade  1: done; 0: lost

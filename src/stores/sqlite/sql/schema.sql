@@ -1,7 +1,7 @@
 -- The table of locks, for SQLite 3.35 and later.
 -- params: none
 -- returns: nothing
--- One row per name, kept for ever: it remembers the last token. All times are microseconds since 1970 in UTC. The
+-- One row per name, which remembers the last token for as long as the name is used, and an hour more. All times are microseconds since 1970 in UTC. The
 -- comment inside stays in the database's own record of the table, where the version is read from.
 CREATE TABLE IF NOT EXISTS holdfast_locks ( /* holdfast schema 1 */
   name       TEXT NOT NULL PRIMARY KEY,

@@ -90,7 +90,10 @@ export class ZooKeeper implements AsyncDisposable {
     return this.session.watches.size
   }
 
-  /** Calls at every change of `state`. Returns how to end that. */
+  /**
+   * Calls at every change of `state`; while `connecting`, also when every server was tried once more in vain. Returns how to
+   * end that.
+   */
   onState(listener: StateListener): () => void {
     this.listeners.add(listener)
     return () => void this.listeners.delete(listener)

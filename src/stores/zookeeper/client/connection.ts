@@ -94,7 +94,7 @@ export class Connection {
         ? connectTcp(at)
         : connectTls({ ...at, ...(isIP(server.host) === 0 && { servername: server.host }), ...tls })
     this.socket.on('data', (chunk: Buffer) => this.received(chunk))
-    this.socket.on('error', (cause) => this.end(lost(server, cause)))
+    this.socket.on('error', (cause) => this.end(this.open ? lost(server, cause) : unreached(server, cause)))
     this.socket.on('close', () => this.end(lost(server)))
   }
 
@@ -287,6 +287,11 @@ export class Connection {
     else if (operation.otherwise?.errno === errno) resolve(operation.otherwise.value)
     else reject(refusal(errno, operation.name, operation.path))
   }
+}
+
+function unreached({ host, port }: ServerAddress, cause: NodeJS.ErrnoException): ZooKeeperError {
+  const message = `${host}:${port} cannot be reached (${cause.code ?? cause.message})`
+  return new ZooKeeperError('CONNECTION_LOSS', message, { cause })
 }
 
 function lost({ host, port }: ServerAddress, cause?: unknown): ZooKeeperError {

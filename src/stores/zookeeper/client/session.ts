@@ -223,6 +223,9 @@ export class Session {
     const pause = rounds === 0 ? 0 : Math.min(BACK_OFF_MS.first * 2 ** (rounds - 1), BACK_OFF_MS.longest)
     this.after(pause * (0.5 + Math.random() / 2), () => this.dial())
     if (wasConnected) this.become('disconnected', error)
+    // Whoever waits for the first connection learns after each round in vain why there is none.
+    else if (this.state === 'connecting' && this.failures % this.rotation.size === 0)
+      this.events.state('connecting', error)
   }
 
   private failure(): ZooKeeperError {

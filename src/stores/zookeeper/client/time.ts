@@ -6,3 +6,5 @@ export const setImmediate: typeof globalThis.setImmediate = globalThis.setImmedi
 
 /** Milliseconds on the monotonic clock. */
 export const now: () => number = globalThis.performance.now.bind(globalThis.performance)
+/** Milliseconds on the clock on the wall. */
+export const wall: () => number = globalThis.Date.now

@@ -344,7 +344,7 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', 
         const error = (await distrustful.sync().catch((failure: unknown) => failure)) as Error
         expect(String((error.cause as Error).cause)).toContain('self-signed')
         return error
-      })
+      }, 10_000)
       expect(cause).toMatchObject({ code: 'CONNECTION_LOSS' })
     } finally {
       rmSync(dir, { recursive: true, force: true })

@@ -6,10 +6,12 @@ import { KNOWN_MS } from './progress.ts'
 const TURN_MS = 4
 
 /** No reader who comes more than a turn after a writer queued is let in before it. */
-export function bypass({ calls, grants, endedAt }: Trace): readonly Finding[] {
+export function bypass(trace: Trace): readonly Finding[] {
+  const { calls, grants, endedAt } = trace
   return calls.flatMap((writer): Finding[] => {
     const [want] = writer.wants
-    if (want === undefined || writer.wants.length > 1 || writer.wait === undefined) return []
+    if (want === undefined || trace.wasForced(want.name)) return []
+    if (writer.wants.length > 1 || writer.wait === undefined) return []
     if (want.mode !== 'write' || isNested(writer, want)) return []
     const until = writer.to ?? endedAt
     const same = grants.filter(({ name }) => name === want.name)

@@ -4,6 +4,7 @@ import { exclusivity, tokens } from './safety.ts'
 import { bypass } from './bypass.ts'
 import { progress, refusals } from './progress.ts'
 import { promises } from './promises.ts'
+import { taken } from './taken.ts'
 
 /** Everything that must be true of a program that ran, whatever it was. */
 export function examine(program: Program, trace: Trace): readonly Finding[] {
@@ -12,7 +13,12 @@ export function examine(program: Program, trace: Trace): readonly Finding[] {
     ...exclusivity(trace),
     ...tokens(trace),
     // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
-    ...(calm ? [...progress(trace), ...refusals(trace), ...bypass(trace)] : []),
+    ...(calm ? examineCalm(trace) : []),
     ...promises(trace, calm),
   ]
+}
+
+/** What can be measured where nothing is in the way. */
+export function examineCalm(trace: Trace): readonly Finding[] {
+  return [...progress(trace), ...refusals(trace), ...bypass(trace), ...taken(trace)]
 }

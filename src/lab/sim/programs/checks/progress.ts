@@ -13,7 +13,8 @@ export const KNOWN_MS = 25
  * has it after a few messages.
  */
 export function progress(trace: Trace): readonly Finding[] {
-  return [...coursesOf(trace).values()].flatMap((course) => {
+  const courses = [...coursesOf(trace).values()].filter(({ name }) => !trace.wasForced(name))
+  return courses.flatMap((course) => {
     const waiting = course.waits.filter(({ call, want }) => call.wait !== undefined && isSingle(call, want))
     return waiting.flatMap(({ call, want, to }) => {
       const free = longestFree(course, call, to)
@@ -59,7 +60,7 @@ export function refusals(trace: Trace): readonly Finding[] {
     if (call.end !== 'refused' || call.wants.length > 1 || want === undefined || isNested(call, want))
       return []
     const course = all.get(want.name)
-    if (course === undefined || call.to === undefined) return []
+    if (course === undefined || call.to === undefined || trace.wasForced(want.name)) return []
     const [from, to] = [call.from - KNOWN_MS, call.to]
     const during = (a: number, b: number): boolean => a <= to && b >= from
     const reads = want.mode === 'read'

@@ -5,6 +5,8 @@ import type { Call, Finding, ProgramCheck, Trace } from '../trace.ts'
 /** How late a timer may be, and how long one request and its answer take. */
 const TIMER_MS = 2
 const REQUEST_MS = 25
+/** How long the runtime may wait before it asks again a store that did not answer. */
+const LONGEST_PAUSE_MS = 1000
 
 /** What each call and each close may end with, and when. */
 export function promises(trace: Trace, calm: boolean): readonly Finding[] {
@@ -101,12 +103,13 @@ class Judge {
     }
   }
 
-  /** A store was asked and did not answer: not at all, or not in the time that was left. */
+  /** A store was asked and did not answer: not at all, or not in the time that was left; and it has not been asked again since. */
   private wasSilent(process: number, from: number, to: number): boolean {
     return this.trace.requests.some((request) => {
       if (request.process !== process) return false
       const open = request.from <= to && request.to >= to
-      return open || (request.lost && request.to >= from - REQUEST_TIMEOUT_MS && request.to <= to)
+      const given = REQUEST_TIMEOUT_MS + LONGEST_PAUSE_MS
+      return open || (request.lost && request.to >= from - given && request.to <= to)
     })
   }
 }

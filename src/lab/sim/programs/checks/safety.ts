@@ -17,8 +17,10 @@ export function tokens(trace: Trace): readonly Finding[] {
 }
 
 /** A lease and those nested in it are one hold, until the last of them is given back. */
-function holdsOf({ grants, endedAt }: Trace): readonly Hold[] {
+function holdsOf(trace: Trace): readonly Hold[] {
+  const { endedAt } = trace
   const end = (grant: Grant): number => grant.to ?? endedAt
+  const grants = trace.grants.filter(({ name }) => !trace.wasForced(name))
   return [...familiesOf(grants)].map(([root, family], op) => {
     const to = Math.max(...family.map(end))
     const writing = Math.max(

@@ -19,14 +19,10 @@ local function claim(id, terms, onlyTry)
     grant(id, weight, tokens, lease, who)
     return held(token, count)
   end
-  if onlyTry then
-    local first = ends
-    if not holder then _, first = firstToEnd() end
-    return first and format('b%.0f', first - now) or 'b'
-  end
+  if onlyTry then return untilEnd('b') end
   enqueue(id, terms)
   if waiting == 1 then tellHolders() end
-  return 'q'
+  return untilEnd('q')
 end
 
 local function renew(id, terms)
@@ -79,7 +75,7 @@ local function release(id, following)
   local alone = waiting == 1
   local answer = promote(nextId)
   if not answer and alone then tellHolders() end
-  return { released, answer or 'q' }
+  return { released, answer or untilEnd('q') }
 end
 
 local function withdraw(id)

@@ -9,7 +9,7 @@
 --           script has to be asked, which grants to the next in line
 --
 --   v       the layout, if it is not this one, which is 1. A script that finds a later one does nothing: see
---           docs/adr/0005-redis-layout.md
+--           docs/adr/0005-layouts.md
 --
 -- The lease of a holder of everything is measured by Redis itself: the header's time to live is that of the lease and a
 -- day. So the fence outlives the lease by a day, and whether the lease is over is one number away, where a time kept in

@@ -6,6 +6,17 @@ local function firstToEnd()
   if first[1] then return first[1], first[2] - SHARED end
 end
 
+-- An answer that says when a lease could end, if there is one.
+local function untilEnd(answer)
+  local _, first
+  if holder then
+    first = ends
+  elseif shared > 0 then
+    _, first = firstToEnd()
+  end
+  return first and format('%s%.0f', answer, first - now) or answer
+end
+
 local function removeShared(id)
   used = used - (match(call('HGET', records, id) or '0 0 0', '^%d+ %d+ (%d+)'))
   shared = shared - 1

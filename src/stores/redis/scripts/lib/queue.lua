@@ -108,5 +108,5 @@ local function keepWaiter(id, score, lease, silence)
   local what, who = match(record, '^%d+ (%d+ %d+ %d+) %d+ %d+ (.*)$')
   call('HSET', records, id, format('%.0f %s %s %s %s', now + silence, what, lease, silence, who))
   keepUntil(now + silence)
-  return promote(id) or 'q'
+  return promote(id) or untilEnd('q')
 end

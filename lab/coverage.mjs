@@ -1,0 +1,62 @@
+// How much of the runtime and the locks the simulation executes, by itself: npm run lab -- --coverage
+// What it does not is named in docs/guides/simulation.md, with reasons.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
+const TESTS = ['test/lab/sim/short.test.ts', 'test/property/programs.test.ts']
+const FOLDERS = ['src/runtime/**', 'src/locks/**']
+
+/** Prints lines and branches in per cent, and where the rest is. Returns an exit code. */
+export function coverage() {
+  const dir = mkdtempSync(join(tmpdir(), 'holdfast-coverage-'))
+  const settings = [
+    'enabled',
+    'provider=v8',
+    'reporter=json',
+    'reporter=json-summary',
+    'reportOnFailure',
+    `reportsDirectory=${dir}`,
+  ]
+  const flags = [...settings, ...FOLDERS.map((folder) => `include=${folder}`)].map(
+    (one) => `--coverage.${one}`,
+  )
+  let code = 0
+  try {
+    execFileSync(process.execPath, [VITEST, 'run', ...TESTS, ...flags], {
+      cwd: ROOT,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  } catch (error) {
+    code = error.status ?? 1
+  }
+  try {
+    const read = (file) => JSON.parse(readFileSync(join(dir, file), 'utf8'))
+    const { lines, branches } = read('coverage-summary.json').total
+    console.log(`lines ${lines.pct} %, branches ${branches.pct} %`)
+    for (const [file, facts] of Object.entries(read('coverage-final.json'))) {
+      const missed = missedIn(facts)
+      if (missed.length > 0) console.log(`${relative(ROOT, file)}: ${missed.join(', ')}`)
+    }
+    return code
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+/** Lines on which something was never done. */
+function missedIn({ s, statementMap, b, branchMap }) {
+  const statements = Object.keys(s).filter((id) => s[id] === 0)
+  const branches = Object.keys(b).flatMap((id) =>
+    b[id].flatMap((count, at) => (count === 0 ? [[id, at]] : [])),
+  )
+  const lines = [
+    ...statements.map((id) => statementMap[id].start.line),
+    ...branches.map(([id, at]) => branchMap[id].locations[at].start.line ?? branchMap[id].loc.start.line),
+  ]
+  return [...new Set(lines)].sort((a, b) => a - b)
+}

@@ -1,0 +1,141 @@
+import { MikroORM } from '@mikro-orm/mysql'
+import { PrismaMariaDb } from '@prisma/adapter-mariadb'
+import { drizzle } from 'drizzle-orm/mysql2'
+import { fenced, mysqlStore, openMysqlStore, optimistic } from 'holdfast/mysql'
+import knex from 'knex'
+import { Kysely, MysqlDialect } from 'kysely'
+import { createPool as createMariadbPool } from 'mariadb'
+import { createPool as createCallbackPool } from 'mysql2'
+import { createPool } from 'mysql2/promise'
+import type { Pool } from 'mysql2/promise'
+import { Sequelize } from 'sequelize'
+import { DataSource } from 'typeorm'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+import { available, mariadb } from '../../scripts/services.mjs'
+import type { Server } from '../../scripts/services.mjs'
+import { runIn as runInDrizzle } from '../adapters/drizzle.ts'
+import { runIn as runInKnex } from '../adapters/knex.ts'
+import { runIn as runInKysely } from '../adapters/kysely.ts'
+import { runIn as runInMikroOrm } from '../adapters/mikro-orm.ts'
+import { runIn as runInPrisma } from '../adapters/prisma.ts'
+import { runIn as runInSequelize } from '../adapters/sequelize.ts'
+import { runIn as runInTypeorm } from '../adapters/typeorm.ts'
+import { ormCases } from './cases.ts'
+import type { Orm } from './cases.ts'
+import { prismaClient } from './prisma-client.ts'
+
+const ORMS: Readonly<Record<string, (url: string) => Orm | Promise<Orm>>> = {
+  Prisma: (url) => {
+    const prisma = prismaClient('mysql', new PrismaMariaDb(url.replace('mysql:', 'mariadb:')))
+    return {
+      transaction: (work) => prisma.$transaction((tx) => work(runInPrisma(tx))),
+      outside: runInPrisma(prisma),
+      close: () => prisma.$disconnect(),
+    }
+  },
+  Drizzle: (url) => {
+    const pool = createPool(url)
+    const db = drizzle(pool)
+    return {
+      transaction: (work) => db.transaction((tx) => work(runInDrizzle(tx))),
+      outside: runInDrizzle(db),
+      close: () => pool.end(),
+    }
+  },
+  Kysely: (url) => {
+    const db = new Kysely<unknown>({ dialect: new MysqlDialect({ pool: createCallbackPool(url) }) })
+    return {
+      transaction: (work) => db.transaction().execute((trx) => work(runInKysely(trx))),
+      outside: runInKysely(db as never),
+      close: () => db.destroy(),
+    }
+  },
+  Knex: (url) => {
+    const db = knex({ client: 'mysql2', connection: url })
+    return {
+      transaction: (work) => db.transaction((trx) => work(runInKnex(trx))),
+      outside: runInKnex(db as never),
+      close: () => db.destroy(),
+    }
+  },
+  TypeORM: async (url) => {
+    const source = await new DataSource({ type: 'mysql', url }).initialize()
+    return {
+      transaction: (work) => source.transaction((manager) => work(runInTypeorm(manager))),
+      outside: runInTypeorm(source.manager),
+      close: () => source.destroy(),
+    }
+  },
+  Sequelize: (url) => {
+    const sequelize = new Sequelize(url, { logging: false })
+    return {
+      transaction: (work) =>
+        sequelize.transaction((transaction) => work(runInSequelize(sequelize, transaction))),
+      outside: runInSequelize(sequelize, undefined as never),
+      close: () => sequelize.close(),
+    }
+  },
+  MikroORM: async (url) => {
+    const orm = await MikroORM.init({
+      clientUrl: url,
+      entities: [],
+      discovery: { warnWhenNoEntities: false },
+      allowGlobalContext: true,
+    })
+    return {
+      transaction: (work) => orm.em.transactional((em) => work(runInMikroOrm(em))),
+      outside: runInMikroOrm(orm.em),
+      close: () => orm.close(),
+    }
+  },
+}
+
+describe.skipIf(!available('mariadb'))('MariaDB', () => {
+  let server: Server
+  let admin: Pool
+
+  beforeAll(async () => {
+    server = await mariadb()
+    admin = createPool(server.url)
+    await admin.query('CREATE TABLE entries (line varchar(100) NOT NULL)')
+    await admin.query(`CREATE TABLE stock (shop varchar(20), item int, left_count int, version bigint, fence bigint,
+      PRIMARY KEY (shop, item))`)
+    // The table of locks is there before anybody is in a transaction.
+    await (await openMysqlStore(server.url)).close()
+  })
+  afterAll(async () => {
+    await admin.end()
+    await server.stop()
+  })
+
+  describe.each(Object.keys(ORMS))('a transaction of %s', (name) => {
+    let orm: Orm
+    beforeAll(async () => {
+      orm = (await ORMS[name]?.(server.url)) as Orm
+    })
+    afterAll(() => orm.close())
+
+    ormCases(
+      () => ({
+        open: () => {
+          const pool = createPool({ uri: server.url, connectionLimit: 3 })
+          return Object.assign(mysqlStore(pool), { close: () => pool.end() })
+        },
+        optimistic,
+        fenced,
+        sql: async (text) => (await admin.query(text))[0] as Record<string, unknown>[],
+      }),
+      () => orm,
+    )
+  })
+
+  it('has no store for a pool of the driver mariadb, and says so before it is used', async () => {
+    const pool = createMariadbPool(server.url.replace('mysql:', 'mariadb:'))
+    expect(() => mysqlStore(pool as never)).toThrow(/driver mariadb/)
+    const connection = await pool.getConnection()
+    expect(() => mysqlStore(connection as never)).toThrow(/driver mariadb/)
+    await connection.release()
+    await pool.end()
+  })
+})

@@ -1,0 +1,166 @@
+import { inspect } from 'node:util'
+
+import { LockLostError } from '../../../core/errors.ts'
+import type { Lock } from '../../../locks/lock.ts'
+import { Holdfast } from '../../../locks/holdfast.ts'
+import type { Lease } from '../../../runtime/lease.ts'
+import type { LeaseSet } from '../../../locks/lock-set.ts'
+
+/** Who makes a call beside the locks. */
+export interface Around {
+  readonly holdfast: Holdfast
+  /** A lease that it has just then. */
+  readonly lease: Lease | LeaseSet | undefined
+}
+
+/** A call that takes no lock: one of the mistakes that users make, or a look at something. */
+export interface Aside {
+  readonly what: string
+  /** What it has to end with. */
+  readonly code: 'INVALID_ARGUMENT' | 'fine'
+  call(around: Around): unknown
+}
+
+/** As users of JavaScript write it: nothing is known of its type. */
+const any = (value: unknown): never => value as never
+const NAME = 'aside'
+
+const mistake = (what: string, call: (around: Around) => unknown): Aside => ({
+  what,
+  code: 'INVALID_ARGUMENT',
+  call,
+})
+const fine = (what: string, call: (around: Around) => unknown): Aside => ({ what, code: 'fine', call })
+
+/** Options that are wrong wherever a lock is made. */
+const LOCK_OPTIONS = [
+  { tll: 5 },
+  { ttl: -1 },
+  { ttl: '5s' },
+  { wait: Number.NaN },
+  { maxHold: 0 },
+  { fair: 'no' },
+  { renew: 'no' },
+  { reentrant: 1 },
+  { signal: null },
+  5,
+].map((options) =>
+  mistake(`mutex with ${inspect(options)}`, ({ holdfast }) => holdfast.mutex(NAME, any(options))),
+)
+
+/** Options that are wrong in a call. */
+const CALL_OPTIONS = [
+  { wiat: 5 },
+  { wait: -1 },
+  { ttl: 0 },
+  { permits: 1 },
+  { maxHold: 'long' },
+  { signal: {} },
+  new AbortController().signal,
+].map((options) =>
+  mistake(`acquire with ${inspect(options)}`, ({ holdfast }) => holdfast.mutex(NAME).acquire(any(options))),
+)
+
+const ABOUT_SETS = [
+  mistake('all of nothing', ({ holdfast }) => holdfast.all([])),
+  mistake('all of a name', ({ holdfast }) => holdfast.all(any(NAME))),
+  mistake('all of a number', ({ holdfast }) => holdfast.all([any(5)])),
+  mistake('all of an object', ({ holdfast }) => holdfast.all([any({})])),
+  mistake('all of a striped lock', ({ holdfast }) => holdfast.all([any(holdfast.striped(NAME, 2))])),
+  mistake('all of both sides at once', ({ holdfast }) => {
+    const { shared } = holdfast.store.capabilities
+    const both = shared ? holdfast.readWriteLock(NAME) : { write: 1 }
+    return holdfast.all([any(both)])
+  }),
+  mistake('all of one name as two kinds', ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    const { read, write } = holdfast.readWriteLock(NAME)
+    return holdfast.all([read, write])
+  }),
+  mistake('all of a mutex and a writer', ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    return holdfast.all([NAME, holdfast.readWriteLock(NAME).write])
+  }),
+  mistake('all of a semaphore twice', ({ holdfast }) => {
+    if (!holdfast.store.capabilities.permits) return holdfast.all([])
+    const permit = (): Lock => holdfast.semaphore(NAME, 2)
+    return holdfast.all([permit(), permit()])
+  }),
+  mistake('all of two Holdfasts', ({ holdfast }) => {
+    const other = new Holdfast(holdfast.store, { owner: 'other' })
+    return holdfast.all([NAME, other.mutex(NAME)])
+  }),
+]
+
+const ABOUT_STORES = [
+  'redis://localhost',
+  undefined,
+  null,
+  { then: () => undefined },
+  {},
+  { sendCommand: () => undefined },
+  { claim: () => undefined },
+].map((store) => mistake(`a store that is ${inspect(store)}`, () => new Holdfast(any(store))))
+
+const ABOUT_OURSELVES = [
+  mistake('a store without a kind', ({ holdfast: { store } }) => new Holdfast(any(proxied(store, 'kind')))),
+  mistake(
+    'a store that does not say what it can',
+    ({ holdfast: { store } }) => new Holdfast(any(proxied(store, 'capabilities'))),
+  ),
+  mistake('no name', ({ holdfast }) => holdfast.mutex('')),
+  mistake('a semaphore of nothing', ({ holdfast }) => {
+    if (!holdfast.store.capabilities.permits) return holdfast.all([])
+    return holdfast.semaphore(NAME, 0)
+  }),
+  mistake('no stripes', ({ holdfast }) => holdfast.striped(NAME, 0)),
+  mistake('a key without text', ({ holdfast }) => holdfast.striped(NAME, 2).for(any({}))),
+  mistake('a wait in a try', ({ holdfast }) => holdfast.mutex(NAME).tryAcquire(any({ wait: 5 }))),
+  mistake('a body that is none', ({ holdfast }) => holdfast.mutex(NAME).run(any(5))),
+  mistake('work that has begun', ({ holdfast }) => holdfast.mutex(NAME).run(any(Promise.resolve()))),
+  mistake('outside of nothing', ({ holdfast }) => holdfast.outside(any(undefined))),
+  mistake('a list of none', ({ holdfast }) => holdfast.list({ limit: 0 })),
+  mistake('a misspelt close', ({ holdfast }) => holdfast.close(any({ drian: 5 }))),
+  mistake('a downgrade of something', async ({ holdfast, lease }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    return holdfast.readWriteLock(NAME).downgrade(any(lease ?? {}))
+  }),
+]
+
+const LOOKS = [
+  fine('work outside', ({ holdfast }) => holdfast.outside(() => undefined)),
+  fine('keys of every kind', ({ holdfast }) => {
+    const striped = holdfast.striped(NAME, 2)
+    return [striped.for(7), striped.for(7n), striped.for('7')]
+  }),
+  fine('everything as text', ({ holdfast, lease }) => {
+    const set = holdfast.all([NAME, 'other'])
+    const shown = [holdfast, set, holdfast.mutex(NAME, { reentrant: true }), lease].map((one) => inspect(one))
+    const { permits } = holdfast.store.capabilities
+    return [...shown, permits ? inspect(holdfast.semaphore(NAME, 2)) : '']
+  }),
+  fine('a lease that is asked', ({ lease }) => (lease?.held === true ? lease.assertHeld({ atLeast: 0 }) : 0)),
+  fine('a lease that is asked for too much', ({ lease }) => {
+    try {
+      lease?.assertHeld({ atLeast: 3_600_000 })
+    } catch (error) {
+      if (error instanceof LockLostError) return
+      throw error
+    }
+    if (lease !== undefined) throw new Error('no lease lasts an hour here')
+  }),
+]
+
+export const ASIDES: readonly Aside[] = [
+  ...LOOKS,
+  ...LOCK_OPTIONS,
+  ...CALL_OPTIONS,
+  ...ABOUT_SETS,
+  ...ABOUT_STORES,
+  ...ABOUT_OURSELVES,
+]
+
+/** The store without one of its properties. */
+function proxied(store: object, without: string): object {
+  return new Proxy(store, { get: (target, key) => (key === without ? undefined : Reflect.get(target, key)) })
+}

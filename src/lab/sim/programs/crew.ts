@@ -1,0 +1,90 @@
+import type { SimProcess, World } from '../world.ts'
+import { Actor } from './actor.ts'
+import type { Place } from './actor.ts'
+import type { Program } from './program.ts'
+import { Trace } from './trace.ts'
+
+/** Does what a program says, in the processes of a world. */
+export class Crew {
+  readonly trace: Trace = new Trace()
+  readonly places: readonly Place[]
+  /** Tasks that have not come to their end, and closes. */
+  working = 0
+  closing = 0
+  private readonly world: World
+  private readonly tasks = new Map<number, number>()
+
+  /** `noted`: what is asked for and held is written into the processes' diaries, too, for the checks of a scenario. */
+  constructor(
+    world: World,
+    processes: readonly SimProcess[],
+    calm: boolean,
+    noted: 'noted' | 'traced' = 'traced',
+  ) {
+    this.world = world
+    this.places = processes.map((process, index) => ({
+      index,
+      process,
+      world,
+      trace: this.trace,
+      ...(noted === 'noted' && { diary: process.diary }),
+      calm,
+      open: new Set(),
+      beside: (work) => this.work(index, work),
+    }))
+  }
+
+  start({ tasks, closes }: Pick<Program, 'tasks' | 'closes'>): void {
+    tasks.forEach(({ process, at, steps }, index) => {
+      const place = this.places[process]
+      if (place === undefined) return
+      const { env } = place.process
+      const begin = (): Promise<void> => new Actor(place, index).steps(steps, undefined, [])
+      this.work(process, env.sleep(at).then(begin))
+    })
+    for (const { process, at, options } of closes)
+      this.places[process]?.process.env.setTimer(() => this.close(process, options), at, true)
+  }
+
+  /** Tasks of one process that are under way. */
+  workingIn(index: number): number {
+    return this.tasks.get(index) ?? 0
+  }
+
+  close(index: number, options: Program['closes'][number]['options']): void {
+    const { trace, world } = this
+    const place = this.places[index]
+    if (place === undefined || trace.closeOf(index) !== undefined) return
+    const closed = { process: index, options, from: world.now(), to: undefined as number | undefined }
+    trace.closes.push(closed)
+    this.closing++
+    const done = (): void => {
+      this.closing--
+      closed.to = world.now()
+      if (options.release === false) return
+      for (const { who, lease } of place.open)
+        if (lease.held || !lease.signal.aborted)
+          trace.found(
+            'close',
+            `${who} ${lease.held ? 'is held' : 'was not told'} after close() of its Holdfast`,
+          )
+    }
+    place.process.holdfast.close(options).then(done, (error: unknown) => {
+      done()
+      trace.found('close', `close() rejected with ${String(error)}`)
+    })
+  }
+
+  private work(index: number, work: Promise<void>): void {
+    const count = (by: number): void => {
+      this.working += by
+      this.tasks.set(index, this.workingIn(index) + by)
+    }
+    count(1)
+    const done = (): void => count(-1)
+    work.then(done, (error: unknown) => {
+      done()
+      this.trace.found('noise', `a task crashed: ${String(error)}`)
+    })
+  }
+}

@@ -1,0 +1,47 @@
+import { INSPECT } from '../core/answers.ts'
+import type { ClaimRef, NameInfo, Unknown } from '../core/contract.ts'
+import type { Session } from './session.ts'
+
+/**
+ * Claims of this session that only the store knows. A failover brings back what was true a second ago: claims that were
+ * given up since hold the lock for a ttl, or are granted it for their patience, while everybody waits for nobody. An id is
+ * never used again, so whatever is not known here can be given back.
+ */
+export class Strangers {
+  private readonly session: Session
+  private names: string[] = []
+  private looking = false
+
+  constructor(session: Session) {
+    this.session = session
+  }
+
+  /** The connection was away, and may lead to another server now: looks at the names that somebody here waits for. */
+  look(names: Iterable<string>): void {
+    this.names = [...names]
+    if (!this.looking) this.next()
+  }
+
+  /** One after the other: there may be thousands. */
+  private next(): void {
+    const { session } = this
+    const name = session.closed ? undefined : this.names.pop()
+    this.looking = name !== undefined
+    if (name === undefined) return
+    session.ask<NameInfo | Unknown>(
+      INSPECT,
+      () => session.store.inspect(name, session.requestTimeout),
+      (info) => {
+        if (!('kind' in info)) for (const { id } of info.holders) this.giveBack({ name, id })
+        this.next()
+      },
+    )
+  }
+
+  /** Unless it is known here: then it is no stranger. */
+  giveBack({ name, id }: ClaimRef): void {
+    const { session } = this
+    if (!session.owns(id) || session.knows(name, id)) return
+    session.cleanup.remove({ name, id }, true, session.patience)
+  }
+}

@@ -1,0 +1,42 @@
+import type { Book } from './book.ts'
+import type { Caller } from './caller.ts'
+import type { EmbeddedStore } from './embedded/store.ts'
+import { ANYBODY, Principal } from './rights.ts'
+import type { Tokens } from './tokens.ts'
+
+/**
+ * Puts the claims of the former run into the book, each under the name of its principal: limits count them, and nobody else
+ * can use their sessions. A principal that is not in the tokens file any more keeps what it has until that ends.
+ * Returns how many there are.
+ */
+export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null): number {
+  const { former } = own
+  own.former = null
+  if (former === null) return 0
+  const callers = new Map<string, Caller>()
+  const callerOf = (who: string): Caller => {
+    const known = callers.get(who)
+    if (known !== undefined) return known
+    const principal = tokens === null && who === ANYBODY.name ? ANYBODY : tokens?.named(who)
+    const caller = { principal: principal ?? new Principal(who, [], []), remote: '-', request: '-' }
+    callers.set(who, caller)
+    return caller
+  }
+  let count = 0
+  for (const [name, { holders, waiters }] of former.queues) {
+    for (const { id, owner, token, expiresAt: until } of holders) {
+      const who = former.whose(id)
+      count++
+      if (who === undefined) continue
+      book.takeUp(callerOf(who), { name, id, owner, state: 'held', until, pickUp: 0, token: BigInt(token) })
+    }
+    for (const { id, owner, ttl, patience, keptUntil: until } of waiters) {
+      const who = former.whose(id)
+      count++
+      if (who === undefined) continue
+      const pickUp = Math.min(ttl, patience)
+      book.takeUp(callerOf(who), { name, id, owner, state: 'waiting', until, pickUp, token: 0n })
+    }
+  }
+  return count
+}

@@ -1,0 +1,35 @@
+import { describe, it } from 'vitest'
+
+import { available, mariadb, postgres, redis, zookeeper } from '../../scripts/services.mjs'
+import type { Server, Service } from '../../scripts/services.mjs'
+import { BUILDS, expectOneFleet } from './one-fleet.ts'
+
+const SERVERS: readonly (readonly [Service, () => Promise<Server>])[] = [
+  ['redis', redis],
+  ['mariadb', mariadb],
+  ['postgres', postgres],
+  ['zookeeper', zookeeper],
+]
+const SECONDS = { timeout: 120_000 }
+
+/**
+ * A fleet is updated one process after the other, and a lock outlives the process that took it: what one version writes, another
+ * reads, renews, grants from and deletes. docs/adr/0005-layouts.md says how layouts may change.
+ */
+describe('processes of an earlier build and of the present one', () => {
+  for (const [service, start] of SERVERS)
+    it.skipIf(!available(service))(`share the locks of ${service}`, SECONDS, () =>
+      expectOneFleet(async () => {
+        const server = await start()
+        return { url: server.url, end: () => server.stop() }
+      }),
+    )
+
+  it.each(BUILDS)('share the locks of a lock server of the %s one', SECONDS, (build) =>
+    expectOneFleet(async (builds) => {
+      const module = (await import(`${builds[build]}/server/index.js`)) as typeof import('holdfast/server')
+      const server = await module.startServer({ listen: '127.0.0.1:0', state: null })
+      return { url: server.url, end: async () => server.close({ grace: 50 }) }
+    }),
+  )
+})

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+
+import { Holdfast } from '../../../src/index.ts'
+import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
+
+const claim = {
+  name: 'a',
+  id: 's.1',
+  weight: 1,
+  capacity: 1,
+  ttl: 10_000,
+  patience: 10_000,
+  tokens: 1,
+  owner: 'o',
+} as const
+
+it('says so soon, and why, when no server of a new session can be reached', async () => {
+  const store = zookeeperStore('127.0.0.1:1,127.0.0.1:2')
+  const began = performance.now()
+  const answer = await store.claim({ ...claim, whenBusy: 'try' }, 20_000)
+  expect(performance.now() - began).toBeLessThan(5000)
+  expect(answer).toMatchObject({ kind: 'unknown' })
+  expect(String((answer as { cause: Error }).cause)).toMatch(/127\.0\.0\.1:[12].*ECONNREFUSED/)
+  expect(await store.list({}, 20_000)).toMatchObject({ kind: 'unknown' })
+  expect(performance.now() - began).toBeLessThan(10_000)
+  await store.close()
+})
+
+it('goes on asking for whoever waits', async () => {
+  const store = zookeeperStore('127.0.0.1:1')
+  const holdfast = new Holdfast(store)
+  const began = performance.now()
+  await expect(holdfast.mutex('a').acquire({ wait: 700 })).rejects.toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+  })
+  expect(performance.now() - began).toBeGreaterThan(650)
+  await holdfast.close()
+  await store.close()
+})
