@@ -23,7 +23,9 @@ export function earlierBuild() {
 
 /** What a fleet uses of a build: no types, no maps, none of the tools. */
 const TSC = [
-  ...['-p', 'tsconfig.build.json', '--removeComments'],
+  '-p',
+  'tsconfig.build.json',
+  '--removeComments',
   ...['declaration', 'sourceMap', 'inlineSources', 'isolatedDeclarations'].flatMap((off) => [
     `--${off}`,
     'false',

@@ -1,7 +1,7 @@
 // The servers that a run needs, by store: started on free loopback ports, stopped at the end.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -17,7 +17,7 @@ import {
   zookeeper,
 } from '../../scripts/services.mjs'
 import { ask } from '../../scripts/services/wire.mjs'
-import { pathOf } from '../contestants/dist.mjs'
+import { isBuilt, pathOf } from '../contestants/dist.mjs'
 import { NO_METER, ProcessMeter, RedisMeter } from './meter.mjs'
 
 /**
@@ -100,7 +100,21 @@ export const SERVERS = {
 
 /** Our own, as a program of its own, with the locks in its memory. */
 async function startLockServer() {
-  const args = [pathOf('cli/main.js'), 'serve', '--listen', '127.0.0.1:0', '--state', 'none', '--json']
+  const dir = mkdtempSync(join(tmpdir(), 'holdfast-serve-'))
+  const config = join(dir, 'config.json')
+  // The limit is there to keep one client from taking all; here one client is all there is.
+  writeFileSync(config, JSON.stringify({ limits: { requestsPerSecond: 1_000_000 } }), { mode: 0o600 })
+  const more = isBuilt('cli/serve/config.js') ? ['--config', config] : []
+  const args = [
+    pathOf('cli/main.js'),
+    'serve',
+    '--listen',
+    '127.0.0.1:0',
+    '--state',
+    'none',
+    '--json',
+    ...more,
+  ]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
   const gone = once(child, 'exit')
   let text = ''
@@ -118,6 +132,7 @@ async function startLockServer() {
     async stop() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM')
       await gone
+      rmSync(dir, { recursive: true, force: true })
     },
   }
 }

@@ -31,6 +31,7 @@ const megabytes = (value) => `${digits(value)} MB`
 export const METRICS = {
   rate: { label: 'sections/s', write: digits, better: 'more' },
   toRaw: { label: 'of raw', write: times, better: 'more' },
+  keeps: { label: 'of alone', write: times, better: 'more' },
   toHealthy: { label: 'p99 of healthy', write: times, better: 'less' },
   timesOneLock: { label: 'of one lock', write: times, better: 'more' },
   cost: { label: 'µs a section', write: digits, better: 'less' },

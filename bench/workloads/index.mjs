@@ -17,6 +17,7 @@ import * as w14 from './w14-stripes.mjs'
 import * as w15 from './w15-one-name-zookeeper.mjs'
 import * as w16 from './w16-zookeeper-client.mjs'
 import * as w17 from './w17-split-votes.mjs'
+import * as w18 from './w18-watched-server.mjs'
 
 /**
  * How long and how often. `ms` is the timed part of a round.
@@ -40,6 +41,23 @@ import * as w17 from './w17-split-votes.mjs'
  */
 
 /** @type {readonly Workload[]} */
-export const WORKLOADS = [w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15, w16, w17].map(
-  ({ workload }) => workload,
-)
+export const WORKLOADS = [
+  w1,
+  w2,
+  w3,
+  w4,
+  w5,
+  w6,
+  w7,
+  w8,
+  w9,
+  w10,
+  w11,
+  w12,
+  w13,
+  w14,
+  w15,
+  w16,
+  w17,
+  w18,
+].map(({ workload }) => workload)

@@ -101,7 +101,7 @@ export const meetingMutants = [
         replace: 'claim.contended = grant.contended;',
       },
     ],
-    ...programs('bypass', 1500),
+    ...programs('bypass', 6000),
   },
   {
     id: 'set-registers-nothing',

@@ -80,7 +80,7 @@ export const upkeepMutants = [
     ],
     scenario: 'claim-queue/network',
     check: 'leftovers',
-    seeds: 200,
+    seeds: 600,
   },
   {
     id: 'cleanup-gives-up',

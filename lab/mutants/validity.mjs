@@ -28,7 +28,7 @@ export const validityMutants = [
     ],
     scenario: 'claim-queue/partition',
     check: 'exclusivity',
-    seeds: 400,
+    seeds: 2000,
   },
   {
     id: 'push-is-believed',

@@ -18,7 +18,7 @@ const SUITES = [
     'faults',
     /faults|sentinel|cluster|ensemble|virtual-address|ended-work|worn|ghosts|listeners|resent|replicas/,
   ],
-  ['store', /./],
+  ['others', /./],
 ]
 
 export const SUITE_NAMES = SUITES.map(([name]) => name)

@@ -39,7 +39,8 @@ export class Interrupt {
     for (const [signal, handler] of this.handlers) process.off(signal, handler)
   }
 
-  private came(signal: NodeJS.Signals): void {
+  /** As if this signal had ended it. */
+  came(signal: NodeJS.Signals): void {
     if (this.impatient && this.exitCode !== undefined) process.exit(this.exitCode)
     this.exitCode ??= exitOfSignal(constants.signals[signal])
     this.controller.abort()

@@ -93,7 +93,7 @@ function unknownOption(
   known: readonly string[],
   elsewhere: string | undefined,
 ): InvalidArgumentError {
-  const near = known.find((each) => isNear(key.toLowerCase(), each.toLowerCase()))
+  const near = nearest(key, known)
   const hint =
     near === undefined ? (elsewhere ?? `Known are ${known.join(', ')}.`) : `Did you mean "${near}"?`
   return new InvalidArgumentError(`There is no option ${show(key)} here. ${hint}`, { argument: key })
@@ -104,9 +104,21 @@ export function said<T extends object>(options: T): T {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
 }
 
-/** Two slips of the finger at the most: a letter too many, too few, another one, or two in the wrong order. */
-function isNear(a: string, b: string): boolean {
-  const most = Math.min(2, Math.floor(Math.max(a.length, b.length) / 2))
+/** What was probably meant: the nearest, if it is near. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  let [best, fewest] = [undefined as string | undefined, MOST_SLIPS + 1]
+  for (const each of known) {
+    const most = Math.min(MOST_SLIPS, Math.floor(Math.max(word.length, each.length) / 2))
+    const slips = slipsBetween(word.toLowerCase(), each.toLowerCase())
+    if (slips <= most && slips < fewest) [best, fewest] = [each, slips]
+  }
+  return best
+}
+
+const MOST_SLIPS = 2
+
+/** Slips of the finger: a letter too many, too few, another one, or two in the wrong order. */
+function slipsBetween(a: string, b: string): number {
   let [before, row] = [[] as number[], Array.from({ length: b.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
@@ -119,5 +131,5 @@ function isNear(a: string, b: string): boolean {
     }
     ;[before, row] = [row, next]
   }
-  return (row[b.length] ?? 0) <= most
+  return row[b.length] ?? 0
 }

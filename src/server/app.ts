@@ -151,7 +151,11 @@ export class App {
     const { socket } = request
     if (route.access === 'principals') this.connections.busy(socket)
     const leaving = new Set<() => void>()
+    const { whenChanged } = caller.principal
+    const cut = (): void => void socket.destroy()
+    if (route.access === 'principals') whenChanged.add(cut)
     response.once('close', () => {
+      whenChanged.delete(cut)
       this.connections.rest(socket)
       for (const leave of leaving) leave()
     })

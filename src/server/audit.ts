@@ -74,10 +74,11 @@ export class Audit {
     return failure === null
   }
 
-  /** After the file was moved away. */
-  reopen(): void {
-    this.file?.close()
+  /** After the file was moved away. Null when there is a new one; undefined when there is no file at all. */
+  reopen(): Error | null | undefined {
+    const failure = this.file?.reopen()
     this.flush()
+    return failure
   }
 
   close(): void {

@@ -48,10 +48,15 @@ export function nameOf(value: unknown, limits: Limits): string {
 export function textOf(fields: Fields, field: string, { most }: { most: number }): string | undefined {
   const value = fields[field]
   if (value === undefined) return undefined
-  if (typeof value !== 'string' || value.length === 0 || value.length > most || CONTROL.test(value)) {
+  if (typeof value !== 'string' || value.length === 0 || isLonger(value, most) || CONTROL.test(value)) {
     throw refuse(`${field} must be text of 1 to ${most} characters without control characters`)
   }
   return value
+}
+
+/** By characters, as a schema counts them. */
+export function isLonger(text: string, most: number): boolean {
+  return text.length > most && (text.length > most * 2 || [...text].length > most)
 }
 
 export function wholeOf(
@@ -126,7 +131,7 @@ export function renewRequestOf(value: unknown, limits: Limits): RenewRequest {
 export function listQueryOf(value: unknown): ListQuery {
   const fields = asFields(value, 'a query')
   const prefix = fields['prefix']
-  if (prefix !== undefined && (typeof prefix !== 'string' || prefix.length > MAX_CURSOR)) {
+  if (prefix !== undefined && (typeof prefix !== 'string' || isLonger(prefix, MAX_CURSOR))) {
     throw refuse('prefix must be text')
   }
   const limit = wholeOf(fields, 'limit', { min: 1, max: MAX_PAGE })

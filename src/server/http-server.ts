@@ -46,9 +46,13 @@ function secure(options: HttpsOptions): HttpsServer {
   try {
     return createHttps({ ...options, handshakeTimeout: HANDSHAKE_MS })
   } catch (cause) {
-    throw new InvalidArgumentError(
-      'The certificate and the key must be PEM files that belong together. Look at them with: openssl x509 -in FILE -text',
-      { argument: 'tls', cause },
-    )
+    throw notAPair(cause)
   }
+}
+
+export function notAPair(cause: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'The certificate and the key must be PEM files that belong together. Look at them with: openssl x509 -in FILE -text',
+    { argument: 'tls', cause },
+  )
 }

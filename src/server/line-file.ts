@@ -37,7 +37,19 @@ export class LineFile {
     }
   }
 
-  /** The next line opens it again: a log that was moved away is begun anew. */
+  /** A file that was moved away is begun anew. Where that fails, the old one is gone on with. */
+  reopen(): Error | null {
+    this.flush()
+    try {
+      const fresh = openSync(this.path, 'a', 0o600)
+      if (this.fd !== null) closeSync(this.fd)
+      this.fd = fresh
+      return this.flush()
+    } catch (error) {
+      return error as Error
+    }
+  }
+
   close(): void {
     this.flush()
     if (this.fd !== null) closeSync(this.fd)

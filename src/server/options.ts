@@ -48,6 +48,18 @@ export const SERVER_OPTIONS: readonly (keyof ServerOptions)[] = [
   'log',
 ]
 
+export interface ReloadOptions {
+  /** PEM, as at the start. Absent: the certificate stays. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
+}
+
+/** What became of one part of a reload. */
+export interface Reloaded {
+  readonly part: 'tokens' | 'certificate' | 'audit'
+  /** Why it stays as it was. */
+  readonly error: Error | null
+}
+
 export interface CloseServerOptions {
   /** Milliseconds for requests that are being answered. Default 1000. */
   readonly grace?: number | undefined
@@ -64,6 +76,11 @@ export interface RunningServer {
   readonly startsIn: number
   /** Resolves when locks are granted. */
   readonly ready: Promise<void>
+  /**
+   * Reads the tokens file again, takes up a new certificate, opens the audit log again. Each part by itself; what cannot be
+   * used changes nothing, and is logged. Who has a token that is gone, or may do other things now, is disconnected.
+   */
+  reload(options?: ReloadOptions): readonly Reloaded[]
   /**
    * Sends waiters away and ends connections. A server with its own store and a state file writes its claims down, and the
    * next one with that file goes on with them; otherwise leases stay as they are until they run out.

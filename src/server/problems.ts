@@ -1,13 +1,28 @@
 /** What a server needs and may be without: its state file, its audit log, the store behind it. */
 export type Need = 'state' | 'audit' | 'store'
 
+export type LogLevel = 'info' | 'warn' | 'error'
+
 /** One line of the server's log. */
-export interface LogEntry {
+export interface LogEntry extends LogFacts {
   readonly at: string
-  readonly level: 'info' | 'error'
+  readonly level: LogLevel
+  /** What kind of line it is, for programs: `refused`, `internal`, `need`, `reload`, and what the command adds. */
+  readonly event: string
   readonly message: string
-  /** The number of a request, where there is one. */
+}
+
+/** What a line is about, as far as there is such a thing. */
+export interface LogFacts {
+  /** The number of a request or of a session. */
   readonly request?: string
+  readonly who?: string
+  readonly remote?: string
+  /** What was asked for. */
+  readonly what?: string
+  /** Of a refusal. */
+  readonly code?: string
+  readonly stack?: string
 }
 
 export type ServerLog = (entry: LogEntry) => void
@@ -33,12 +48,12 @@ export class Problems {
   /** Null when all is well. */
   note(need: Need, failure: unknown): void {
     if (failure === null) {
-      if (this.now.delete(need)) this.say('info', SAID[need].good)
+      if (this.now.delete(need)) this.say('info', 'need', SAID[need].good, { what: need })
       return
     }
     const known = this.now.has(need)
     this.now.set(need, SAID[need].bad)
-    if (!known) this.say('error', `${SAID[need].bad}: ${wordsOf(failure)}`)
+    if (!known) this.say('error', 'need', `${SAID[need].bad}: ${wordsOf(failure)}`, { what: need })
   }
 
   /** In words that strangers may read. */
@@ -50,9 +65,14 @@ export class Problems {
     return this.now.size
   }
 
-  say(level: LogEntry['level'], message: string, request?: string): void {
-    const entry = { at: new Date().toISOString(), level, message }
-    this.log(request === undefined ? entry : { ...entry, request })
+  /** Something that should not happen. */
+  fault(error: unknown, request: string): void {
+    const stack = error instanceof Error ? error.stack : undefined
+    this.say('error', 'internal', wordsOf(error), { request, ...(stack === undefined ? {} : { stack }) })
+  }
+
+  say(level: LogLevel, event: string, message: string, facts: LogFacts = {}): void {
+    this.log({ at: new Date().toISOString(), level, event, message, ...facts })
   }
 }
 

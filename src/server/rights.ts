@@ -6,15 +6,30 @@ export const RIGHTS: readonly Right[] = ['acquire', 'read', 'force-release', 'ad
 /** Who asks: a name for people, and what it may do with which names. */
 export class Principal {
   readonly name: string
-  private readonly rights: ReadonlySet<Right>
-  private readonly prefixes: readonly string[]
-  private readonly everything: boolean
+  /** What ends when the token is taken away, or may do other things than before: who it was for asks again. */
+  readonly whenChanged: Set<() => void> = new Set()
+  private rights: ReadonlySet<Right>
+  private prefixes: readonly string[]
+  private everything: boolean
 
   constructor(name: string, rights: Iterable<Right>, prefixes: readonly string[]) {
     this.name = name
     this.rights = new Set(rights)
     this.prefixes = prefixes
     this.everything = prefixes.includes('*')
+  }
+
+  /** From now on it may do what the other one may; null: nothing. */
+  become(other: Principal | null): void {
+    if (other?.words === this.words) return
+    this.rights = other?.rights ?? new Set()
+    this.prefixes = other?.prefixes ?? []
+    this.everything = other?.everything ?? false
+    for (const end of this.whenChanged) end()
+  }
+
+  private get words(): string {
+    return JSON.stringify([[...this.rights].sort(), [...this.prefixes].sort()])
   }
 
   /** Prefixes whose names it may read. */

@@ -7,7 +7,7 @@ import type { Connections } from './connections.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import { Failure } from './failure.ts'
 import type { LongPolls } from './long-polls.ts'
-import type { CloseServerOptions, RunningServer } from './options.ts'
+import type { CloseServerOptions, Reloaded, ReloadOptions, RunningServer } from './options.ts'
 import type { PathLock } from './path-lock.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
@@ -25,6 +25,7 @@ export interface RunningParts {
   /** The store that ends with the server. */
   readonly own: EmbeddedStore | null
   readonly stateLock: PathLock | null
+  readonly reload: (options: ReloadOptions) => readonly Reloaded[]
 }
 
 interface Facts {
@@ -61,6 +62,10 @@ export class Running implements RunningServer {
       parts.service.state = { kind: 'starting', until: performance.now() + startsIn }
       this.startAt(performance.now() + startsIn)
     }
+  }
+
+  reload(options: ReloadOptions = {}): readonly Reloaded[] {
+    return this.parts.reload(options)
   }
 
   close({ grace = GRACE_MS }: CloseServerOptions = {}): Promise<void> {

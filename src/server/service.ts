@@ -23,6 +23,7 @@ import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
 import { Load } from './load.ts'
 import type { Counter } from './metrics.ts'
+import type { Problems } from './problems.ts'
 import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
@@ -36,6 +37,7 @@ export interface ServiceParts {
   readonly limits: Limits
   /** Refuse what cannot be recorded. */
   readonly auditRequired: boolean
+  readonly problems: Problems
 }
 
 export interface Revoked {
@@ -43,8 +45,10 @@ export interface Revoked {
   readonly token: bigint
 }
 
-/** Audit lines a second for one principal at one address. */
+/** Lines a second for one principal at one address, in the audit log and in the log. */
 const REFUSAL_LINES = 10
+/** The same for all of them together, in the log. */
+const ALL_REFUSAL_LINES = 100
 const TAKE_BACK_MS = 5000
 
 type State =
@@ -70,14 +74,17 @@ export class LockService {
   private readonly visible: VisibleNames
   private readonly refusals: Counter
   private readonly refusalLines = new RateLimit(REFUSAL_LINES)
+  private readonly allRefusalLines = new RateLimit(ALL_REFUSAL_LINES)
+  private readonly problems: Problems
 
-  constructor({ store, book, sessions, audit, limits, auditRequired }: ServiceParts) {
+  constructor({ store, book, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
     this.store = store
     this.book = book
     this.sessions = sessions
     this.audit = audit
     this.limits = limits
     this.auditRequired = auditRequired
+    this.problems = problems
     this.visible = new VisibleNames(store)
     this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
     book.onLost = ({ caller, name, id, token }) =>
@@ -251,10 +258,7 @@ export class LockService {
   private assertOneName({ name, id }: ClaimRef): void {
     const other = this.book.nameOf(id)
     if (other !== undefined && other !== name)
-      throw new Failure(
-        'INVALID_ARGUMENT',
-        'This id is that of a claim for another name. Each claim needs its own.',
-      )
+      throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
 
   private refusal(caller: Caller, request: ClaimRequest): Failure | null {
@@ -319,11 +323,20 @@ export class LockService {
   }
 
   /** What was refused, and to whom. Lines for a few of them a second: a stranger must not be able to fill the disk. */
-  noteRefusal(caller: Caller, what: string, { code }: Failure): void {
+  noteRefusal(caller: Caller, what: string, { code, message }: Failure): void {
     if (!REFUSALS.has(code)) return
     this.refusals.add('code', code)
-    if (!this.audit.on || this.refusalLines.take(`${caller.principal.name}|${caller.remote}`) > 0) return
-    this.audit.record(caller, what, { result: `refused: ${code}` })
+    const { principal, remote, request } = caller
+    if (this.refusalLines.take(`${principal.name}|${remote}`) > 0) return
+    if (this.audit.on) this.audit.record(caller, what, { result: `refused: ${code}` })
+    // What the server itself lacks was said when it began.
+    if (code === 'AUDIT_UNAVAILABLE' || this.allRefusalLines.take('') > 0) return
+    this.problems.say('warn', 'refused', message, { request, who: principal.name, remote, what, code })
+  }
+
+  /** Something that should not happen, in a request or a session. */
+  noteFault(error: unknown, { request }: Caller): void {
+    this.problems.fault(error, request)
   }
 
   private renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer {

@@ -47,7 +47,7 @@ export class Sessions {
     const known = this.sessions.get(id)
     // Either would lose its wake-ups to the other, and their grants are noted in different ways.
     if (known !== undefined && known.confirms !== confirms)
-      throw new Failure('INVALID_ARGUMENT', 'This session is in use: a lease over HTTP needs one of its own.')
+      throw new Failure('ID_IN_USE', 'This session is in use: a lease over HTTP needs one of its own.')
     if (known?.listener === listener && known.asked !== null) {
       known.times++
       return known.asked

@@ -30,6 +30,7 @@ import { lockPath } from './path-lock.ts'
 import type { PathLock } from './path-lock.ts'
 import { Problems } from './problems.ts'
 import { Readiness } from './readiness.ts'
+import { reload } from './reload.ts'
 import { withoutOffer } from './reoffer.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
@@ -65,11 +66,11 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const { store, own } = openStore(options, path, problems)
     const book = new Book(store.kind)
     const former = own === null ? 0 : bookFormer(book, own, tokens)
-    if (former > 0) problems.say('info', `Goes on with claims of the former run: ${former}`)
+    if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
     const sessions = new Sessions(store, book)
     const { auditRequired = false } = options
-    const service = new LockService({ store, book, sessions, audit, limits, auditRequired })
+    const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const polls = new LongPolls(service, sessions)
@@ -88,7 +89,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       outbox,
       onRequest: (status) => requests.add('status', String(status)),
       onRefusal: (caller, what, failure) => service.noteRefusal(caller, what, failure),
-      onFault: (error, request) => problems.say('error', wordsOf(error), request),
+      onFault: (error, request) => problems.fault(error, request),
     })
     const hello = {
       kind: 'hello',
@@ -108,16 +109,19 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
     book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
     book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
+    book.metrics.gauge('holdfast_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
     book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
       service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, app.handle)
     server.on('upgrade', streams.upgrade)
+    const { tokensFile } = options
+    const reloading = { server, tokens, tokensFile, audit, problems }
     const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
-    return new Running(parts, {
-      ...addressOf(server, at, tls !== undefined),
-      startsIn: own?.startsIn ?? 0,
-    })
+    return new Running(
+      { ...parts, reload: (files) => reload(reloading, files) },
+      { ...addressOf(server, at, tls !== undefined), startsIn: own?.startsIn ?? 0 },
+    )
   } catch (error) {
     server.close()
     stateLock?.release()
@@ -158,10 +162,6 @@ function openStore({ store }: ServerOptions, path: string | null, problems: Prob
   const horizon = new Horizon({ file, clocks, onWrite })
   const own = new EmbeddedStore({ horizon, claims: new ClaimsFile(path), onFailure: onWrite }, clocks)
   return { store: own, own }
-}
-
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)

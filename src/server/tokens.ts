@@ -31,10 +31,30 @@ export function hashToken(token: string): string {
 }
 
 export class Tokens {
-  private readonly entries: readonly Entry[]
+  private entries: readonly Entry[]
 
   constructor(entries: readonly Entry[]) {
     this.entries = entries
+  }
+
+  get size(): number {
+    return this.entries.length
+  }
+
+  /**
+   * Takes over what another file says. A principal whose token is still there stays the same one, with what it has and
+   * waits for; one whose token is gone may do nothing any more, also on connections that it has.
+   */
+  replace({ entries }: Tokens): void {
+    const old = new Map(this.entries.map((entry) => [keyOf(entry), entry.principal]))
+    this.entries = entries.map((entry) => {
+      const key = keyOf(entry)
+      const principal = old.get(key)
+      old.delete(key)
+      principal?.become(entry.principal)
+      return principal === undefined ? entry : { ...entry, principal }
+    })
+    for (const principal of old.values()) principal.become(null)
   }
 
   /** All of them are compared, each in the same time, whatever was found before. */
@@ -49,6 +69,8 @@ export class Tokens {
     return this.entries.find(({ principal }) => principal.name === name)?.principal ?? null
   }
 }
+
+const keyOf = ({ digest, principal }: Entry): string => `${principal.name} ${digest.toString('hex')}`
 
 export function parseTokens(text: string): Tokens {
   const entries: Entry[] = []

@@ -61,7 +61,8 @@ export class VisibleNames {
     if (sealed === undefined) return { at: 0, cursor: undefined }
     const [key, cursor] = this.cursors.open(sealed) ?? []
     const at = searches.findIndex((search) => keyOf(search) === key)
-    if (at < 0) throw new Failure('INVALID_ARGUMENT', 'cursor must be one that this server gave.')
+    if (at < 0)
+      throw new Failure('NOT_FOUND', 'There is no such page: cursor must be one that this server gave.')
     return { at, cursor: cursor === '' ? undefined : cursor }
   }
 }

@@ -1,8 +1,11 @@
-import { describe, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+
+import type * as LockServer from 'holdfast/server'
 
 import { available, mariadb, postgres, redis, zookeeper } from '../../scripts/services.mjs'
 import type { Server, Service } from '../../scripts/services.mjs'
-import { BUILDS, expectOneFleet } from './one-fleet.ts'
+import { BUILDS, problemsOfFleet } from './one-fleet.ts'
+import type { Builds, Place } from './one-fleet.ts'
 
 const SERVERS: readonly (readonly [Service, () => Promise<Server>])[] = [
   ['redis', redis],
@@ -18,18 +21,20 @@ const SECONDS = { timeout: 120_000 }
  */
 describe('processes of an earlier build and of the present one', () => {
   for (const [service, start] of SERVERS)
-    it.skipIf(!available(service))(`share the locks of ${service}`, SECONDS, () =>
-      expectOneFleet(async () => {
+    it.skipIf(!available(service))(`share the locks of ${service}`, SECONDS, async () => {
+      const place = async (): Promise<Place> => {
         const server = await start()
         return { url: server.url, end: () => server.stop() }
-      }),
-    )
+      }
+      expect(await problemsOfFleet(place)).toEqual([])
+    })
 
-  it.each(BUILDS)('share the locks of a lock server of the %s one', SECONDS, (build) =>
-    expectOneFleet(async (builds) => {
-      const module = (await import(`${builds[build]}/server/index.js`)) as typeof import('holdfast/server')
-      const server = await module.startServer({ listen: '127.0.0.1:0', state: null })
+  it.each(BUILDS)('share the locks of a lock server of the %s one', SECONDS, async (build) => {
+    const place = async (builds: Builds): Promise<Place> => {
+      const { startServer } = (await import(`${builds[build]}/server/index.js`)) as typeof LockServer
+      const server = await startServer({ listen: '127.0.0.1:0', state: null })
       return { url: server.url, end: async () => server.close({ grace: 50 }) }
-    }),
-  )
+    }
+    expect(await problemsOfFleet(place)).toEqual([])
+  })
 })

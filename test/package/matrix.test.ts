@@ -56,7 +56,7 @@ describe('what came out of the tests', () => {
     expect(suites).toEqual({
       conformance: { passed: 1, failed: 1, skipped: 1 },
       differential: { passed: 1, failed: 0, skipped: 1 },
-      store: { passed: 0, failed: 0, skipped: 1 },
+      others: { passed: 0, failed: 0, skipped: 1 },
     })
     expect(failures).toEqual(['test/conformance/redis.test.ts: case 2'])
   })

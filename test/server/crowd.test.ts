@@ -9,12 +9,12 @@ import { afterwards, call, eventually, look, portOf, serve, take } from './helpe
 const CROWD = 10_000
 
 it('serves others while ten thousand connections are idle or send a byte a second', async () => {
-  const server = await serve()
+  const server = await serve({ limits: { maxWait: 600_000 } })
   const store = holdfastStore(server.url)
   afterwards(() => store.close())
   expect(await store.list({}, 5000)).toEqual({ names: [] })
   await take(server, { name: 'a', ttl: 600_000 })
-  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 60_000 } })
+  const waiting = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 600_000 } })
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
 
   const crowd = fork(fileURLToPath(new URL('crowd.mjs', import.meta.url)), [
@@ -46,4 +46,4 @@ it('serves others while ten thousand connections are idle or send a byte a secon
   expect((await look(server, 'a')).waiters).toHaveLength(1)
   await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'test' } })
   expect((await waiting).status).toBe(200)
-}, 120_000)
+}, 240_000)

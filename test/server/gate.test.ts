@@ -365,7 +365,7 @@ describe('rights', () => {
     const forged = await call(server, `GET /v1/locks?cursor=${Buffer.from('secret').toString('base64url')}`, {
       headers: bearer('some'),
     })
-    expect(forged.body.error.code).toBe('INVALID_ARGUMENT')
+    expect(forged.body.error.code).toBe('NOT_FOUND')
   })
 
   it('hide what happens to names that a token may not read', async () => {

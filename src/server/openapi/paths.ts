@@ -1,6 +1,7 @@
 import type { FailureCode } from '../failure.ts'
 import { FAILURES } from '../failure.ts'
-import { ref } from './schemas.ts'
+import type { Limits } from '../limits.ts'
+import { nameSchema, ref } from './schemas.ts'
 
 /** The routes. Every example is sent to a real server by a test, in this order, and answered as it says. */
 
@@ -19,7 +20,13 @@ interface Operation {
 const json = (schema: Json, example: unknown): Json => ({ 'application/json': { schema, example } })
 
 /** Any request may be turned away for these. */
-const ALWAYS: readonly FailureCode[] = ['WRONG_HOST', 'WRONG_ORIGIN', 'RATE_LIMITED', 'INTERNAL']
+const ALWAYS: readonly FailureCode[] = [
+  'WRONG_HOST',
+  'WRONG_ORIGIN',
+  'EXPECTATION_FAILED',
+  'RATE_LIMITED',
+  'INTERNAL',
+]
 const KNOWN: readonly FailureCode[] = ['UNAUTHENTICATED', 'FORBIDDEN']
 const WRITES: readonly FailureCode[] = [
   'INVALID_ARGUMENT',
@@ -80,8 +87,14 @@ const query = (name: string, description: string, schema: Json): Json => ({
   schema,
 })
 const textParameter = { type: 'string' }
+/** In an address a character may take twelve: all parameters together have to fit into the headers. */
+const prefixOf = ({ name }: Limits): Json => ({
+  type: 'string',
+  anyOf: [{ maxLength: Math.floor(name / 4) }, { pattern: '^[ -~]*$', maxLength: name }],
+})
+const CURSOR = { type: 'string', pattern: '^[A-Za-z0-9_-]+$', maxLength: 4000 }
 
-export const paths: Readonly<Record<string, Json>> = {
+export const pathsOf = (limits: Limits): Readonly<Record<string, Json>> => ({
   '/v1/acquire': {
     post: operation({
       summary: 'Take a lock, or wait for it.',
@@ -99,7 +112,15 @@ export const paths: Readonly<Record<string, Json>> = {
           waited: 0,
         }),
       ],
-      failures: [...WRITES, 'LOCK_BUSY', 'LOCK_TIMEOUT', 'CAPACITY_MISMATCH', 'UNSUPPORTED', ...CLAIMS],
+      failures: [
+        ...WRITES,
+        'LOCK_BUSY',
+        'LOCK_TIMEOUT',
+        'CAPACITY_MISMATCH',
+        'ID_IN_USE',
+        'UNSUPPORTED',
+        ...CLAIMS,
+      ],
     }),
   },
   '/v1/renew': {
@@ -123,15 +144,15 @@ export const paths: Readonly<Record<string, Json>> = {
     get: operation({
       summary: 'The names that are held or waited for.',
       parameters: [
-        query('prefix', 'Only names that begin with this.', textParameter),
+        query('prefix', 'Only names that begin with this.', prefixOf(limits)),
         query('limit', 'At most this many.', { type: 'integer', minimum: 1, maximum: 1000, default: 100 }),
-        query('cursor', 'From the page before.', textParameter),
+        query('cursor', 'From the page before.', CURSOR),
       ],
       answer: [
         'A page. It may have fewer than `limit` names although more follow.',
         json(ref('Names'), { names: ['job', 'train:G101'] }),
       ],
-      failures: ['INVALID_ARGUMENT', 'STORE_UNAVAILABLE'],
+      failures: ['INVALID_ARGUMENT', 'NOT_FOUND', 'STORE_UNAVAILABLE'],
     }),
   },
   '/v1/locks/{name}': {
@@ -143,7 +164,7 @@ export const paths: Readonly<Record<string, Json>> = {
           in: 'path',
           required: true,
           description: 'Percent-encoded; slashes may stay as they are.',
-          schema: textParameter,
+          schema: nameSchema(limits),
           example: 'train:G101',
         },
       ],
@@ -185,21 +206,10 @@ export const paths: Readonly<Record<string, Json>> = {
       summary: 'What happens to locks at this server, as server-sent events.',
       description:
         'Events: queued, held, released, lost, revoked. Their data is JSON with name, owner and, for all but queued, token.',
-      parameters: [query('prefix', 'Only names that begin with this.', textParameter)],
+      parameters: [query('prefix', 'Only names that begin with this.', prefixOf(limits))],
       answer: ['Until either side ends it.', { 'text/event-stream': { schema: textParameter } }],
-      failures: ['TOO_MANY', 'STOPPING'],
+      failures: ['INVALID_ARGUMENT', 'TOO_MANY', 'STOPPING'],
     }),
-  },
-  '/v1/session': {
-    get: {
-      ...operation({
-        summary: 'For clients that are stores themselves: goes on in lines of JSON on the same connection.',
-        description:
-          'With "Connection: Upgrade", "Upgrade: holdfast.1" and "Holdfast-Request: 1". docs/server.md describes the lines.',
-        answer: ['Never.', {}],
-        failures: ['UPGRADE_REQUIRED', 'HEADER_MISSING', 'TOO_MANY', 'STOPPING'],
-      }),
-    },
   },
   '/v1/health': {
     get: operation({
@@ -216,7 +226,7 @@ export const paths: Readonly<Record<string, Json>> = {
     get: operation({
       summary: 'Whether the server grants locks.',
       answer: ['It does.', json(ref('Status'), { status: 'ready', store: 'memory' })],
-      failures: ['STARTING', 'STOPPING'],
+      failures: ['STARTING', 'STOPPING', 'STORE_UNAVAILABLE', 'AUDIT_UNAVAILABLE'],
       open: true,
     }),
   },
@@ -235,4 +245,4 @@ export const paths: Readonly<Record<string, Json>> = {
       open: true,
     }),
   },
-}
+})

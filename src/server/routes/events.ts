@@ -1,5 +1,6 @@
 import { EventHub } from '../event-hub.ts'
 import { Failure } from '../failure.ts'
+import { isLonger } from '../fields.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 import type { Outbox } from '../outbox.ts'
@@ -31,9 +32,11 @@ function stream(
 ): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
+  const prefix = query.get('prefix') ?? ''
+  if (isLonger(prefix, service.limits.name))
+    throw new Failure('INVALID_ARGUMENT', 'prefix must not be longer than a name')
   if (!counts.enter(principal))
     throw new Failure('TOO_MANY', 'There are too many streams already.', { retryAfter: 5 })
-  const prefix = query.get('prefix') ?? ''
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',

@@ -50,11 +50,12 @@ function wishOf(fields: Fields, limits: Limits, { caller }: Call): Wish {
   const { minTtl, maxTtl, maxWait } = limits
   return {
     name: nameOf(fields['name'], limits),
-    ...shareOf(fields),
     ttl: wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl }) ?? Math.min(DEFAULT_TTL_MS, maxTtl),
     wait: wholeOf(fields, 'wait', { min: 0, max: maxWait }) ?? 0,
     owner: ownerOf(fields) ?? `${caller.principal.name} at ${caller.remote}`,
     lease: leaseOf(fields['lease']),
+    // Last: what is wrong in its form is said before what cannot be.
+    ...shareOf(fields),
   }
 }
 
@@ -75,7 +76,8 @@ function shareOf(fields: Fields): { weight: number; capacity: number } {
     const capacity = required(of, 'of')
     const weight = permits ?? 1
     if (weight <= capacity) return { weight, capacity }
-    throw new Failure('INVALID_ARGUMENT', 'permits must not be more than there are (of)')
+    // No schema can say it, and it is no question of form: the capacity that was named does not allow it.
+    throw new Failure('CAPACITY_MISMATCH', 'permits must not be more than there are (of)')
   }
   if (permits !== undefined || of !== undefined) {
     throw new Failure('INVALID_ARGUMENT', 'permits and of belong to the mode "permits"')

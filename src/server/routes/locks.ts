@@ -1,6 +1,8 @@
+import { isUtf8 } from 'node:buffer'
+
 import type { ClaimInfo } from '../../core/contract.ts'
 import { Failure } from '../failure.ts'
-import { asFields, listQueryOf, nameOf, noOthers, reasonOf, required, textOf } from '../fields.ts'
+import { asFields, isLonger, listQueryOf, nameOf, noOthers, reasonOf, required, textOf } from '../fields.ts'
 import { ok } from '../route.ts'
 import type { Call, Reply, Route } from '../route.ts'
 import { unavailable } from '../service.ts'
@@ -8,6 +10,7 @@ import type { LockService } from '../service.ts'
 
 const STORE_TIMEOUT_MS = 5000
 const DIGITS = /^\d{1,30}$/
+const CURSOR = /^[\w-]{1,4000}$/
 
 /** Looking, and breaking open. */
 export function lockRoutes(service: LockService): readonly Route[] {
@@ -29,13 +32,32 @@ export function lockRoutes(service: LockService): readonly Route[] {
 }
 
 async function list({ caller, query }: Call, service: LockService): Promise<Reply> {
-  const limit = query.get('limit')
-  const fields = { ...Object.fromEntries(query), ...(limit === null ? {} : { limit: Number(limit) }) }
-  noOthers(fields, ['prefix', 'limit', 'cursor'])
-  const page = await service.list(caller, listQueryOf(fields), STORE_TIMEOUT_MS)
+  const given = Object.fromEntries(query)
+  noOthers(given, ['prefix', 'limit', 'cursor'])
+  const { prefix = '', limit, cursor } = given
+  if (isLonger(prefix, service.limits.name)) throw invalid('prefix must not be longer than a name')
+  if (limit !== undefined && !/^\d{1,9}$/.test(limit)) throw invalid('limit must be a whole number')
+  if (cursor !== undefined && !CURSOR.test(cursor)) throw invalid('cursor must be one that this server gave')
+  const wish = listQueryOf({
+    prefix,
+    ...(limit === undefined ? {} : { limit: Number(limit) }),
+    ...(cursor === undefined ? {} : { cursor: storesCursor(cursor) }),
+  })
+  const page = await service.list(caller, wish, STORE_TIMEOUT_MS)
   if ('kind' in page) throw unavailable()
-  return ok(page)
+  const { names, cursor: next } = page
+  return ok(next === undefined ? { names } : { names, cursor: Buffer.from(next).toString('base64url') })
 }
+
+/** A store's cursor may be a name: in an address it is letters, digits, - and _. */
+function storesCursor(cursor: string): string {
+  const bytes = Buffer.from(cursor, 'base64url')
+  const text = bytes.toString('utf8')
+  if (text !== '' && isUtf8(bytes) && !/[\p{Cc}\u2028\u2029]/u.test(text)) return text
+  throw new Failure('NOT_FOUND', 'There is no such page: cursor must be one that this server gave.')
+}
+
+const invalid = (problem: string): Failure => new Failure('INVALID_ARGUMENT', problem)
 
 async function inspect({ caller, rest }: Call, service: LockService): Promise<Reply> {
   const name = nameOf(rest, service.limits)

@@ -1,16 +1,16 @@
 import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
-import { openapi } from '../openapi/index.ts'
+import { openapiOf } from '../openapi/index.ts'
 import { ok } from '../route.ts'
 import type { Readiness } from '../readiness.ts'
 import type { Reply, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 
-/** The largest page that strangers may ask for: made once. */
-const DESCRIPTION: Reply = { status: 200, body: `${JSON.stringify(openapi)}\n`, type: 'application/json' }
-
 /** How the server is, for machines that look after it. */
 export function statusRoutes(service: LockService, readiness: Readiness): readonly Route[] {
+  // The largest page that strangers may ask for: made once.
+  const body = `${JSON.stringify(openapiOf(service.limits))}\n`
+  const description: Reply = { status: 200, body, type: 'application/json' }
   return [
     {
       method: 'GET',
@@ -50,6 +50,6 @@ export function statusRoutes(service: LockService, readiness: Readiness): readon
         throw new Failure('UPGRADE_REQUIRED', `Send "Connection: Upgrade" and "Upgrade: ${PROTOCOL}".`)
       },
     },
-    { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => DESCRIPTION },
+    { method: 'GET', path: '/v1/openapi.json', access: 'anybody', handle: () => description },
   ]
 }

@@ -60,6 +60,7 @@ export class Operations {
 
   private refused(operation: unknown, error: unknown): Spoken {
     if (error instanceof Failure) this.service.noteRefusal(this.caller, String(operation), error)
+    else this.service.noteFault(error, this.caller)
     return refusalOf(error)
   }
 

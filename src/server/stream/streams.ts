@@ -69,7 +69,10 @@ export class Streams {
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${PROTOCOL}\r\n\r\n`)
     const stream = new SessionStream(this.parts, caller, socket)
     this.open.add(stream)
+    const cut = (): void => stream.destroy()
+    principal.whenChanged.add(cut)
     socket.on('close', () => {
+      principal.whenChanged.delete(cut)
       this.open.delete(stream)
       this.counts.leave(principal)
     })

@@ -45,7 +45,7 @@ it.each(Object.keys(STORES))(
     await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
 
     const session = await openSession(server)
-    expect(await session.ask('watch', SESSION)).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(await session.ask('watch', SESSION)).toMatchObject({ code: 'ID_IN_USE', retryable: false })
     const began = performance.now()
     await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
     await waiting
@@ -68,7 +68,7 @@ it.each(Object.keys(STORES))('keeps a session of a stream from HTTP requests, wi
   expect(await session.ask('claim', claim('a', `${SESSION}.1`))).toMatchObject({ kind: 'queued' })
   const body = { name: 'a', wait: 20_000, lease: leaseOf('b') }
   const { status, text } = await call(server, 'POST /v1/acquire', { body })
-  expect([status, text]).toEqual([400, expect.stringContaining('INVALID_ARGUMENT')])
+  expect([status, text]).toEqual([409, expect.stringContaining('ID_IN_USE')])
 
   await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
   await eventually('it is told', () => session.events.length === 1)

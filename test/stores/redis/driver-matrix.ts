@@ -145,7 +145,7 @@ function nodeRedisCombinations(name: string): Combination[] {
         RESP_TYPES !== undefined ||
         !('RESP' in options || 'mapped' in options || 'commandTimeout' in options),
     )
-  const optionsOf = ({ mapped, path, tls, commandTimeout, ...others }: NodeRedisWish): object => {
+  const optionsOf = ({ mapped, path: _, tls: __, commandTimeout, ...others }: NodeRedisWish): object => {
     if (RESP_TYPES === undefined) return others
     const typeMapping =
       mapped === 'numbers'

@@ -232,7 +232,7 @@ describe('waiting between processes', () => {
     // The new primary has not heard that b gave this one up.
     await env.until(first.release())
     await env.until((await env.until(second)).release())
-    server.claim({ ...old, name: 'x', id: `${session}.998`, whenBusy: 'try' }, 1000)
+    await server.claim({ ...old, name: 'x', id: `${session}.998`, whenBusy: 'try' }, 1000)
     const third = b.holdfast.mutex('x').acquire()
     await env.advance(100)
     const before = env.mono()
@@ -240,7 +240,7 @@ describe('waiting between processes', () => {
     const lease = await env.until(third)
     expect(env.mono() - before).toBeLessThan(50)
     // Nor that it left the line.
-    server.claim({ ...old, name: 'x', id: `${session}.999`, whenBusy: 'queue' }, 1000)
+    await server.claim({ ...old, name: 'x', id: `${session}.999`, whenBusy: 'queue' }, 1000)
     const fourth = a.holdfast.mutex('x').acquire()
     await env.advance(100)
     const then = env.mono()

@@ -278,7 +278,8 @@ export class Actor {
         () => 'fine',
         (error: unknown) => codeOf(error) ?? String(error),
       )
-    if (ended !== code) trace.found('errors', `${what}: ${ended} instead of ${code}`)
+    if (ended === code || (ended === 'CLOSED' && this.closed() !== undefined)) return
+    trace.found('errors', `${what}: ${ended} instead of ${code}`)
   }
 
   /** As `holdfast release --force` does it. */
