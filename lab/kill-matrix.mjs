@@ -41,7 +41,15 @@ export const mutants = [...storeMutants, ...validityMutants, ...upkeepMutants, .
 
 /** The folders of the build that a simulation needs. */
 const STORES = ['memory', 'redis', 'zookeeper', 'memcached', 'quorum']
-const PARTS = ['core', 'runtime', 'locks', 'testkit', 'lab', ...STORES.map((store) => `stores/${store}`)]
+const PARTS = [
+  'core',
+  'transport',
+  'runtime',
+  'locks',
+  'testkit',
+  'lab',
+  ...STORES.map((store) => `stores/${store}`),
+]
 
 /** Compiles the sources into a folder of its own, so that nobody's build is touched. */
 export function build(to) {

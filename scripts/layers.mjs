@@ -10,7 +10,8 @@ const TIME_AND_CHANCE = /^(node:)?(timers|timers\/promises|perf_hooks|crypto)$/
 /** Which layers each layer may see, besides itself. A store is a layer of its own: stores do not see each other. */
 const DOWN = {
   core: [],
-  stores: ['core'],
+  transport: ['core'],
+  stores: ['transport', 'core'],
   runtime: ['core'],
   locks: ['runtime', 'stores', 'core'],
   recipes: ['locks', 'runtime', 'stores', 'core'],

@@ -6,9 +6,9 @@ import type { HoldfastOptions } from './locks/options.ts'
 
 export interface StoreOptions {
   /** The bearer token for a lock server. Better here, read from a file, than in the URL. */
-  readonly token?: string
+  readonly token?: string | undefined
   /** Certificates to trust besides the system's when a lock server is reached by TLS, as PEM. */
-  readonly ca?: string
+  readonly ca?: string | undefined
 }
 
 export interface OpenOptions extends Omit<HoldfastOptions, 'closeStore'>, StoreOptions {}
@@ -95,8 +95,8 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 }
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
-export async function open(url: string, { token, ...options }: OpenOptions = {}): Promise<Holdfast> {
-  const store = await openStore(url, token === undefined ? {} : { token })
+export async function open(url: string, { token, ca, ...options }: OpenOptions = {}): Promise<Holdfast> {
+  const store = await openStore(url, { token, ca })
   try {
     return new Holdfast(store, { ...options, closeStore: true })
   } catch (error) {

@@ -99,6 +99,11 @@ function unknownOption(
   return new InvalidArgumentError(`There is no option ${show(key)} here. ${hint}`, { argument: key })
 }
 
+/** Without those that are undefined: they are as good as none, also where options are laid over others. */
+export function said<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
+}
+
 /** What was probably meant: the nearest, if it is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   let [best, fewest] = [undefined as string | undefined, MOST_SLIPS + 1]

@@ -1,8 +1,10 @@
+import { CAPABILITIES } from '../core/capabilities.ts'
 import type { Store } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 
 const METHODS = ['claim', 'renew', 'release', 'withdraw', 'watch', 'inspect', 'list', 'close'] as const
-const CAPABILITIES = ['queue', 'shared', 'permits', 'wakeups', 'minTtl', 'maxTtl', 'earlyExpiry'] as const
+/** What the runtime goes by. */
+const NEEDED = ['queue', 'shared', 'permits', 'wakeups', 'minTtl', 'maxTtl', 'earlyExpiry'] as const
 
 /** Clients that people have in hand when they need a store, by what only they can do; and how one becomes the other. */
 const CLIENTS: readonly (readonly [methods: readonly string[], make: string, from: string])[] = [
@@ -31,8 +33,13 @@ export function checkStore(store: unknown): asserts store is Store {
   const missing = METHODS.filter((name) => !has(name))
   if (missing.length > 0) throw refusal(`this one has no method ${missing.join(', ')}`)
   if (typeof kind !== 'string') throw refusal('this one has no kind')
-  const unsaid = CAPABILITIES.filter((name) => capabilities?.[name] === undefined)
+  const unsaid = NEEDED.filter((name) => capabilities?.[name] === undefined)
   if (unsaid.length > 0) throw refusal(`its capabilities do not say ${unsaid.join(', ')}`)
+  const wrong = NEEDED.find((name) => !CAPABILITIES[name](capabilities?.[name]))
+  if (wrong !== undefined)
+    throw refusal(
+      `its capabilities say ${wrong}: ${JSON.stringify(capabilities?.[wrong])}, which means nothing`,
+    )
 }
 
 function refusal(what: string): InvalidArgumentError {

@@ -105,6 +105,12 @@ export function askNow(claim: Claim): void {
   ask(claim)
 }
 
+/** Asks now what would have been asked later, of a claim that stands in line too. */
+export function askAgain(claim: Claim): void {
+  if (claim.state === 'queued') claim.lane.session.upkeep.renewNow(claim)
+  else askNow(claim)
+}
+
 /** Nobody wants the claim any more: whatever the store knows of it has to go. */
 export function abandon(claim: Claim): void {
   const { lane, state, inFlight, doubtful } = claim

@@ -36,7 +36,7 @@ export class Claim extends Deadline {
   mark: string | undefined = undefined
   /** Others wait for it at the store. */
   contended = false
-  /** When the store's last answer about it came, and of which era that is; see `Session.era`. */
+  /** When the store's last answer about it came (readers' only), and of which era that is; see `Session.era`. */
   heardAt = 0
   era = 0
   private upkeep: RenewRequest | null = null
@@ -77,13 +77,15 @@ export class Claim extends Deadline {
     return this.lane.session.patience
   }
 
-  // What goes to a store is plain and frozen: it may keep it, spread it or send it, and find in it what was asked and nothing later.
+  // What goes to a store is plain and frozen: it may keep it, spread it or send it, and find in it what was asked and nothing later. Each time
+  // it is a new object, so that one that is not frozen, for a store that is trusted, can be changed for nobody else.
 
   request(): ClaimRequest {
     const { id, lane, tokens, whenBusy } = this
     const { weight, capacity, ttl } = lane.kind
-    const { patience, owner } = lane.session
-    return Object.freeze({ name: lane.name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner })
+    const { patience, owner, trusted } = lane.session
+    const request = { name: lane.name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner }
+    return trusted ? request : Object.freeze(request)
   }
 
   renewal(): RenewRequest {
@@ -100,7 +102,8 @@ export class Claim extends Deadline {
 
   /** `calm`: it is given up while it was good and nobody waited; see ReleaseRequest. */
   leaving(calm: boolean): ReleaseRequest {
-    return Object.freeze({ name: this.name, id: this.id, calm })
+    const request = { name: this.name, id: this.id, calm }
+    return this.lane.session.trusted ? request : Object.freeze(request)
   }
 
   due(now: number): void {

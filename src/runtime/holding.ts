@@ -24,7 +24,7 @@ export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, '
   claim.contended ||= grant.contended
   claim.takeTokens(grant.token, grant.count)
   claim.since = now
-  claim.heardAt = now
+  if (claim.lane.shared) claim.heardAt = now
 }
 
 /** Whom a new grant is for. */

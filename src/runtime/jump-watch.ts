@@ -1,13 +1,15 @@
 import type { Env, Timer } from './env.ts'
 
 /** A clock that jumped is noticed when somebody reads it. This often somebody does. */
-const LOOK_EVERY_MS = 500
+export const LOOK_EVERY_MS = 500
 
-/** Something whose clock has to be looked at while it is in use. */
+/** Something that has to look at its clock while it is in use. */
 export interface Watched {
-  /** Something is held or waited for. */
+  /** Something is held, waited for or asked. */
   readonly inUse: boolean
-  readonly clock: { now(): number }
+  /** Whether it is watched: asked at every acquire. */
+  watched: boolean
+  look(): void
 }
 
 const watches = new WeakMap<Env, JumpWatch>()
@@ -19,7 +21,7 @@ const watches = new WeakMap<Env, JumpWatch>()
  */
 export class JumpWatch {
   private readonly env: Env
-  private readonly watched = new Set<Watched>()
+  private readonly all = new Set<Watched>()
   private timer: Timer | null = null
 
   constructor(env: Env) {
@@ -35,12 +37,9 @@ export class JumpWatch {
     return watch
   }
 
-  has(one: Watched): boolean {
-    return this.watched.has(one)
-  }
-
   add(one: Watched): void {
-    this.watched.add(one)
+    one.watched = true
+    this.all.add(one)
     if (this.timer === null) this.arm()
   }
 
@@ -50,11 +49,15 @@ export class JumpWatch {
 
   private look(): void {
     this.timer = null
-    for (const one of this.watched) {
-      if (one.inUse) one.clock.now()
-      else this.watched.delete(one)
+    for (const one of this.all) {
+      if (one.inUse) {
+        one.look()
+        continue
+      }
+      one.watched = false
+      this.all.delete(one)
     }
     // Whoever was told of a jump may have come in anew, and set the timer.
-    if (this.watched.size > 0 && this.timer === null) this.arm()
+    if (this.all.size > 0 && this.timer === null) this.arm()
   }
 }

@@ -1,6 +1,6 @@
 import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askInTurn, askNow, told } from './asking.ts'
+import { abandon, ask, askAgain, askInTurn, askNow, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
@@ -73,14 +73,19 @@ export class Lane {
     return this.claims.filter(({ state }) => state === wanted)
   }
 
-  acquire({ wait, maxHold, signal }: WaitOptions): Promise<Lease> {
+  acquire(options: WaitOptions): Promise<Lease> {
+    const { maxHold, signal } = options
     const refusal = this.refusal(signal)
     if (refusal !== null) return Promise.reject(refusal)
-    const { clock, waits, store } = this.session
-    const now = clock.now()
-    const since = clock.mono
+    const now = this.session.clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
-    if (lease !== null) return Promise.resolve(lease)
+    return lease === null ? this.standInLine(now, options) : Promise.resolve(lease)
+  }
+
+  /** A function of its own: what its closures need would be put aside for every acquire, also for those that need not wait. */
+  private standInLine(now: number, { wait, maxHold, signal }: WaitOptions): Promise<Lease> {
+    const { clock, waits, store } = this.session
+    const since = clock.mono
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
@@ -88,6 +93,8 @@ export class Lane {
       if (this.line === NO_LINE) this.line = new TaskLine()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
+      // Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time.
+      if (this.failure !== null) for (const claim of this.claims) askAgain(claim)
       this.pump(now)
     })
   }

@@ -1,6 +1,7 @@
 import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
 import { EVENT, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
+import { trustedStores } from '../core/trusted-stores.ts'
 import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
@@ -13,8 +14,8 @@ import type { Env } from './env.ts'
 import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
-import { brokenStore } from './lane-errors.ts'
 import { Lane } from './lane.ts'
+import { Requests } from './requests.ts'
 import { Strangers } from './strangers.ts'
 import { Upkeep } from './upkeep.ts'
 
@@ -46,6 +47,8 @@ const LISTEN_AGAIN_MS = 1000
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
   readonly store: Store
+  /** See core/trusted-stores.ts. */
+  readonly trusted: boolean
   readonly env: Env
   readonly clock: Clock
   /** For waits and pauses, which belong to nobody but us: the monotonic clock as it is. */
@@ -61,6 +64,7 @@ export class Session {
   readonly expiries: Deadlines
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
+  readonly requests: Requests
   private readonly strangers: Strangers
   closing: Closing | null = null
   /** Nothing is renewed any more. */
@@ -69,12 +73,11 @@ export class Session {
   private readonly lanes = new Map<string, Lane>()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
+  /** Written by the watch. */
+  watched = false
   private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
-  /** Requests that have not been answered. */
-  private underWay = 0
-  private readonly toldBroken = new Set<string>()
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -87,6 +90,7 @@ export class Session {
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
     this.store = store
+    this.trusted = trustedStores.has(store)
     this.env = env
     this.clock = new Clock(env, clock)
     this.steady = { now: () => env.mono(), onJump: () => {} }
@@ -100,6 +104,12 @@ export class Session {
     const onFirst = (): void => this.attend()
     this.waits = new Deadlines(this.steady, env, { background: false, atOnce: ENDS_AT_ONCE, onFirst })
     this.expiries = new Deadlines(this.clock, env, { background: true, onFirst })
+    this.requests = new Requests({
+      store: store.kind,
+      timeout: requestTimeout,
+      onFirst,
+      onAnswer: () => this.closing?.look(),
+    })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
     this.strangers = new Strangers(this)
@@ -107,55 +117,30 @@ export class Session {
 
   /** Something is held or waited for: from now on, and until there is nothing, the clock is looked at. */
   attend(): void {
-    if (!this.jumps.has(this)) this.jumps.add(this)
+    if (!this.watched) this.jumps.add(this)
   }
 
   get inUse(): boolean {
-    return this.waits.size > 0 || this.expiries.size > 0 || !this.upkeep.idle
+    return this.waits.size > 0 || this.expiries.size > 0 || this.requests.size > 0 || !this.upkeep.idle
   }
 
   nextClaimId(): string {
     return this.idPrefix + this.claimsMade++
   }
 
-  /**
-   * Asks the store. Whatever goes wrong on the way is an answer too, also what a store must not do (see core/answers.ts). `atOnce`: no
-   * time has passed.
-   */
+  /** Asks the store; see requests.ts. */
   ask<T>(
     shape: Shape,
     call: () => MaybePromise<T>,
     settle: (answer: T | Unknown, atOnce: boolean) => void,
   ): void {
-    let answer: MaybePromise<T>
-    try {
-      answer = call()
-    } catch (cause) {
-      return settle(this.broken(shape, 'threw', cause), true)
-    }
-    // Not only Promise: a store may have those of another realm, or of a library.
-    if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
-    this.underWay++
-    const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
-    settled.then(
-      (value: T) => this.answered(this.fitting(shape, value), settle),
-      (cause: unknown) => this.answered<T>(this.broken(shape, 'rejected', cause), settle),
-    )
+    this.requests.ask(shape, call, settle)
   }
 
-  private fitting<T>(shape: Shape, answer: T): T | Unknown {
-    if (shape.fits(answer)) return answer
-    return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
-  }
-
-  /** Told once for each method: most of these have no caller who could hear of it. */
-  private broken(shape: Shape, what: string, cause?: unknown): Unknown {
-    const error = brokenStore(this.store.kind, shape.method, what, cause)
-    if (!this.toldBroken.has(shape.method)) {
-      this.toldBroken.add(shape.method)
-      process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
-    }
-    return { kind: 'unknown', cause: error }
+  /** Time may have jumped, and the store may have forgotten what it was asked. */
+  look(): void {
+    this.clock.now()
+    this.requests.look()
   }
 
   get closed(): boolean {
@@ -289,15 +274,9 @@ export class Session {
     }
   }
 
-  private answered<T>(answer: T | Unknown, settle: (answer: T | Unknown, atOnce: boolean) => void): void {
-    this.underWay--
-    settle(answer, false)
-    this.closing?.look()
-  }
-
   /** Nothing that was asked for can turn up at the store any more. */
   get quiet(): boolean {
-    return this.underWay === 0 && this.cleanup.done
+    return this.requests.size === 0 && this.cleanup.done
   }
 
   private stopWatching(): void {
@@ -307,7 +286,7 @@ export class Session {
     try {
       watch.stop()
     } catch (cause) {
-      this.broken(WATCH, 'threw when it was to stop', cause)
+      this.requests.broken(WATCH, 'threw when it was to stop', cause)
     }
   }
 
@@ -332,7 +311,7 @@ export class Session {
   }
 
   private told(event: StoreEvent): void {
-    if (!EVENT.fits(event)) return void this.broken(EVENT, `told ${inShort(event)}`)
+    if (!EVENT.fits(event)) return void this.requests.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
       const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
@@ -370,11 +349,4 @@ function withSiblings(first: Lane): readonly Lane[] {
   const lanes: Lane[] = []
   for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
   return lanes
-}
-
-function isThenable<T>(answer: MaybePromise<T>): answer is Promise<T> {
-  return (
-    answer instanceof Promise ||
-    (typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function')
-  )
 }

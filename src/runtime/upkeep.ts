@@ -137,11 +137,14 @@ export class Upkeep {
     { sentAt, era }: { readonly sentAt: number; readonly era: number },
     answers: readonly RenewAnswer[] | Unknown,
   ): void {
-    const now = this.session.clock.now()
-    const forAll = 'kind' in answers ? answers : null
+    const { clock, requests } = this.session
+    const now = clock.now()
+    const [each, forAll] = 'kind' in answers ? [NONE, answers] : [answers, null]
+    if (forAll === null && each.length < batch.length)
+      requests.broken(RENEW, `answered ${each.length} of ${batch.length} requests`)
     batch.forEach((claim, index) => {
       claim.inFlight = false
-      const answer = forAll ?? (answers as readonly RenewAnswer[])[index] ?? NO_ANSWER
+      const answer = forAll ?? each[index] ?? NO_ANSWER
       if (answer.kind !== 'unknown') claim.era = era
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
@@ -158,7 +161,7 @@ export class Upkeep {
         claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
-        claim.heardAt = now
+        if (lane.shared) claim.heardAt = now
         if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
         claim.tokens = 0
         this.held(claim, sentAt)
@@ -200,4 +203,5 @@ export class Upkeep {
 
 const renewalOf = (claim: Claim): RenewRequest => claim.renewal()
 
+const NONE: readonly RenewAnswer[] = []
 const NO_ANSWER: RenewAnswer = { kind: 'unknown', cause: new Error('The store gave too few answers') }

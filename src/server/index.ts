@@ -3,5 +3,5 @@ export type { CloseServerOptions, Reloaded, ReloadOptions, RunningServer, Server
 export type { AuditEntry, AuditSink } from './audit.ts'
 export type { LogEntry, LogFacts, LogLevel, ServerLog } from './problems.ts'
 export { DEFAULT_LIMITS } from './limits.ts'
-export type { Limits } from './limits.ts'
+export type { Limits, WishedLimits } from './limits.ts'
 export { hashToken, parseTokens } from './tokens.ts'

@@ -79,8 +79,11 @@ export const DEFAULT_LIMITS: Limits = {
 
 const HIGHEST: Partial<Limits> = { name: MAX_NAME_BYTES }
 
+/** Those that are to be others than the default ones. */
+export type WishedLimits = { readonly [K in keyof Limits]?: Limits[K] | undefined }
+
 export function resolveLimits(
-  wished: Partial<Limits> = {},
+  wished: WishedLimits = {},
   heap: number = getHeapStatistics().heap_size_limit,
 ): Limits {
   const unreadInAll = Math.min(DEFAULT_LIMITS.unreadInAll, Math.floor(heap / 4))

@@ -1,41 +1,56 @@
 import type { Store } from '../core/contract.ts'
 import type { AuditSink } from './audit.ts'
-import type { Limits } from './limits.ts'
+import type { WishedLimits } from './limits.ts'
 import type { ServerLog } from './problems.ts'
 
 export interface ServerOptions {
   /** `host:port`, `[ipv6]:port` or `unix:/path`. Default `127.0.0.1:7420`. Port 0 takes any that is free. */
-  readonly listen?: string
+  readonly listen?: string | undefined
   /** Where the locks are. Default: in the server itself. Whoever passes a store closes it. */
-  readonly store?: Store
+  readonly store?: Store | undefined
   /**
    * The file in which a server with its own store remembers what it promised; its claims, when it is stopped, are in another
    * one beside it. Default: in the user's state folder, one
    * per address; none for port 0, where nobody could come back to it. `null`: none, and a restart forgets leases.
    */
-  readonly state?: string | null
+  readonly state?: string | null | undefined
   /** PEM. */
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
   /** Who may do what; see `hashToken`. Without it everybody who can connect may do everything. */
-  readonly tokensFile?: string
+  readonly tokensFile?: string | undefined
   /** Listen beyond this machine without TLS or without tokens: the network is trusted. */
-  readonly insecure?: boolean
+  readonly insecure?: boolean | undefined
   /** Host names that requests may be addressed to, besides this machine's own. */
-  readonly hosts?: readonly string[]
+  readonly hosts?: readonly string[] | undefined
   /** Origins of web pages that may call. Default none. */
-  readonly origins?: readonly string[]
-  readonly limits?: Partial<Limits>
+  readonly origins?: readonly string[] | undefined
+  readonly limits?: WishedLimits | undefined
   /** A file for the audit log, or somebody who takes its entries. */
-  readonly audit?: string | AuditSink
+  readonly audit?: string | AuditSink | undefined
   /** Refuse to grant what cannot be recorded. */
-  readonly auditRequired?: boolean
+  readonly auditRequired?: boolean | undefined
   /** Told of what goes wrong with the server itself, and of its recovery. */
-  readonly log?: ServerLog
+  readonly log?: ServerLog | undefined
 }
+
+export const SERVER_OPTIONS: readonly (keyof ServerOptions)[] = [
+  'listen',
+  'store',
+  'state',
+  'tls',
+  'tokensFile',
+  'insecure',
+  'hosts',
+  'origins',
+  'limits',
+  'audit',
+  'auditRequired',
+  'log',
+]
 
 export interface ReloadOptions {
   /** PEM, as at the start. Absent: the certificate stays. */
-  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer }
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined
 }
 
 /** What became of one part of a reload. */
@@ -47,7 +62,7 @@ export interface Reloaded {
 
 export interface CloseServerOptions {
   /** Milliseconds for requests that are being answered. Default 1000. */
-  readonly grace?: number
+  readonly grace?: number | undefined
 }
 
 export interface RunningServer {

@@ -3,6 +3,7 @@ import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
+import { checkOptions } from '../core/arguments.ts'
 import type { Store } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { App } from './app.ts'
@@ -22,6 +23,7 @@ import { resolveLimits } from './limits.ts'
 import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
 import type { ListenAt } from './listen.ts'
 import { LongPolls } from './long-polls.ts'
+import { SERVER_OPTIONS } from './options.ts'
 import type { RunningServer, ServerOptions } from './options.ts'
 import { Outbox } from './outbox.ts'
 import { lockPath } from './path-lock.ts'
@@ -44,6 +46,7 @@ import { readTokens } from './tokens.ts'
 
 /** Starts a lock server. Resolves when it listens; whether it grants locks yet, `ready` tells. */
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
+  checkOptions(options, SERVER_OPTIONS, 'listen')
   const at = parseListen(options.listen ?? DEFAULT_LISTEN)
   const limits = resolveLimits(options.limits)
   const tokens = options.tokensFile === undefined ? null : readTokens(options.tokensFile)

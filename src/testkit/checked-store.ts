@@ -25,7 +25,7 @@ export class StoreFaultError extends Error {
 
 export interface CheckedStoreOptions {
   /** Hears of every fault, also where the caller takes it for a store that does not answer. */
-  readonly onFault?: (fault: StoreFaultError) => void
+  readonly onFault?: ((fault: StoreFaultError) => void) | undefined
 }
 
 /**

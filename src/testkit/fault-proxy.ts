@@ -14,9 +14,9 @@ export type Direction = 'requests' | 'replies'
 
 export interface CutOptions {
   /** Which chunks from the client count. Default: all. A chunk is what arrives at once, not what the protocol calls a request. */
-  readonly match?: (chunk: Buffer) => boolean
+  readonly match?: ((chunk: Buffer) => boolean) | undefined
   /** How many of them pass unharmed first. */
-  readonly skip?: number
+  readonly skip?: number | undefined
 }
 
 interface Link {

@@ -33,8 +33,8 @@ export interface RecordedLease {
 
 export interface RecorderOptions {
   /** Nanoseconds. Default: the monotonic clock. */
-  readonly now?: () => bigint
-  readonly onEvent?: (event: HistoryEvent) => void
+  readonly now?: (() => bigint) | undefined
+  readonly onEvent?: ((event: HistoryEvent) => void) | undefined
 }
 
 export interface ClaimShape {

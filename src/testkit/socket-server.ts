@@ -7,7 +7,7 @@ import type { SocketCall } from './socket-wire.ts'
 
 export interface SocketServerOptions {
   /** Default: any free one. */
-  readonly port?: number
+  readonly port?: number | undefined
 }
 
 interface Watcher {

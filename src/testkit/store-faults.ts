@@ -1,3 +1,4 @@
+import { CAPABILITIES } from '../core/capabilities.ts'
 import type { Capabilities, ClaimRequest, RenewRequest } from '../core/contract.ts'
 
 /** What is wrong with what a store answered, in words that go on after the method's name; null if nothing is. */
@@ -9,19 +10,6 @@ const isObject = (value: unknown): value is Fields => typeof value === 'object' 
 const NOTHING: Fields = {}
 
 const METHODS = ['claim', 'renew', 'release', 'withdraw', 'watch', 'inspect', 'list', 'close'] as const
-
-const CAPABILITIES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  queue: isBoolean,
-  shared: isBoolean,
-  permits: isBoolean,
-  fencing: (value) => value === 'monotonic' || value === 'weak',
-  wakeups: (value) => value === 'push' || value === 'poll',
-  reach: (value) => value === 'process' || value === 'machine' || value === 'network',
-  minTtl: isTime,
-  maxTtl: isTime,
-  earlyExpiry: isTime,
-  guarantees: isObject,
-}
 
 export function storeFault(store: unknown): string | null {
   if (!isObject(store)) return `is no store but ${show(store)}`
@@ -143,10 +131,6 @@ function grantFault(grant: Fields): string | null {
 function contendedFault({ kind, contended }: Fields): string | null {
   if (kind !== 'renewed' || typeof contended === 'boolean') return null
   return `says ${show(contended)} for contended; it is true or false`
-}
-
-function isBoolean(value: unknown): boolean {
-  return typeof value === 'boolean'
 }
 
 function isTime(value: unknown): boolean {

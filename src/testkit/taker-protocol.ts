@@ -12,10 +12,10 @@ export interface StoreModule {
 }
 
 export interface TakeOptions {
-  readonly ttl?: number
-  readonly wait?: number
+  readonly ttl?: number | undefined
+  readonly wait?: number | undefined
   /** `false`: the lease is not renewed. */
-  readonly renew?: boolean
+  readonly renew?: boolean | undefined
 }
 
 /** What a taker knows about its lease at the moment it is asked. */

@@ -6,9 +6,9 @@ import type { HeapTimer } from './timer-heap.ts'
 
 export interface VirtualEnvOptions {
   /** The same seed gives the same ids, the same jitter and the same order of timers that are due together. */
-  readonly seed?: number
+  readonly seed?: number | undefined
   /** Where the wall clock starts: milliseconds since 1970. */
-  readonly wall?: number
+  readonly wall?: number | undefined
 }
 
 /** By how much each clock jumps; a clock that is not named stays. */

@@ -87,6 +87,24 @@ export const regressions: readonly (readonly [string, Program])[] = [
       ]),
     ]),
   ],
+  [
+    'who comes when others wait through an outage is not told of it when it is over',
+    {
+      ...program('stormy', [
+        task(0, 15, [taken(mutex(), 'acquire', { ttl: 450 })]),
+        task(0, 0, [
+          taken(mutex({ renew: false, ttl: 250 }), 'acquire', {}, [run(mutex())]),
+          taken(mutex(), 'acquire', { wait: 18, ttl: 450 }),
+        ]),
+      ]),
+      ttl: 300,
+      fair: 'strict',
+      faults: [
+        { kind: 'loss', at: 213, process: 0, what: 'request', method: 'any', times: 4 },
+        { kind: 'loss', at: 240, process: 0, what: 'reply', method: 'any', times: 3 },
+      ],
+    },
+  ],
 ]
 
 function mutex(more: Partial<LockRef> = {}): LockRef {

@@ -1,33 +1,38 @@
 import type { Unknown } from '../../core/contract.ts'
+import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import type { Operation } from './wire.ts'
 
-const { setTimeout, clearTimeout, performance } = globalThis
+const { performance } = globalThis
 
 type Settle = (answer: unknown) => void
 
 /** A request that has no answer yet. */
-class Pending {
+class Pending extends Deadline {
+  readonly number: number
   readonly line: string
-  readonly deadline: number
   readonly settle: Settle
+  private readonly requests: PendingRequests
 
-  constructor(line: string, deadline: number, settle: Settle) {
+  constructor(requests: PendingRequests, number: number, line: string, settle: Settle) {
+    super()
+    this.requests = requests
+    this.number = number
     this.line = line
-    this.deadline = deadline
     this.settle = settle
+  }
+
+  expire(): void {
+    this.requests.late(this)
   }
 }
 
-/**
- * The requests of one connection that have no answer yet, and one timer for all their deadlines. It is armed for the
- * earliest and looks at all of them when it fires: most are answered long before, so it seldom finds anything.
- */
+/** The requests of one connection that have no answer yet. */
 export class PendingRequests {
   private readonly open = new Map<number, Pending>()
   private unsent: Pending[] = []
   private number = 0
-  private timer: NodeJS.Timeout | null = null
-  private armedFor = Infinity
+  /** Whoever waits for an answer keeps the process alive. */
+  private readonly deadlines = new Deadlines({ holdProcess: true, onLate: () => this.tellOfLate() })
   private readonly onLate: () => void
   private readonly onBusy: (busy: boolean) => void
 
@@ -43,14 +48,12 @@ export class PendingRequests {
   add(operation: Operation, payload: unknown, timeout: number): Promise<unknown> {
     this.number++
     const { number } = this
-    const deadline = performance.now() + timeout
     const line = `${JSON.stringify([number, operation, payload, Math.ceil(timeout)])}\n`
     return new Promise((resolve) => {
-      const pending = new Pending(line, deadline, resolve)
+      const pending = new Pending(this, number, line, resolve)
       this.open.set(number, pending)
       this.unsent.push(pending)
-      if (deadline < this.armedFor) this.arm(deadline, timeout)
-      else if (this.open.size === 1) this.timer?.ref()
+      this.deadlines.add(pending, timeout)
       if (this.open.size === 1) this.onBusy(true)
     })
   }
@@ -64,7 +67,7 @@ export class PendingRequests {
     let lines = ''
     for (const pending of unsent) {
       // What is late is settled by the timer, and is not sent any more.
-      if (pending.deadline <= now) continue
+      if (pending.at <= now) continue
       lines += pending.line
     }
     return lines
@@ -75,48 +78,29 @@ export class PendingRequests {
     // Too late, and told so already.
     if (pending === undefined) return
     this.open.delete(number)
+    this.deadlines.remove(pending)
     pending.settle(answer)
-    if (this.open.size === 0) this.rest()
+    if (this.open.size === 0) this.onBusy(false)
   }
 
   failAll(answer: Unknown): void {
     const all = [...this.open.values()]
     this.open.clear()
     this.unsent = []
-    this.rest()
+    for (const pending of all) this.deadlines.remove(pending)
+    this.onBusy(false)
     for (const pending of all) pending.settle(answer)
   }
 
-  /** The timer may stay for the next request; it must not keep the process. */
-  private rest(): void {
-    this.timer?.unref()
-    this.onBusy(false)
+  late(pending: Pending): void {
+    this.open.delete(pending.number)
+    pending.settle({ kind: 'unknown', cause: new Error('The lock server did not answer in time') })
   }
 
-  private arm(at: number, ms: number): void {
-    if (this.timer !== null) clearTimeout(this.timer)
-    this.armedFor = at
-    this.timer = setTimeout(() => this.fire(), Math.max(1, Math.ceil(ms)))
-  }
-
-  private fire(): void {
-    this.timer = null
-    this.armedFor = Infinity
-    const now = performance.now()
-    let earliest = Infinity
-    const late: Pending[] = []
-    for (const [number, pending] of this.open) {
-      if (pending.deadline <= now) {
-        this.open.delete(number)
-        late.push(pending)
-      } else if (pending.deadline < earliest) earliest = pending.deadline
-    }
-    if (late.length > 0) this.unsent = this.unsent.filter(({ deadline }) => deadline > now)
-    if (earliest !== Infinity) this.arm(earliest, earliest - now)
-    if (this.open.size === 0) this.rest()
-    for (const pending of late) {
-      pending.settle({ kind: 'unknown', cause: new Error('The lock server did not answer in time') })
-    }
-    if (late.length > 0) this.onLate()
+  private tellOfLate(): void {
+    // What is late stands in no heap any more, and is not sent.
+    this.unsent = this.unsent.filter(({ slot }) => slot >= 0)
+    if (this.open.size === 0) this.onBusy(false)
+    this.onLate()
   }
 }

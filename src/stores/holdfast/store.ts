@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
@@ -36,10 +37,12 @@ import type { Operation } from './wire.ts'
 
 export interface HoldfastStoreOptions {
   /** The bearer token. Better here, read from a file, than in the URL. */
-  readonly token?: string
+  readonly token?: string | undefined
   /** With `holdfasts://`: certificates to trust besides the system's, as PEM. */
-  readonly ca?: string
+  readonly ca?: string | undefined
 }
+
+const OPTIONS: readonly (keyof HoldfastStoreOptions)[] = ['token', 'ca']
 
 interface SessionWatch {
   readonly listener: StoreListener
@@ -57,7 +60,9 @@ export class HoldfastStore implements Store {
   /** Claims in line here: while there is one, the process stays. */
   private readonly waiting = new Set<string>()
 
-  constructor(url: string, { token, ca }: HoldfastStoreOptions) {
+  constructor(url: string, options: HoldfastStoreOptions) {
+    checkOptions(options, OPTIONS, 'token')
+    const { token, ca } = options
     const parsed = parseAddress(url)
     this.where = showAddress(parsed.address)
     const dialling = { address: parsed.address, token: token ?? parsed.token, ca }

@@ -1,14 +1,15 @@
 import type { Socket } from 'node:net'
 
 import type { Unknown } from '../../core/contract.ts'
+import { Deadlines } from '../../transport/deadlines.ts'
 import { plainError, refused, unknown } from './failure.ts'
-import { asItIs, Pending } from './pending.ts'
+import { asItIs, Pending, TOO_LATE } from './pending.ts'
 import type { Read, Settle, Terms, Wanted } from './pending.ts'
 import { isError, ProtocolError, ReplyReader } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
-const { setTimeout, clearTimeout, performance } = globalThis
+const { performance } = globalThis
 
 /** A connection that is silent for this long while an answer is overdue does not come back. */
 const DEAD_MS = 1000
@@ -36,8 +37,7 @@ export class Link {
   private unsent = ''
   private serial = 0
   private heardAt = 0
-  private timer: NodeJS.Timeout | null = null
-  private armedFor = Infinity
+  private readonly deadlines = new Deadlines({ onLate: () => this.lookForLife() })
   private dead: Error | null = null
 
   constructor(socket: Socket, inbox: Inbox, onDeath: () => void) {
@@ -85,7 +85,7 @@ export class Link {
     if (this.dead !== null) return
     this.dead = cause
     this.unsent = ''
-    if (this.timer !== null) clearTimeout(this.timer)
+    this.deadlines.stop()
     this.socket.destroy()
     this.onDeath()
     const answer = unknown(cause)
@@ -97,7 +97,7 @@ export class Link {
     const { deadline, sentAt } = pending
     if (this.dead !== null) return pending.fail(unknown(this.dead))
     if (deadline <= sentAt) return pending.fail(unknown(new Error(TOO_LATE)))
-    if (deadline < this.armedFor) this.arm(deadline, deadline - sentAt)
+    this.deadlines.add(pending, deadline - sentAt, sentAt)
     if (this.last === null) {
       this.first = this.last = pending
       this.socket.ref()
@@ -141,6 +141,7 @@ export class Link {
     if (tag !== 0 && reply.flagNumber('O') !== tag && !isError(reply) && reply.code !== 'EN') {
       throw new ProtocolError('the replies of memcached do not match what was asked')
     }
+    this.deadlines.remove(pending)
     this.first = pending.next
     if (this.first === null) {
       this.last = null
@@ -153,43 +154,13 @@ export class Link {
     else pending.fail(failure)
   }
 
-  /** Left running when requests are answered in time: most are, and setting it anew for each would cost more. */
-  private arm(deadline: number, ms: number): void {
-    if (this.timer !== null) clearTimeout(this.timer)
-    this.armedFor = deadline
-    this.timer = setTimeout(() => this.lookAtTheTime(), Math.max(1, Math.ceil(ms)))
-    this.timer.unref()
-  }
-
-  private lookAtTheTime(): void {
-    this.timer = null
-    this.armedFor = Infinity
+  /** Some are late: not a sound for so long although it was asked, or not even room for the question? */
+  private lookForLife(): void {
     const now = performance.now()
-    let earliest = Infinity
-    const cause = new Error(TOO_LATE)
-    let overdue = false
-    for (let pending = this.first; pending !== null; pending = pending.next) {
-      if (pending.deadline > now) {
-        if (pending.deadline < earliest) earliest = pending.deadline
-        continue
-      }
-      if (pending.settle === null) continue
-      overdue = true
-      pending.fail(unknown(cause))
-      pending.settle = null
-    }
-    if (overdue && this.seemsDead(now)) this.end(cause)
-    else if (earliest < this.armedFor) this.arm(earliest, earliest - now)
-  }
-
-  /** Not a sound for so long although it was asked, or not even room for the question. */
-  private seemsDead(now: number): boolean {
     const since = Math.max(this.heardAt, this.first?.sentAt ?? now)
-    return now - since >= DEAD_MS || this.socket.writableLength > 0
+    if (now - since >= DEAD_MS || this.socket.writableLength > 0) this.end(new Error(TOO_LATE))
   }
 }
-
-const TOO_LATE = 'memcached did not answer in time'
 
 /** For what is no part of an operation. */
 export function termsFor(timeout: number): Terms {

@@ -1,4 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
+import { Deadline } from '../../transport/deadlines.ts'
+import { unknown } from './failure.ts'
 import type { Reply } from './protocol.ts'
 
 /** How many replies a request has; `stats`: lines until `END`. */
@@ -17,7 +19,7 @@ export interface Terms<F = Unknown> {
 }
 
 /** A request that was sent, or is about to be. */
-export class Pending {
+export class Pending extends Deadline {
   readonly wanted: Wanted
   /** What the last reply has to repeat; 0 where the command cannot. */
   tag = 0
@@ -31,6 +33,7 @@ export class Pending {
   next: Pending | null = null
 
   constructor(wanted: Wanted, terms: Terms<unknown>, read: Read<unknown>, settle: Settle) {
+    super()
     this.wanted = wanted
     this.sentAt = terms.now
     this.deadline = terms.deadline
@@ -42,6 +45,12 @@ export class Pending {
   fail(failure: Unknown): void {
     this.settle?.(this.failed(failure))
   }
+
+  expire(): void {
+    this.fail(unknown(new Error(TOO_LATE)))
+    this.settle = null
+  }
 }
 
+export const TOO_LATE = 'memcached did not answer in time'
 export const asItIs = <T>(answer: T): T => answer

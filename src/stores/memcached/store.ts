@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import type { ConnectionOptions } from 'node:tls'
 
@@ -40,13 +41,15 @@ import type { ServerReport } from './startup-checks.ts'
 
 export interface MemcachedStoreOptions {
   /** In front of all keys. Stores with different prefixes have nothing to do with each other. Default `holdfast:`. */
-  readonly prefix?: string
+  readonly prefix?: string | undefined
   /** For a server with a list of users (-Y). Better here than in the URL. */
-  readonly user?: string
-  readonly password?: string
+  readonly user?: string | undefined
+  readonly password?: string | undefined
   /** With `memcacheds://`: certificates and the like. */
-  readonly tls?: ConnectionOptions
+  readonly tls?: ConnectionOptions | undefined
 }
+
+const OPTIONS: readonly (keyof MemcachedStoreOptions)[] = ['prefix', 'user', 'password', 'tls']
 
 // Taken once: a user's fake timers must not move a lease.
 const { performance } = globalThis
@@ -58,7 +61,9 @@ export class MemcachedStore implements Store {
   readonly capabilities: Capabilities = capabilities
   private readonly desk: Desk
 
-  constructor(url: string, { prefix = 'holdfast:', user, password, tls }: MemcachedStoreOptions) {
+  constructor(url: string, options: MemcachedStoreOptions) {
+    checkOptions(options, OPTIONS, 'prefix')
+    const { prefix = 'holdfast:', user, password, tls } = options
     const parsed = parseUrl(url)
     if (tls !== undefined && !parsed.tls) {
       throw new InvalidArgumentError('tls needs an url that begins with memcacheds://', { argument: 'tls' })

@@ -1,5 +1,7 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
+import { trustedStores } from '../../core/trusted-stores.ts'
 import type { Instant, Outcome, QueueCommand } from '../../core/claim-queue.ts'
 import { takeUp, toRecord } from '../../core/queue-record.ts'
 import type { QueueRecord } from '../../core/queue-record.ts'
@@ -23,8 +25,10 @@ import type {
 
 export interface MemoryStoreOptions {
   /** The clock; for tests. */
-  readonly now?: () => Instant
+  readonly now?: (() => Instant) | undefined
 }
+
+const OPTIONS: readonly (keyof MemoryStoreOptions)[] = ['now']
 
 const capabilities: Capabilities = {
   queue: true,
@@ -90,6 +94,7 @@ export class MemoryStore implements Store {
 
   constructor({ now = systemNow }: MemoryStoreOptions) {
     this.now = now
+    trustedStores.add(this)
   }
 
   claim(request: ClaimRequest): ClaimAnswer {
@@ -259,6 +264,7 @@ function placeOf(name: string, ordered: readonly string[]): number {
 
 /** Locks between the tasks of one process. For tests, and for programs that never run twice. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  checkOptions(options, OPTIONS, 'now')
   return new MemoryStore(options)
 }
 

@@ -23,7 +23,7 @@ import { memoryStore } from './store.ts'
 
 export interface MemoryNodeOptions {
   /** The clock; for tests. */
-  readonly now?: () => Instant
+  readonly now?: (() => Instant) | undefined
 }
 
 // Taken once: a user's fake timers must not move a lease, or keep a waiter asleep.

@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import type { Capabilities, Store } from '../../core/contract.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
@@ -15,12 +16,12 @@ import type { MysqlStatementOptions } from './statements.ts'
 
 export interface MysqlStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `mysqlSchema()` gives the text to do it by hand. */
-  readonly migrate?: boolean
+  readonly migrate?: boolean | undefined
   /**
    * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
    * forgotten gets its next token from the server's clock, which must not be put back by more than this.
    */
-  readonly keepIdle?: number
+  readonly keepIdle?: number | undefined
 }
 
 /** The connections that a pool gives, or the connection itself. */
@@ -29,6 +30,8 @@ export type MysqlTransaction<C> = C extends { getConnection(): Promise<infer T> 
   : C extends { promise(): infer P }
     ? MysqlTransaction<P>
     : C
+
+export const MYSQL_OPTIONS: readonly (keyof MysqlStoreOptions)[] = ['table', 'schema', 'migrate', 'keepIdle']
 
 export interface MysqlStore<C> extends Store {
   /**
@@ -143,6 +146,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
 
 /** Locks in a table of MySQL (5.7 and later) or MariaDB (10.3 and later). Takes a pool of mysql2; it stays yours. */
 export function mysqlStore<C extends MysqlClient>(client: C, options: MysqlStoreOptions = {}): MysqlStore<C> {
+  checkOptions(options, MYSQL_OPTIONS, 'table')
   return new MysqlSqlStore(client, options) as unknown as MysqlStore<C>
 }
 

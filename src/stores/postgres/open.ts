@@ -1,6 +1,7 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { checkUrl, closing, driver, reached } from '../sql/open.ts'
 import type { PostgresPool } from './client.ts'
-import { PostgresSqlStore } from './store.ts'
+import { POSTGRES_OPTIONS, PostgresSqlStore } from './store.ts'
 import type { PostgresStore, PostgresStoreOptions } from './store.ts'
 
 /** Opens a pool of its own, and fails at once if the server cannot be used. Closing the store closes the pool. */
@@ -8,6 +9,7 @@ export async function openPostgresStore(
   url: string,
   options: PostgresStoreOptions = {},
 ): Promise<PostgresStore<PostgresPool>> {
+  checkOptions(options, POSTGRES_OPTIONS, 'table')
   checkUrl(url)
   const { default: pg } = await driver('pg', 'postgres', () => import('pg'))
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })

@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import type { Capabilities, Store } from '../../core/contract.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
@@ -18,18 +19,18 @@ import { askInTransaction, inTransaction } from './transaction.ts'
 
 export interface PostgresStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `postgresSchema()` gives the text to do it by hand. */
-  readonly migrate?: boolean
+  readonly migrate?: boolean | undefined
   /**
    * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
    * forgotten gets its next token from the server's clock, which must not be put back by more than this.
    */
-  readonly keepIdle?: number
+  readonly keepIdle?: number | undefined
   /**
    * Have waiters told by LISTEN/NOTIFY, on one connection of the pool that is kept while this process waits for
    * anything. Default true, unless the pool has only one. `false` behind a pooler that gives the connection to others
    * between transactions; statements are then not prepared either.
    */
-  readonly listen?: boolean
+  readonly listen?: boolean | undefined
 }
 
 /** The clients that a pool gives, or the client itself. */
@@ -42,6 +43,14 @@ export type PostgresTransaction<C> = C extends {
   : C extends { connect(): Promise<infer T> }
     ? T
     : C
+
+export const POSTGRES_OPTIONS: readonly (keyof PostgresStoreOptions)[] = [
+  'table',
+  'schema',
+  'migrate',
+  'keepIdle',
+  'listen',
+]
 
 export interface PostgresStore<C> extends Store {
   /**
@@ -169,6 +178,7 @@ export function postgresStore<C extends PostgresSource>(
   client: C,
   options: PostgresStoreOptions = {},
 ): PostgresStore<C> {
+  checkOptions(options, POSTGRES_OPTIONS, 'table')
   return new PostgresSqlStore(client, options) as unknown as PostgresStore<C>
 }
 

@@ -1,3 +1,4 @@
+import { checkOptions, said } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
@@ -7,19 +8,21 @@ import type { DriverName } from '../redis/drivers.ts'
 import { storeOn } from '../redis/redis-store.ts'
 import { parseUrl } from '../redis/url.ts'
 import { reasonOf } from './failure.ts'
+import { QUORUM_OPTIONS } from './options.ts'
 import type { QuorumOptions } from './options.ts'
 import { QuorumStore } from './store.ts'
 import { parseRedlockUrl } from './url.ts'
 
 export interface OpenRedlockOptions extends QuorumOptions {
   /** Which package to connect with. Default: `ioredis` if it is installed, else `redis`. */
-  readonly driver?: DriverName
+  readonly driver?: DriverName | undefined
   /** What all keys and channels begin with. Default `hf`. */
-  readonly prefix?: string
+  readonly prefix?: string | undefined
 }
 
 /** Connects to the independent Redis servers behind a URL. Fails at once if fewer than a majority can be used. */
 export async function openRedlockStore(url: string, given: OpenRedlockOptions = {}): Promise<Store> {
+  checkOptions(given, [...QUORUM_OPTIONS, 'driver', 'prefix'], 'maxTtl')
   const { driver, prefix, ...options } = given
   const address = parseRedlockUrl(url)
   const stores = await Promise.all(
@@ -28,7 +31,7 @@ export async function openRedlockStore(url: string, given: OpenRedlockOptions = 
       return storeOn(link, prefix === undefined ? {} : { prefix })
     }),
   )
-  const quorum = new QuorumStore(stores, { ...address.options, ...options })
+  const quorum = new QuorumStore(stores, { ...address.options, ...said(options) })
   const problem = await quorum.reach()
   if (problem === undefined) return quorum
   await quorum.close()

@@ -9,19 +9,27 @@ export interface QuorumOptions {
    * The longest lease that anybody may take. Every client must give the same: a store that comes back empty looks on for
    * as long, until nothing that it forgot can still be held. Milliseconds. Default 30,000.
    */
-  readonly maxTtl?: number
+  readonly maxTtl?: number | undefined
   /**
    * `now`: stores that are empty vote at once. Right when the whole quorum is set up for the first time; later it takes
    * away what protects from a store that lost its memory. Default `wait`.
    */
-  readonly setUp?: 'wait' | 'now'
+  readonly setUp?: 'wait' | 'now' | undefined
   /** How long to wait for one store's vote. Milliseconds. Default: a 200th of the lease, but at least 50. */
-  readonly nodeTimeout?: number
+  readonly nodeTimeout?: number | undefined
   /** What the stores are called in errors. Default: their kind and number. */
-  readonly labels?: readonly string[]
+  readonly labels?: readonly string[] | undefined
   /** Clock and timers; for tests. */
-  readonly clock?: QuorumClock
+  readonly clock?: QuorumClock | undefined
 }
+
+export const QUORUM_OPTIONS: readonly (keyof QuorumOptions)[] = [
+  'maxTtl',
+  'setUp',
+  'nodeTimeout',
+  'labels',
+  'clock',
+]
 
 export interface QuorumSettings {
   readonly maxTtl: number

@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import { sessionOf } from '../../core/claim-queue.ts'
 import type {
@@ -29,7 +30,7 @@ import type { Tell } from './leaving.ts'
 import { inspect, list } from './looking.ts'
 import { Membership } from './membership.ts'
 import { Node } from './node.ts'
-import { checkNodes, settingsOf } from './options.ts'
+import { checkNodes, QUORUM_OPTIONS, settingsOf } from './options.ts'
 import type { QuorumOptions } from './options.ts'
 import { OrdinaryNode } from './ordinary-node.ts'
 import { Quorum } from './quorum.ts'
@@ -173,6 +174,7 @@ function unsupported(): Unknown {
 
 /** Locks on several independent stores, of which a majority has to agree. Closing it closes them too. */
 export function quorumStore(stores: readonly Store[], options: QuorumOptions = {}): Store {
+  checkOptions(options, QUORUM_OPTIONS, 'maxTtl')
   return new QuorumStore(stores, options)
 }
 

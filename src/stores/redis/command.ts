@@ -1,5 +1,5 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
-import { Deadline } from './deadlines.ts'
+import { Deadline } from '../../transport/deadlines.ts'
 import { failed } from './failure.ts'
 import type { Requests } from './requests.ts'
 

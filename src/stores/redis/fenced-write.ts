@@ -9,9 +9,9 @@ import { scripts } from './scripts.gen.ts'
 
 export interface FencedWriteOptions {
   /** Milliseconds to keep the value. Default: for ever. */
-  readonly ttl?: number
+  readonly ttl?: number | undefined
   /** Milliseconds to remember the last token. Default: for ever. A token that is forgotten cannot refuse anything. */
-  readonly fenceTtl?: number
+  readonly fenceTtl?: number | undefined
 }
 
 export type FencedWriteResult =

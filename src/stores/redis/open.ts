@@ -1,3 +1,4 @@
+import { checkOptions, said } from '../../core/arguments.ts'
 import type { Store, Unknown } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
@@ -6,7 +7,7 @@ import { connectTo } from './drivers.ts'
 import type { DriverName } from './drivers.ts'
 import { failed } from './failure.ts'
 import type { Link } from './link.ts'
-import { storeOn } from './redis-store.ts'
+import { REDIS_OPTIONS, storeOn } from './redis-store.ts'
 import type { RedisStoreOptions } from './redis-store.ts'
 import type { RedisStore } from './store.ts'
 import { checkLink } from './startup-checks.ts'
@@ -16,20 +17,19 @@ import type { RedisAddress } from './url.ts'
 
 export interface OpenRedisOptions extends RedisStoreOptions {
   /** Which package to connect with. Default: `ioredis` if it is installed, else `redis`. */
-  readonly driver?: DriverName
+  readonly driver?: DriverName | undefined
 }
 
 const REACH_MS = 5_000
 
 /** Connects to the server behind a URL, and fails at once if it cannot be used. Closing the store ends the connection. */
-export async function openRedisStore(
-  url: string,
-  { driver, ...options }: OpenRedisOptions = {},
-): Promise<Store> {
+export async function openRedisStore(url: string, given: OpenRedisOptions = {}): Promise<Store> {
+  checkOptions(given, [...REDIS_OPTIONS, 'driver'], 'prefix')
+  const { driver, ...options } = given
   const address = parseUrl(url)
-  const { driver: named, ...said } = address.options
+  const { driver: named, ...settings } = address.options
   const link = linkTo(await connectTo(address, driver ?? named), true)
-  const store = await storeOrNothing(link, { ...said, ...options })
+  const store = await storeOrNothing(link, { ...settings, ...said(options) })
   const problem =
     (await unlessRefused(link, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(link, address))
   if (problem === undefined) return store

@@ -1,4 +1,4 @@
-import { checkMs, checkWhole } from '../../core/arguments.ts'
+import { checkMs, checkOptions, checkWhole } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { capabilitiesOf } from './capabilities.ts'
@@ -11,24 +11,31 @@ import { RedisStore } from './store.ts'
 
 export interface RedisStoreOptions {
   /** What all keys and channels begin with. Default `hf`. */
-  readonly prefix?: string
+  readonly prefix?: string | undefined
   /**
    * `hybrid` (default): tokens follow the server's clock and never fall behind the last one; nothing needs to be kept
    * for longer than a day. `durable`: tokens only count up, on a server that never loses a write; see
    * `prepareDurableFencing`.
    */
-  readonly fencing?: 'hybrid' | 'durable'
+  readonly fencing?: 'hybrid' | 'durable' | undefined
   /** How many replicas must have a grant before it is believed. Default 0. */
-  readonly replicas?: number
+  readonly replicas?: number | undefined
   /** Milliseconds that the replicas may take; then the grant is given back. Default 100. */
-  readonly replicaTimeout?: number
+  readonly replicaTimeout?: number | undefined
 }
 
+export const REDIS_OPTIONS: readonly (keyof RedisStoreOptions)[] = [
+  'prefix',
+  'fencing',
+  'replicas',
+  'replicaTimeout',
+]
 const MOST_REPLICAS = 100
 const REPLICA_MS = { usual: 100, most: 10_000 }
 
 /** Locks on a Redis server, a Sentinel group or a Cluster, through a client of yours. It stays yours: it is not closed. */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+  checkOptions(options, REDIS_OPTIONS, 'prefix')
   return storeOn(linkTo(client), options)
 }
 

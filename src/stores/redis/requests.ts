@@ -1,5 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
-import { Deadline, Deadlines } from './deadlines.ts'
+import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import { failed, unknown } from './failure.ts'
 import type { Link } from './link.ts'
 

@@ -1,5 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
-import { Deadline } from './deadlines.ts'
+import { Deadline } from '../../transport/deadlines.ts'
 import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
 import type { Link } from './link.ts'
 import { isNone } from './replies.ts'

@@ -1,8 +1,8 @@
 import type { Unknown } from '../../core/contract.ts'
+import { Alarm, Deadlines } from '../../transport/deadlines.ts'
 import { DatabaseError, unknown } from './causes.ts'
 import { Call, TimeIsUp } from './client.ts'
 import type { Driver, Statements } from './client.ts'
-import { Deadlines } from './deadlines.ts'
 import { SCHEMA_VERSION } from './schema.ts'
 
 export interface CallParts<Link> {
@@ -23,7 +23,8 @@ const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
 /** What all calls of a store have in common: a connection, a deadline, a table, and an answer whatever happens. */
 export class Calls<Link> {
   private readonly parts: CallParts<Link>
-  private readonly deadlines = new Deadlines()
+  /** Whoever waits for an answer keeps the process alive. */
+  private readonly deadlines = new Deadlines({ holdProcess: true })
   private ready = false
   private closed = false
 
@@ -51,17 +52,18 @@ export class Calls<Link> {
     return new Promise((resolve) => {
       const call = new Call()
       const fail = (error: unknown): void => resolve(unknown(error, isFinal))
-      const deadline = this.deadlines.add(timeout, () => {
+      const deadline = new Alarm(() => {
         call.expire()
         fail(call.obstacle ?? new TimeIsUp())
       })
+      this.deadlines.add(deadline, timeout)
       work(call).then(
         (answer) => {
-          this.deadlines.delete(deadline)
+          this.deadlines.remove(deadline)
           resolve(answer)
         },
         (error: unknown) => {
-          this.deadlines.delete(deadline)
+          this.deadlines.remove(deadline)
           fail(error)
         },
       )

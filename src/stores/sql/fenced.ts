@@ -8,7 +8,7 @@ export interface FencedOptions {
   /** The column that says which row, or several that do together; they must be unique. */
   readonly key: string | readonly string[]
   /** The column that remembers the largest token that wrote. A 64-bit integer, or null before the first. Default `fence`. */
-  readonly fence?: string
+  readonly fence?: string | undefined
 }
 
 /** `stale`: somebody with a larger token has written already. `missing`: there is no such row. */

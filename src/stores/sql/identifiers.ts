@@ -14,9 +14,9 @@ export function checkIdentifier(argument: string, name: unknown): asserts name i
 
 export interface TableOptions {
   /** Default `holdfast_locks`. */
-  readonly table?: string
+  readonly table?: string | undefined
   /** The schema (MySQL: database) that the table is in. Default: whatever the connection uses. */
-  readonly schema?: string
+  readonly schema?: string | undefined
 }
 
 export const DEFAULT_TABLE = 'holdfast_locks'

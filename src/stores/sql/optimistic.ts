@@ -11,9 +11,9 @@ export interface OptimisticOptions {
   /** The column that says which row, or several that do together; they must be unique. */
   readonly key: string | readonly string[]
   /** The column that counts the changes. Default `version`. */
-  readonly version?: string
+  readonly version?: string | undefined
   /** How often to try before giving up with a ConflictError. Default 50. */
-  readonly attempts?: number
+  readonly attempts?: number | undefined
 }
 
 export type Row = Readonly<Record<string, unknown>>

@@ -7,7 +7,7 @@ import type { Row } from './row.ts'
 
 export interface TidyOptions {
   /** Milliseconds after its last grant from which on a name is forgotten. Default: what the store was made with. */
-  readonly idle?: number
+  readonly idle?: number | undefined
 }
 
 export interface Tidied {

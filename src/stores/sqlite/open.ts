@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { createRequire } from 'node:module'
 import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { reached } from '../sql/open.ts'
@@ -5,7 +6,7 @@ import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'
 import { BUSY_MS, fileOf } from './connection.ts'
 import type { ClosableDatabase } from './connection.ts'
-import { SqliteSqlStore } from './store.ts'
+import { SQLITE_OPTIONS, SqliteSqlStore } from './store.ts'
 import type { SqliteStore, SqliteStoreOptions } from './store.ts'
 
 type Constructor = new (path: string) => ClosableDatabase
@@ -15,6 +16,7 @@ export async function openSqliteStore(
   url: string,
   options: SqliteStoreOptions = {},
 ): Promise<SqliteStore<SqliteDatabase>> {
+  checkOptions(options, SQLITE_OPTIONS, 'table')
   const path = url.replace(/^sqlite:(\/\/(?=\/))?/i, '')
   if (path === '')
     throw new InvalidArgumentError('The URL names no file: sqlite:locks.db', { argument: 'url' })

@@ -18,7 +18,7 @@ const NOW = `(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER
 
 export interface SqliteTableOptions {
   /** Default `holdfast_locks`. */
-  readonly table?: string
+  readonly table?: string | undefined
 }
 
 export interface SqliteStatementOptions extends SqliteTableOptions {

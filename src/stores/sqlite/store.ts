@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import type { Capabilities, RenewAnswer, RenewRequest, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
@@ -16,13 +17,15 @@ import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts
 
 export interface SqliteStoreOptions extends SqliteTableOptions {
   /** Create the table when it is not there. Default true; `sqliteSchema()` gives the text to do it by hand. */
-  readonly migrate?: boolean
+  readonly migrate?: boolean | undefined
   /**
    * Milliseconds for which a name is remembered after its last grant. Default an hour; `Infinity`: for ever. A name that is
    * forgotten gets its next token from the server's clock, which must not be put back by more than this.
    */
-  readonly keepIdle?: number
+  readonly keepIdle?: number | undefined
 }
+
+export const SQLITE_OPTIONS: readonly (keyof SqliteStoreOptions)[] = ['table', 'migrate', 'keepIdle']
 
 export interface SqliteStore<D> extends Store {
   /**
@@ -215,6 +218,7 @@ export function sqliteStore<D extends SqliteDatabase>(
   database: D,
   options: SqliteStoreOptions = {},
 ): SqliteStore<D> {
+  checkOptions(options, SQLITE_OPTIONS, 'table')
   return new SqliteSqlStore(database, options) as unknown as SqliteStore<D>
 }
 

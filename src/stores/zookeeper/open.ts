@@ -1,3 +1,4 @@
+import { checkOptions } from '../../core/arguments.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import type { Store } from '../../core/contract.ts'
 import { CREATOR_ACL, OPEN_ACL, parseConnectString } from './client/index.ts'
@@ -13,22 +14,30 @@ import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperStoreOptions {
   /** The directory of all locks. A Java process that uses Curator's locks below the same one shares them. Default `/holdfast`. */
-  readonly root?: string
+  readonly root?: string | undefined
   /** Who may touch the nodes: anybody, whoever has the same credentials, or a list. Default `open`. */
-  readonly acl?: 'open' | 'creator' | readonly Acl[]
+  readonly acl?: 'open' | 'creator' | readonly Acl[] | undefined
   /** `maxSessionTimeout` of the servers: decides the longest ttl. Default 40,000, as theirs. */
-  readonly maxSessionTimeout?: number
+  readonly maxSessionTimeout?: number | undefined
   /** A ttl for which a session is opened at once rather than with the first claim. Default: none; for a URL 15,000. */
-  readonly ttl?: number
+  readonly ttl?: number | undefined
   /** Called when another process asks, in Curator's way, that a lock held here be given up. Nothing is forced. */
-  readonly onRevocation?: (name: string) => void
+  readonly onRevocation?: ((name: string) => void) | undefined
 }
 
 /** For a connect string or a list of servers: how to connect. */
 export interface ConnectOptions extends ZooKeeperStoreOptions {
-  readonly client?: Omit<ZooKeeperOptions, 'sessionTimeout' | 'background'>
+  readonly client?: Omit<ZooKeeperOptions, 'sessionTimeout' | 'background'> | undefined
 }
 
+const OPTIONS: readonly (keyof ConnectOptions)[] = [
+  'root',
+  'acl',
+  'maxSessionTimeout',
+  'ttl',
+  'onRevocation',
+  'client',
+]
 const DEFAULT_ROOT = '/holdfast'
 const MAX_SESSION_TIMEOUT = 40_000
 /** That of locks for which nothing else is said. */
@@ -40,6 +49,7 @@ export function zookeeperStore(
   to: string | readonly ServerAddress[] | ZooKeeper,
   options: ConnectOptions = {},
 ): Store {
+  checkOptions(options, OPTIONS, 'root')
   return makeStore(to, options)
 }
 

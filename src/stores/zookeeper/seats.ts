@@ -1,3 +1,4 @@
+import { said } from '../../core/arguments.ts'
 import type { Unknown } from '../../core/contract.ts'
 import { ZooKeeper, ZooKeeperError } from './client/index.ts'
 import type { ConnectString, SessionState, ZooKeeperOptions } from './client/index.ts'
@@ -127,7 +128,7 @@ export class Seats {
     const free = seats.find((seat) => !seat.full)
     if (free !== undefined) return free
     const { servers, chroot, options } = this.source
-    const settings = { chroot, ...options, sessionTimeout: length, background: true }
+    const settings = { chroot, ...said(options), sessionTimeout: length, background: true }
     const seat = this.watched(new ZooKeeper(servers, settings))
     seats.push(seat)
     return seat

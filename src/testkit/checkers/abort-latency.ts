@@ -18,9 +18,9 @@ export interface Standstill {
 }
 
 export interface AbortLatencyOptions {
-  readonly standstills?: readonly Standstill[]
+  readonly standstills?: readonly Standstill[] | undefined
   /** How late a timer may be. */
-  readonly tolerance?: number
+  readonly tolerance?: number | undefined
 }
 
 /** The signal of a lease that runs out aborts no later than the belief in it ends, or as soon as its process can. */

@@ -12,7 +12,7 @@ export interface LinearizabilityResult {
 
 export interface LinearizabilityOptions {
   /** How many steps a name may cost before the search is given up. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 const LIMIT = 1_000_000

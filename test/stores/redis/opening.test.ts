@@ -53,6 +53,7 @@ describe.skipIf(!available('redis')).each(DRIVERS)('a store that is opened throu
     }
     expect(await keys('?prefix=app')).toEqual(['app:{lock}'])
     expect(await keys('?prefix=app', { prefix: 'mine' })).toEqual(['mine:{lock}'])
+    expect(await keys('?prefix=app', { prefix: undefined })).toEqual(['app:{lock}'])
     expect(await at(server, '?replicas=many')).toContain('replicas')
     await expect(openRedisStore(`${server.url}?fencing=some`, { driver })).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',

@@ -7,33 +7,33 @@ import type { Watcher } from './watches.ts'
 
 export interface ZooKeeperOptions {
   /** Milliseconds that the servers keep the session, and its ephemeral nodes, without hearing from it. Default 30,000. */
-  readonly sessionTimeout?: number
+  readonly sessionTimeout?: number | undefined
   /** Below which node all paths lie. Default: what the connect string says. */
-  readonly chroot?: string
-  readonly auth?: readonly AuthInfo[]
+  readonly chroot?: string | undefined
+  readonly auth?: readonly AuthInfo[] | undefined
   /** TLS, with these settings. */
-  readonly tls?: ConnectionOptions
+  readonly tls?: ConnectionOptions | undefined
   /** Bytes of the largest request; that of the servers (`jute.maxbuffer`). Default 1 MB. */
-  readonly maxRequest?: number
+  readonly maxRequest?: number | undefined
   /** Bytes of the largest reply. Default 16 MB. */
-  readonly maxReply?: number
+  readonly maxReply?: number | undefined
   /** `true`: the open session does not keep the process alive. */
-  readonly background?: boolean
+  readonly background?: boolean | undefined
   /** The number of a connection's first request; for tests. */
-  readonly firstXid?: number
+  readonly firstXid?: number | undefined
 }
 
 export interface CreateOptions {
-  readonly mode?: CreateMode
-  readonly data?: Uint8Array | string
-  readonly acl?: readonly Acl[]
+  readonly mode?: CreateMode | undefined
+  readonly data?: Uint8Array | string | undefined
+  readonly acl?: readonly Acl[] | undefined
   /** Milliseconds; for the two modes with a ttl. */
-  readonly ttl?: number
+  readonly ttl?: number | undefined
 }
 
 export interface ReadOptions {
   /** Called once, at the first change after the reply. */
-  readonly watch?: Watcher
+  readonly watch?: Watcher | undefined
 }
 
 export type StateListener = (state: SessionState, error: ZooKeeperError | undefined) => void

@@ -1,0 +1,114 @@
+import { inShort } from '../core/answers.ts'
+import type { Shape } from '../core/answers.ts'
+import type { MaybePromise, Unknown } from '../core/contract.ts'
+import { LOOK_EVERY_MS } from './jump-watch.ts'
+import { brokenStore } from './lane-errors.ts'
+
+/** What becomes of an answer. `atOnce`: no time has passed. */
+type Settle<T> = (answer: T | Unknown, atOnce: boolean) => void
+
+/** A request that has not been answered. */
+interface Open {
+  readonly shape: Shape
+  readonly settle: Settle<never>
+  /** How often the clock had been looked at when it was sent. */
+  readonly since: number
+}
+
+/** What a store may take beyond twice its time before it is believed to have forgotten the request. */
+const GRACE_MS = 1000
+
+export interface RequestsOptions {
+  /** What kind of store it is, for the messages. */
+  readonly store: string
+  /** How long a request may take. */
+  readonly timeout: number
+  /** There is one, after there was none. */
+  readonly onFirst: () => void
+  /** One was answered. */
+  readonly onAnswer: () => void
+}
+
+/**
+ * What the store was asked. Whatever goes wrong on the way is an answer too, also what a store must not do (see core/answers.ts): throw,
+ * answer something else, or never answer at all.
+ */
+export class Requests {
+  private readonly options: RequestsOptions
+  private readonly open = new Set<Open>()
+  private readonly told = new Set<string>()
+  private readonly mostLooks: number
+  private looks = 0
+
+  constructor(options: RequestsOptions) {
+    this.options = options
+    this.mostLooks = Math.ceil((2 * options.timeout + GRACE_MS) / LOOK_EVERY_MS)
+  }
+
+  /** How many have not been answered. */
+  get size(): number {
+    return this.open.size
+  }
+
+  ask<T>(shape: Shape, call: () => MaybePromise<T>, settle: Settle<T>): void {
+    let answer: MaybePromise<T>
+    try {
+      answer = call()
+    } catch (cause) {
+      return settle(this.broken(shape, 'threw', cause), true)
+    }
+    // Not only Promise: a store may have those of another realm, or of a library.
+    if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
+    const request: Open = { shape, settle, since: this.looks }
+    this.open.add(request)
+    if (this.open.size === 1) this.options.onFirst()
+    const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
+    settled.then(
+      (value: T) => {
+        // What comes when it was given up is too late to mean anything: its claim is in doubt, and cleaned up.
+        if (this.open.delete(request)) this.answered(this.fitting(shape, value), settle)
+      },
+      (cause: unknown) => {
+        if (this.open.delete(request)) this.answered(this.broken(shape, 'rejected', cause), settle)
+      },
+    )
+  }
+
+  /** Called twice a second while there are some. Counted in looks: a machine that slept has not given the store its time. */
+  look(): void {
+    this.looks++
+    for (const request of this.open) {
+      const { shape, settle, since } = request
+      if (this.looks - since <= this.mostLooks) continue
+      this.open.delete(request)
+      this.answered(this.broken(shape, `did not answer within ${this.options.timeout} ms, nor later`), settle)
+    }
+  }
+
+  /** Told once for each method: most of these have no caller who could hear of it. */
+  broken(shape: Shape, what: string, cause?: unknown): Unknown {
+    const error = brokenStore(this.options.store, shape.method, what, cause)
+    if (!this.told.has(shape.method)) {
+      this.told.add(shape.method)
+      process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
+    }
+    return { kind: 'unknown', cause: error }
+  }
+
+  private fitting<T>(shape: Shape, answer: T): T | Unknown {
+    if (shape.fits(answer)) return answer
+    return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
+  }
+
+  private answered<T>(answer: T | Unknown, settle: Settle<T>): void {
+    settle(answer, false)
+    this.options.onAnswer()
+  }
+}
+
+function isThenable<T>(answer: MaybePromise<T>): answer is Promise<T> {
+  return (
+    answer instanceof Promise ||
+    (typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function')
+  )
+}

@@ -1,0 +1,116 @@
+import { MAX_MS } from '../core/arguments.ts'
+import { DeadlineHeap, HeapEntry } from '../core/deadline-heap.ts'
+
+// Taken once: a user's fake timers must not freeze a request.
+const { setTimeout, clearTimeout, performance } = globalThis
+
+/** Something that ends at a time unless it is removed before. Part of at most one `Deadlines`. */
+export abstract class Deadline extends HeapEntry {
+  abstract expire(): void
+}
+
+/** One that is nothing but a function to call. */
+export class Alarm extends Deadline {
+  private readonly ring: () => void
+
+  constructor(ring: () => void) {
+    super()
+    this.ring = ring
+  }
+
+  expire(): void {
+    this.ring()
+  }
+}
+
+/** So many expire before the event loop has its turn again: a server that stands still leaves them by the ten thousand. */
+const AT_ONCE = 500
+
+export interface DeadlinesOptions {
+  /** While there is one, the process does not end. Default false: a request has a connection that sees to that. */
+  readonly holdProcess?: boolean
+  /** Called once after some have expired, however many. */
+  readonly onLate?: () => void
+}
+
+/**
+ * The deadlines of a store's requests on one timer: one each would cost a tenth of what the request itself costs. The timer is left
+ * running when they are done in time, as most are, and fires once for nothing.
+ */
+export class Deadlines {
+  private readonly heap = new DeadlineHeap<Deadline>()
+  private readonly onLate: (() => void) | undefined
+  private timer: NodeJS.Timeout | null = null
+  private armedFor = Infinity
+  private holding: boolean
+
+  constructor({ holdProcess = false, onLate }: DeadlinesOptions = {}) {
+    this.holding = holdProcess
+    this.onLate = onLate
+  }
+
+  add(entry: Deadline, ms: number, now: number = performance.now()): void {
+    const at = now + ms
+    this.heap.add(entry, at)
+    if (at < this.armedFor) this.arm(at, ms)
+    else if (this.holding && this.heap.size === 1) this.timer?.ref()
+  }
+
+  /** Also what is not there (any more). */
+  remove(entry: Deadline): void {
+    if (entry.slot < 0) return
+    this.heap.remove(entry)
+    if (this.holding && this.heap.size === 0) this.timer?.unref()
+  }
+
+  /** Whether the process has to stay alive for these. One that waits for a connection has nothing but its deadline. */
+  holdProcess(hold: boolean): void {
+    this.holding = hold
+    if (hold && this.heap.size > 0) this.timer?.ref()
+    else this.timer?.unref()
+  }
+
+  /** Expires everything at once. */
+  expireAll(): void {
+    this.stop()
+    for (let { first } = this.heap; first !== undefined; { first } = this.heap) this.expire(first)
+    this.stop()
+  }
+
+  /** No timer is left. */
+  stop(): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+    this.armedFor = Infinity
+  }
+
+  private arm(at: number, ms: number): void {
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.armedFor = at
+    // One beyond the limit would fire at once: `fire` looks at the clock and arms again.
+    this.timer = setTimeout(() => this.fire(), Math.min(Math.max(1, Math.ceil(ms)), MAX_MS))
+    if (!this.holding) this.timer.unref()
+  }
+
+  private fire(): void {
+    this.timer = null
+    this.armedFor = Infinity
+    const now = performance.now()
+    let late = false
+    let { first } = this.heap
+    for (let left = AT_ONCE; left > 0 && first !== undefined && first.at <= now; left--) {
+      late = true
+      this.expire(first)
+      ;({ first } = this.heap)
+    }
+    if (late) this.onLate?.()
+    ;({ first } = this.heap)
+    // Whoever expired may have set the timer already.
+    if (first !== undefined && first.at < this.armedFor) this.arm(first.at, first.at - now)
+  }
+
+  private expire(entry: Deadline): void {
+    this.heap.remove(entry)
+    entry.expire()
+  }
+}
