@@ -319,7 +319,7 @@ export class Session {
       this.catchUp()
       return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
-    if (event.kind === 'granted') this.strangers.giveBack(event)
+    if (event.kind === 'granted') this.strangers.told(event)
     const first = this.lanes.get(event.name)
     if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
   }

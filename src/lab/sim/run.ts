@@ -81,7 +81,8 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   // A simulated session lives as long as its first claim says, for all that are in it.
   const maxTtl = store === 'session' ? ttl : longest.maxTtl
   const until = { maxTtl, processes: PROCESSES, ttl, until: CHAOS_MS / 2, calm }
-  crew.start(guestsFrom(world.fork().uint32(), { shared, permits, ...until }))
+  // Not always: their short leases shorten every renewal that they share a request with, and nothing arrives late any more.
+  if (seed % 2 === 1) crew.start(guestsFrom(world.fork().uint32(), { shared, permits, ...until }))
   await env.advance(CHAOS_MS)
 
   over = true

@@ -246,7 +246,8 @@ describe('waiting between processes', () => {
     const then = env.mono()
     await env.until(lease.release())
     await env.until(fourth)
-    expect(env.mono() - then).toBeLessThan(50)
+    // A release that is under way would have been answered by then.
+    expect(env.mono() - then).toBeLessThan(300)
   })
 
   it('is not held up for long by a waiter that died', async () => {

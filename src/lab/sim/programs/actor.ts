@@ -174,6 +174,7 @@ export class Actor {
       task: this.task,
       how,
       wants: [...wants.values()],
+      set: step.all === true,
       wait: how === 'try' || wait === 0 ? undefined : wait,
       from: this.now(),
       abortedAt: undefined,

@@ -85,9 +85,9 @@ function permitsInside(
  * Whether a call is nested for good: work that a section started in its last moment, and that goes on when the section has
  * ended, is asked again then.
  */
-export function isNested({ from }: Call, { nesting, inside }: Wanted): boolean {
+export function isNested({ from, set }: Call, { nesting, inside }: Wanted): boolean {
   if (nesting === 'none') return false
-  return nesting === 'shares' || inside?.to === undefined || inside.to > from
+  return (nesting === 'shares' && !set) || inside?.to === undefined || inside.to > from
 }
 
 /** Leases with those that are nested in them. */

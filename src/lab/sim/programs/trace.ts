@@ -22,6 +22,8 @@ export interface Call {
   readonly task: number
   readonly how: Section['how']
   readonly wants: readonly Wanted[]
+  /** Through `all`, which asks for one after the other, and a moment after the call. */
+  readonly set: boolean
   /** Undefined: a try, or `wait: 0`. */
   readonly wait: number | undefined
   readonly from: number

@@ -31,8 +31,8 @@ const list = (reply: unknown, length: number): readonly unknown[] | undefined =>
 
 const NUMBER = '(0|[1-9]\\d{0,15})'
 const TOKEN = '[1-9]\\d{0,18}'
-const CLAIM = new RegExp(`^([1-9]\\d{6,18}|h${TOKEN} \\d{1,10} [01]|q|b|b${NUMBER}|m${NUMBER})$`)
-const RENEWAL = new RegExp(`^([012]|q|h${TOKEN} \\d{1,10} [01])$`)
+const CLAIM = new RegExp(`^([1-9]\\d{6,18}|h${TOKEN} \\d{1,10} [01]|q|q${NUMBER}|b|b${NUMBER}|m${NUMBER})$`)
+const RENEWAL = new RegExp(`^([012]|q|q${NUMBER}|h${TOKEN} \\d{1,10} [01])$`)
 const VOTE = new RegExp(`^([1-9]\\d{6,18}|g${TOKEN} \\d{1,10} [01]|b|b${NUMBER}|n${NUMBER})$`)
 const EXTENSION = new RegExp(`^([12efl]|n${NUMBER}|x.*|g${TOKEN} [01])$`, 's')
 
@@ -45,7 +45,7 @@ const aClaim = fc.oneof(
   ms.map((left) => `b${left}`),
   ms.map((capacity) => `m${capacity}`),
 )
-const aRenewal = fc.oneof(fc.nat({ max: 2 }), fc.constantFrom('q', 'h1700000000000000 4 1'))
+const aRenewal = fc.oneof(fc.nat({ max: 2 }), fc.constantFrom('q', 'q250', 'h1700000000000000 4 1'))
 const aVote = fc.oneof(token, fc.constantFrom('b', 'b12', 'n900', 'g1700000000000000 4 1'))
 const anExtension = fc.constantFrom<unknown>(1, 2, 'e', 'f', 'l', 'n12', 'g1700000000000000 1')
 const done = fc.nat({ max: 1 })

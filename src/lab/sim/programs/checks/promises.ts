@@ -45,6 +45,8 @@ class Judge {
   private nesting(call: Call): readonly Finding[] {
     const [want] = call.wants
     if (call.wants.length > 1 || want === undefined || want.nesting === 'none') return []
+    // When its turn comes, what it was to share may have been downgraded or given back.
+    if (call.set && want.nesting === 'shares') return []
     const { process, to, from, end, error } = call
     if (!isNested(call, want)) return []
     if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
@@ -79,7 +81,7 @@ class Judge {
     return finding('errors', `p${process} heard ${error} of "${names}" at ${to}, and had no reason to`)
   }
 
-  private isExcused({ process, from, to = 0, wait, wants, abortedAt }: Call, error: string): boolean {
+  private isExcused({ process, from, to = 0, wait, wants, set, abortedAt }: Call, error: string): boolean {
     const closed = this.trace.closeOf(process)
     switch (error) {
       case 'LOCK_TIMEOUT':
@@ -89,10 +91,7 @@ class Judge {
       case 'CLOSED':
         return closed !== undefined && closed.from <= to
       case 'LOCK_REENTRY':
-        // Of several, one may be downgraded or given back before its turn has come.
-        return wants.some(
-          ({ nesting }) => nesting === 'refused' || (nesting === 'shares' && wants.length > 1),
-        )
+        return wants.some(({ nesting }) => nesting === 'refused' || (nesting === 'shares' && set))
       case 'LOCK_LOST':
         // The first of several may run out while the last one is waited for.
         return wants.length > 1
