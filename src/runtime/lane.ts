@@ -31,6 +31,8 @@ export class Lane {
   claims: readonly Claim[] = NO_CLAIMS
   /** Another lane of the same name. */
   sibling: Lane | null = null
+  /** The session knows it. */
+  listed = false
   /** Why the store gave no answer the last time, if so. */
   failure: Unknown | null = null
   /** Others wait whom nobody tells that the lock is free: until then they have the same chance as we. */
@@ -265,6 +267,8 @@ export class Lane {
   }
 
   newClaim(): Claim {
+    // A store that answers at once may end the last claim, and with it the lane, in the middle of the call that needs the next one.
+    if (!this.listed) this.session.enlist(this)
     const claim = new Claim(this, this.session.nextClaimId())
     // A literal is exactly as long as it must be; an array that grows keeps room for sixteen more.
     this.claims = this.claims.length === 0 ? [claim] : this.claims.concat(claim)

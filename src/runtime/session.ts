@@ -191,9 +191,15 @@ export class Session {
       if (lane === known || sameSpec(lane.kind, kind)) return lane
     }
     const lane = known ?? new Lane(this, name, kind)
-    lane.sibling = first ?? null
-    this.lanes.set(name, lane)
+    this.enlist(lane)
     return lane
+  }
+
+  /** From now on the lane is one of those that are told, renewed and closed. */
+  enlist(lane: Lane): void {
+    lane.sibling = this.lanes.get(lane.name) ?? null
+    lane.listed = true
+    this.lanes.set(lane.name, lane)
   }
 
   /** A lane has nothing to do any more. The last such one is kept: it is likely to be the next one needed. */
@@ -204,6 +210,7 @@ export class Session {
   }
 
   private forget(lane: Lane): void {
+    lane.listed = false
     const first = this.lanes.get(lane.name)
     if (first === lane) {
       if (lane.sibling === null) this.lanes.delete(lane.name)
