@@ -1,5 +1,5 @@
 import { INSPECT } from '../core/answers.ts'
-import type { NameInfo, StoreEvent, Unknown } from '../core/contract.ts'
+import type { ClaimInfo, NameInfo, StoreEvent, Unknown } from '../core/contract.ts'
 import { Deadline } from './deadlines.ts'
 import type { Session } from './session.ts'
 
@@ -13,7 +13,11 @@ const UNDER_WAY_MS = 200
  */
 export class Strangers extends Deadline {
   private readonly session: Session
+  /** To be looked at now, and after a pause. */
   private readonly names = new Set<string>()
+  private readonly later = new Set<string>()
+  /** Those that were seen once, by name. */
+  private readonly suspects = new Map<string, ReadonlySet<string>>()
   private looking = false
 
   constructor(session: Session) {
@@ -27,20 +31,15 @@ export class Strangers extends Deadline {
     if (!this.looking) this.next()
   }
 
-  /**
-   * A grant was told. If nobody here knows the claim, it was given up: a moment ago, and its release is under way, or before a
-   * failover. Only a look, later, tells which.
-   */
+  /** A grant was told, perhaps for a claim that nobody here knows any more. */
   told({ name, id }: Extract<StoreEvent, { kind: 'granted' }>): void {
-    const { session } = this
-    if (!this.isStranger(name, id)) return
-    this.names.add(name)
-    const pause = Math.min(UNDER_WAY_MS, session.patience / 3)
-    session.expiries.set(this, session.clock.now() + pause, Math.ceil(pause))
+    if (this.isStranger(name, id)) this.lookLater(name)
   }
 
   due(): void {
-    if (!this.looking) this.next()
+    const names = [...this.later]
+    this.later.clear()
+    this.look(names)
   }
 
   /** One after the other: there may be thousands. */
@@ -54,12 +53,33 @@ export class Strangers extends Deadline {
       INSPECT,
       () => session.store.inspect(name, session.requestTimeout),
       (info) => {
-        const holders = 'kind' in info ? [] : info.holders
-        for (const { id } of holders)
-          if (this.isStranger(name, id)) session.cleanup.remove({ name, id }, true, session.patience)
+        this.seen(name, 'kind' in info ? [] : info.holders)
         this.next()
       },
     )
+  }
+
+  /**
+   * One that was given up a moment ago looks the same, and its release is under way: to withdraw it ahead of that would make the
+   * release say that the lease was lost. So only who is seen twice is a stranger.
+   */
+  private seen(name: string, holders: readonly ClaimInfo[]): void {
+    const { cleanup, patience } = this.session
+    const before = this.suspects.get(name)
+    const ids = holders.map(({ id }) => id).filter((id) => this.isStranger(name, id))
+    const fresh = ids.filter((id) => before?.has(id) !== true)
+    for (const id of ids) if (!fresh.includes(id)) cleanup.remove({ name, id }, true, patience)
+    this.suspects.delete(name)
+    if (fresh.length === 0) return
+    this.suspects.set(name, new Set(fresh))
+    this.lookLater(name)
+  }
+
+  private lookLater(name: string): void {
+    const { session } = this
+    this.later.add(name)
+    const pause = Math.min(UNDER_WAY_MS, session.patience / 3)
+    session.expiries.set(this, session.clock.now() + pause, Math.ceil(pause))
   }
 
   private isStranger(name: string, id: string): boolean {

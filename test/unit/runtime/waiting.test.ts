@@ -238,7 +238,8 @@ describe('waiting between processes', () => {
     const before = env.mono()
     b.store.gap()
     const lease = await env.until(third)
-    expect(env.mono() - before).toBeLessThan(50)
+    // It is looked at twice: a release that is under way would have been answered by then.
+    expect(env.mono() - before).toBeLessThan(300)
     // Nor that it left the line.
     await server.claim({ ...old, name: 'x', id: `${session}.999`, whenBusy: 'queue' }, 1000)
     const fourth = a.holdfast.mutex('x').acquire()
@@ -246,8 +247,7 @@ describe('waiting between processes', () => {
     const then = env.mono()
     await env.until(lease.release())
     await env.until(fourth)
-    // A release that is under way would have been answered by then.
-    expect(env.mono() - then).toBeLessThan(300)
+    expect(env.mono() - then).toBeLessThan(600)
   })
 
   it('is not held up for long by a waiter that died', async () => {
