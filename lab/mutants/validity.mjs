@@ -17,20 +17,6 @@ export const validityMutants = [
     seeds: 800,
   },
   {
-    id: 'renewal-counts-from-reply',
-    bugClass: '8: validity counted from the reply of the renewal',
-    edits: [
-      {
-        file: 'runtime/upkeep.js',
-        find: 'this.settleHeld(claim, sentAt, now, answer)',
-        replace: 'this.settleHeld(claim, now, now, answer)',
-      },
-    ],
-    scenario: 'claim-queue/partition',
-    check: 'exclusivity',
-    seeds: 2000,
-  },
-  {
     id: 'push-is-believed',
     bugClass: '20: a grant that is told is believed, however late it arrives, and without asking',
     edits: [

@@ -19,6 +19,23 @@ describe('a lease tells the truth about how long it is good', () => {
     expect(lease.remaining()).toBeCloseTo(BELIEVED - 300)
   })
 
+  it('counts a renewal from before it left, too', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process({ ttl: 1000 })
+    const lease = await env.until(holdfast.mutex('a').acquire())
+    const taken = env.mono()
+    store.there = 40
+    store.back = 80
+    await env.advance(400)
+    const renewed = store.sent.findLast(({ method }) => method === 'renew')
+    expect(renewed).toBeDefined()
+    // Renewed at a third of the ttl, answered 120 ms later.
+    const due = taken + 1000 / 3
+    await env.advance(due + 121 - env.mono())
+    expect(lease.remaining()).toBeGreaterThan(BELIEVED - 150)
+    expect(lease.remaining()).toBeLessThanOrEqual(BELIEVED - 120)
+  })
+
   it('is never given out when the answer took longer than it lasts, and nothing is left behind', async () => {
     const w = world()
     const { holdfast, store } = w.process({ ttl: 300, wait: 2000 })
