@@ -87,11 +87,8 @@ it('keeps the line in order when somebody releases while it stops, and the first
   const first = await serve({ state })
   const [holder, early, late] = await Promise.all([1, 2, 3].map(() => openSession(first)))
   if (holder === undefined || early === undefined || late === undefined) throw new Error('no session')
-  const times = { ttl: 20_000, patience: 9000 }
-  const claim = (owner: string): object => ({
-    ...{ name: 'a', id: `${owner}.1`, owner, weight: 1, capacity: 1, tokens: 1, whenBusy: 'queue' },
-    ...times,
-  })
+  const usual = { weight: 1, capacity: 1, tokens: 1, ttl: 20_000, patience: 9000, whenBusy: 'queue' }
+  const claim = (owner: string): object => ({ ...usual, name: 'a', id: `${owner}.1`, owner })
   await holder.ask('claim', claim('holder'))
   for (const [owner, session] of Object.entries({ early, late })) {
     await session.ask('watch', owner)
@@ -104,7 +101,7 @@ it('keeps the line in order when somebody releases while it stops, and the first
   await gone
   await new Promise((resolve) => void setTimeout(resolve, 50))
   // Nobody answers on a connection that has ended.
-  void holder.ask('release', { name: 'a', id: 'holder.1' })
+  holder.socket.write(`${JSON.stringify([9, 'release', { name: 'a', id: 'holder.1' }, 5000])}\n`)
   await closing
   const second = await serve({ state })
   expect(await look(second, 'a')).toMatchObject({
