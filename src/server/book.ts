@@ -18,6 +18,8 @@ interface Entry {
   readonly id: string
   readonly owner: string
   readonly caller: Caller
+  weight: number
+  readonly capacity: number
   state: 'waiting' | 'held'
   /** When it began to wait, or was granted. */
   since: number
@@ -109,6 +111,13 @@ export class Book {
     return this.entries.get(id)?.name
   }
 
+  /** Whether this is a claim for the same, or for nothing that is known. */
+  agrees({ name, id, weight, capacity }: ClaimRequest): boolean {
+    const entry = this.entries.get(id)
+    if (entry === undefined) return true
+    return entry.name === name && entry.weight === weight && entry.capacity === capacity
+  }
+
   knows(claim: ClaimRef): boolean {
     return this.entryOf(claim) !== undefined
   }
@@ -172,6 +181,12 @@ export class Book {
     if (entry !== undefined) this.hold(entry, now, now + entry.pickUp, event.token)
   }
 
+  /** A writer that has become a reader. */
+  downgraded(claim: ClaimRef): void {
+    const entry = this.entryOf(claim)
+    if (entry !== undefined) entry.weight = 1
+  }
+
   released(claim: ClaimRef, answer: ReleaseAnswer): void {
     const entry = this.entryOf(claim)
     if (entry !== undefined && answer.kind !== 'unknown') {
@@ -195,13 +210,16 @@ export class Book {
     return entry?.name === name ? entry : undefined
   }
 
-  private add(caller: Caller, { name, id, owner, ttl, patience }: ClaimRequest, now: number): Entry {
+  private add(caller: Caller, request: ClaimRequest, now: number): Entry {
+    const { name, id, owner, weight, capacity, ttl, patience } = request
     const pickUp = Math.min(ttl, patience)
     const entry: Entry = {
       name,
       id,
       owner,
       caller,
+      weight,
+      capacity,
       state: 'waiting',
       since: now,
       until: 0,

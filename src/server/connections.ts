@@ -119,6 +119,8 @@ export class Connections {
   }
 }
 
+/** Both ends: one port of a client's leads to as many connections as this machine has addresses. */
 function keyOf(socket: Socket): Key {
-  return socket.remotePort === undefined ? socket : `${socket.remoteAddress ?? ''}|${socket.remotePort}`
+  const { remoteAddress = '', remotePort, localAddress = '', localPort = 0 } = socket
+  return remotePort === undefined ? socket : `${remoteAddress}|${remotePort}|${localAddress}|${localPort}`
 }

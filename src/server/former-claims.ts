@@ -23,19 +23,21 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
     return caller
   }
   let count = 0
-  for (const [name, { holders, waiters }] of former.queues) {
-    for (const { id, owner, token, expiresAt: until } of holders) {
+  for (const [name, { capacity, holders, waiters }] of former.queues) {
+    for (const { id, owner, weight, token, expiresAt: until } of holders) {
       const who = former.whose(id)
       count++
       if (who === undefined) continue
-      book.takeUp(callerOf(who), { name, id, owner, state: 'held', until, pickUp: 0, token: BigInt(token) })
+      const held = { state: 'held', until, pickUp: 0, token: BigInt(token) } as const
+      book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...held })
     }
-    for (const { id, owner, ttl, patience, keptUntil: until } of waiters) {
+    for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters) {
       const who = former.whose(id)
       count++
       if (who === undefined) continue
       const pickUp = Math.min(ttl, patience)
-      book.takeUp(callerOf(who), { name, id, owner, state: 'waiting', until, pickUp, token: 0n })
+      const waiting = { state: 'waiting', until, pickUp, token: 0n } as const
+      book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...waiting })
     }
   }
   return count

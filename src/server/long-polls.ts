@@ -44,6 +44,12 @@ interface Poll {
   watch: Watch | 'none' | 'refused'
   /** The client made the secret. */
   readonly known: boolean
+  /** The store was asked, and has not answered. */
+  asking: boolean
+  /** It stands in line, as far as the store has said. */
+  queued: boolean
+  /** The client gave it back before it was answered. */
+  unwanted: boolean
   /** The store may know more of it than we do. */
   doubtful: boolean
   /** Granted, or given up. */
@@ -61,6 +67,8 @@ export class LongPolls {
   /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0008-leases-over-http.md. */
   private readonly cleaner: Session
   private readonly inLine = new Map<string, Poll>()
+  /** The last request with each secret of a client's, while it or its question to the store is under way. */
+  private readonly latest = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
   /** The same one for all: requests with leases of one session listen together. */
   private readonly listener = (event: StoreEvent): void => this.told(event)
@@ -92,6 +100,10 @@ export class LongPolls {
     }
     if (this.inLine.has(request.id))
       throw new Failure('INVALID_ARGUMENT', 'A request with this lease waits already.')
+    const before = this.latest.get(request.id)?.request
+    // The store would answer both by what it was asked first.
+    if (before !== undefined && !isSame(before, request))
+      throw new Failure('ID_IN_USE', 'A request with this lease is under way for something else.')
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
         request,
@@ -101,9 +113,13 @@ export class LongPolls {
         timer: undefined,
         watch: 'none',
         known: lease !== undefined,
+        asking: false,
+        queued: false,
+        unwanted: false,
         doubtful: true,
         over: false,
       }
+      if (poll.known) this.latest.set(request.id, poll)
       onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
       if (wait === 0) return this.ask(poll, false)
       poll.timer = setTimeout(() => this.leave(poll, timedOut(poll)), wait)
@@ -127,7 +143,15 @@ export class LongPolls {
     await this.cleaner.close({ release: true, drain: 0, timeout: within }, () => undefined)
   }
 
-  /** Takes a lease back that could not be delivered. */
+  /** The client gives back what it has asked for: no request goes on to wait for it. */
+  givenBack({ name, id }: ClaimRef): void {
+    const poll = this.latest.get(id)
+    if (poll?.request.name !== name) return
+    poll.unwanted = true
+    this.finish(poll, new Failure('LOCK_TIMEOUT', 'The lease was released while this request waited.'))
+  }
+
+  /** Takes a lease back that could not be delivered, and whose secret nobody else knows. */
   undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
     this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
     this.cleaner.cleanup.remove({ name, id }, false, ttl)
@@ -135,7 +159,12 @@ export class LongPolls {
 
   private ask(poll: Poll, patient: boolean): void {
     const settle = (answer: ClaimAnswer): void => this.answered(poll, answer, patient)
-    const fail = (error: unknown): void => this.finish(poll, error instanceof Failure ? error : unavailable())
+    const fail = (error: unknown): void => {
+      poll.asking = false
+      this.finish(poll, error instanceof Failure ? error : unavailable())
+      this.forget(poll)
+    }
+    poll.asking = true
     try {
       const firstTry = patient && this.canQueue(poll)
       const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS, { firstTry })
@@ -148,10 +177,12 @@ export class LongPolls {
   }
 
   private answered(poll: Poll, answer: ClaimAnswer, patient: boolean): void {
+    poll.asking = false
     poll.doubtful = answer.kind === 'unknown'
+    poll.queued = answer.kind === 'queued'
     if (poll.over) {
       if (answer.kind !== 'busy' && answer.kind !== 'mismatch') this.remove(poll)
-      return
+      return this.forget(poll)
     }
     switch (answer.kind) {
       case 'held':
@@ -236,8 +267,8 @@ export class LongPolls {
 
   private leave(poll: Poll, failure: Failure): void {
     if (poll.over) return
-    this.finish(poll, failure)
     this.remove(poll)
+    this.finish(poll, failure)
   }
 
   private finish(poll: Poll, outcome: Grant | Failure): void {
@@ -246,12 +277,31 @@ export class LongPolls {
     clearTimeout(poll.timer)
     this.inLine.delete(poll.request.id)
     if (typeof poll.watch === 'object') poll.watch.stop()
+    this.forget(poll)
     poll.settle(outcome)
   }
 
-  private remove({ caller, request, doubtful }: Poll): void {
+  private forget(poll: Poll): void {
+    const { id } = poll.request
+    if (poll.over && !poll.asking && this.latest.get(id) === poll) this.latest.delete(id)
+  }
+
+  private remove(poll: Poll): void {
+    const { caller, request, known, doubtful } = poll
+    if (known && !this.isOurs(poll)) return
     this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
-    this.cleaner.cleanup.remove(request, doubtful, request.ttl)
+    if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
+    const released = this.service.store.release(request, undefined, STORE_TIMEOUT_MS)
+    if (released instanceof Promise) released.catch(() => undefined)
+  }
+
+  /**
+   * Who made the secret may ask again with it, here or at another server of the store, before we know that this connection
+   * is gone. What it has been granted there is not ours to take away: only a place in line is given up, at once or
+   * not at all, and whatever the client gave back itself. The rest ends with its ttl, or is released by who knows it.
+   */
+  private isOurs(poll: Poll): boolean {
+    return this.latest.get(poll.request.id) === poll && (poll.queued || poll.unwanted)
   }
 
   private canQueue({ watch }: Poll): boolean {
@@ -283,6 +333,9 @@ export class LongPolls {
 }
 
 const secret = (): string => randomBytes(16).toString('base64url')
+
+const isSame = (one: ClaimRequest, other: ClaimRequest): boolean =>
+  one.name === other.name && one.weight === other.weight && one.capacity === other.capacity
 
 const busy = (): Failure => new Failure('LOCK_BUSY', 'Somebody else has it.')
 

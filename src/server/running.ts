@@ -91,8 +91,10 @@ export class Running implements RunningServer {
     this.started()
     service.state = { kind: 'stopping' }
     const ended = new Promise<void>((resolve) => void server.close(() => resolve()))
+    const keepPlaces = own?.remembers === true
+    if (keepPlaces) sessions.keepPlaces()
     polls.stop(new Failure('STOPPING', 'The lock server is stopping. Ask again soon.', { retryAfter: 1 }), {
-      keepPlaces: own?.remembers === true,
+      keepPlaces,
     })
     for (const end of service.onStop) end()
     streams.endAll()

@@ -176,6 +176,7 @@ export class LockService {
       throw new Failure('UNSUPPORTED', `The ${store.kind} store cannot turn a write lock into a read lock.`)
     }
     return when(store.downgrade(claim, timeout), (answer) => {
+      if (answer.kind === 'downgraded') this.book.downgraded(claim)
       if (this.audit.on) this.audit.record(caller, 'downgrade', { name, result: answer.kind, id })
       return answer
     })
@@ -233,7 +234,8 @@ export class LockService {
     }
   }
 
-  private assertMayClaim(caller: Caller, { name, id, ttl, capacity }: ClaimRequest): void {
+  private assertMayClaim(caller: Caller, request: ClaimRequest): void {
+    const { name, id, ttl, capacity } = request
     this.assertMay(caller, 'acquire', name)
     this.sessions.assertOwn(caller.principal, sessionOf(id))
     this.assertOpen()
@@ -246,6 +248,9 @@ export class LockService {
       )
     }
     this.assertOneName({ name, id })
+    // The store would say that it is held, and mean what it was asked for first: a reader would take itself for a writer.
+    if (!this.book.agrees(request))
+      throw new Failure('ID_IN_USE', 'This id is that of a claim in another mode, or for other permits.')
     const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)

@@ -29,6 +29,7 @@ export class Sessions {
   private readonly store: Store
   private readonly book: Book
   private readonly sessions = new Map<string, Session>()
+  private stopping = false
   /** Asked about every other grant before anybody is told of it. */
   onGrant: (grant: Granted) => boolean = () => true
 
@@ -84,6 +85,14 @@ export class Sessions {
     this.deliver(sessionOf(claimId), event)
   }
 
+  /**
+   * The server stops, and the next run goes on with the line: nobody is passed over from now on because its connection ended
+   * before somebody else's. What it is granted it learns there.
+   */
+  keepPlaces(): void {
+    this.stopping = true
+  }
+
   close(): void {
     for (const { watch } of this.sessions.values()) watch?.stop()
     this.sessions.clear()
@@ -104,7 +113,7 @@ export class Sessions {
 
   private stop(id: string, listener: StoreListener): void {
     const session = this.sessions.get(id)
-    if (session?.listener !== listener || --session.times > 0) return
+    if (this.stopping || session?.listener !== listener || --session.times > 0) return
     this.sessions.delete(id)
     session.watch?.stop()
   }

@@ -76,6 +76,13 @@ it('is not fooled by a wall clock that was set while the machine ran', async () 
   expect(nextRun(path, clocks).wait).toBeGreaterThanOrEqual(15_000)
 })
 
+it('is not fooled by the uptime of another container of the same machine', async () => {
+  const [path, clocks] = [newPath(), new Hands()]
+  await open(path, clocks).cover({ end: clocks.now + 15_000, token: 1 })
+  clocks.upNow += 86_400_000
+  expect(nextRun(path, clocks).wait).toBeGreaterThanOrEqual(15_000)
+})
+
 it('counts by wall time after a reboot, and never waits longer than was promised', async () => {
   const [path, clocks] = [newPath(), new Hands()]
   await open(path, clocks).cover({ end: clocks.now + 15_000, token: 1 })

@@ -82,6 +82,34 @@ it('keeps the place of a request that waits with a secret of its own, and of nob
   expect(performance.now() - began).toBeLessThan(2500)
 })
 
+it('keeps the line in order when somebody releases while it stops, and the first in line is gone already', async () => {
+  const state = newState()
+  const first = await serve({ state })
+  const [holder, early, late] = await Promise.all([1, 2, 3].map(() => openSession(first)))
+  if (holder === undefined || early === undefined || late === undefined) throw new Error('no session')
+  const usual = { weight: 1, capacity: 1, tokens: 1, ttl: 20_000, patience: 9000, whenBusy: 'queue' }
+  const claim = (owner: string): object => ({ ...usual, name: 'a', id: `${owner}.1`, owner })
+  await holder.ask('claim', claim('holder'))
+  for (const [owner, session] of Object.entries({ early, late })) {
+    await session.ask('watch', owner)
+    await session.ask('claim', claim(owner))
+  }
+  // They hear that it ends, and leave when they like.
+  for (const { socket } of [holder, late]) socket.allowHalfOpen = true
+  const gone = new Promise((resolve) => early.socket.once('close', resolve))
+  const closing = first.close()
+  await gone
+  await new Promise((resolve) => void setTimeout(resolve, 50))
+  // Nobody answers on a connection that has ended.
+  holder.socket.write(`${JSON.stringify([9, 'release', { name: 'a', id: 'holder.1' }, 5000])}\n`)
+  await closing
+  const second = await serve({ state })
+  expect(await look(second, 'a')).toMatchObject({
+    holders: [{ owner: 'early' }],
+    waiters: [{ owner: 'late' }],
+  })
+})
+
 it('answers a try with the secret of a place in line that it is busy, and the place is given up', async () => {
   const state = newState()
   const first = await serve({ state })

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
@@ -6,7 +8,17 @@ import { expect, it } from 'vitest'
 import { Holdfast } from '../../src/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
-import { afterwards, call, eventually, listen, look, serve, take, temporaryFolder } from './helpers.ts'
+import {
+  afterwards,
+  call,
+  eventually,
+  listen,
+  look,
+  portOf,
+  serve,
+  take,
+  temporaryFolder,
+} from './helpers.ts'
 
 it('sends waiters away with a time to come back, and leaves leases alone', async () => {
   const store = memoryStore()
@@ -52,6 +64,31 @@ it('refuses new locks while it stops, and is not ready', async () => {
   await expect(call(server, 'GET /v1/ready')).rejects.toThrow(/ECONNREFUSED|ECONNRESET|hang up/)
   await closing
 })
+
+// Elsewhere a machine has one loopback address only.
+it.runIf(process.platform === 'linux')(
+  'ends although one port of a client leads to two of its addresses, with half a request on each',
+  async () => {
+    const server = await serve({ listen: '0.0.0.0:0', insecure: true })
+    const from = { localAddress: '127.0.0.1', port: portOf(server) }
+    const dial = (host: string, localPort?: number): Promise<Socket> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ ...from, host, ...(localPort === undefined ? {} : { localPort }) }, () => {
+          socket.write('GET /v1/health HTTP/1.1\r\nhost: localhost\r\n')
+          resolve(socket)
+        })
+        afterwards(() => socket.destroy())
+        socket.on('error', reject)
+      })
+    const first = await dial('127.0.0.1')
+    await dial('127.0.0.2', first.localPort)
+    await eventually('both are there', async () => {
+      const { text } = await call(server, 'GET /v1/metrics')
+      return /^holdfast_connections\{.*\} 3$/m.test(text)
+    })
+    await server.close({ grace: 50 })
+  },
+)
 
 it('leaves only what is still leased to wait for, and nothing if nothing is', async () => {
   const path = join(temporaryFolder(), 'state.json')

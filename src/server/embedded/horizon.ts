@@ -223,6 +223,8 @@ function covers(committed: Need, { end, token }: Need): boolean {
 function remaining(past: HorizonRecord, clocks: Clocks): number {
   // Wall time may have been set in between. Within one boot there is something better.
   const sameBoot = past.boot !== null && past.boot === clocks.boot
-  const left = sameBoot ? past.uptime - clocks.uptime() : past.wall - clocks.wall()
+  const byWall = past.wall - clocks.wall()
+  // But containers of one machine may each have their own: what either clock still waits for is waited for.
+  const left = sameBoot ? Math.max(past.uptime - clocks.uptime(), byWall) : byWall
   return left <= 0 ? 0 : Math.min(left, past.span) + RESOLUTION_MS
 }

@@ -26,7 +26,12 @@ export function leaseRoutes(service: LockService, polls: LongPolls): readonly Ro
       handle: (call) => acquire(call, limits, polls),
     },
     { method: 'POST', path: '/v1/renew', access: 'principals', handle: (call) => renew(call, service) },
-    { method: 'POST', path: '/v1/release', access: 'principals', handle: (call) => release(call, service) },
+    {
+      method: 'POST',
+      path: '/v1/release',
+      access: 'principals',
+      handle: (call) => release(call, service, polls),
+    },
   ]
 }
 
@@ -37,7 +42,10 @@ async function acquire(call: Call, limits: Limits, polls: LongPolls): Promise<Re
   return {
     status: 200,
     body: { name, lease: secret, token: String(token), ttl, waited },
-    undelivered: () => polls.undo(call.caller, { name, id: secret, ttl }),
+    // Who made the secret itself may have asked again with it, and been answered.
+    ...(wish.lease === undefined && {
+      undelivered: () => polls.undo(call.caller, { name, id: secret, ttl }),
+    }),
   }
 }
 
@@ -157,10 +165,12 @@ function outcomeOf({ name, ttl }: RenewRequest, answer: RenewAnswer | undefined)
   }
 }
 
-async function release({ caller, body }: Call, service: LockService): Promise<Reply> {
+async function release({ caller, body }: Call, service: LockService, polls: LongPolls): Promise<Reply> {
   const fields = asFields(body, 'The body')
   noOthers(fields, ['name', 'lease'])
   const claim = { name: nameOf(fields['name'], service.limits), id: idOf(fields, 'lease') }
+  service.assertMay(caller, 'acquire', claim.name)
+  polls.givenBack(claim)
   const { released } = await service.release(caller, claim, undefined, STORE_TIMEOUT_MS)
   if (released.kind === 'unknown') throw unavailable()
   if (released.kind === 'not-held') throw lost()

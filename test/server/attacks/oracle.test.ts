@@ -92,7 +92,7 @@ it('counts every lease, and lets none end early, though somebody uses one id for
   })
   for (let index = 0; index < 5; index++) {
     const answer = await session.ask('claim', { ...claim, ttl: 100, name: `n${index}`, id: 's.1' })
-    expect(answer).toMatchObject({ kind: 'unknown', code: 'INVALID_ARGUMENT' })
+    expect(answer).toMatchObject({ kind: 'unknown', code: 'ID_IN_USE' })
   }
   await take(server, { name: 'x' })
   await take(server, { name: 'y' })
