@@ -5,6 +5,8 @@ import { ZooKeeperError } from './client/index.ts'
 import type { Seat } from './seat.ts'
 import { unknown } from './unknown.ts'
 
+const LONGER = 'A lease cannot be renewed for longer than that: ask for the longer ttl when it is acquired.'
+
 export interface RenewalTerms {
   /** Of each session, that it stands: one for all claims that are renewed together. */
   readonly proofs: Map<Seat, Promise<void>>
@@ -24,6 +26,8 @@ export async function renewClaim(
   if (claim.state === 'queued') claim.heard(request)
   try {
     if (!seat.connected) await seat.ready(deadline)
+    // A session cannot be made longer, and no lease may be believed in for longer than its session.
+    if (claim.state === 'held') seat.assertLasts(request.ttl, LONGER)
     if (claim.state === 'new')
       throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
     if (!claim.pickUp()) {

@@ -40,6 +40,8 @@ import { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
+const SHORTENED = 'The servers have just made it shorter.'
+
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
 export class ZooKeeperStore implements Store, ClaimHost {
   readonly kind = 'zookeeper'
@@ -155,7 +157,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
     const seat = this.claims.has(request.id) ? undefined : this.seats.free(request.ttl)
     if (seat === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
-    return this.proceed(this.newClaim(request, seat))
+    try {
+      return this.proceed(this.newClaim(request, seat))
+    } catch (error) {
+      return Promise.resolve(unknown(error))
+    }
   }
 
   private async enterInTime(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
@@ -189,10 +195,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private entering(claim: Claim): Promise<ClaimAnswer> {
+    const { seat, ttl } = claim
     return claim.enter().then(
       (answer) => {
         claim.entering = null
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
+        else if (answer.kind === 'held' && !claim.lasting) return unknown(seat.tooShort(ttl, SHORTENED))
         else this.holders.expect(claim.until)
         return answer
       },
@@ -208,8 +216,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (known !== undefined) return known
     const permits = request.capacity > 1 && request.capacity < ALL
     const claim = new (permits ? PermitClaim : QueueClaim)(request, this.dirOf(request.name), seat, this)
-    this.claims.set(request.id, claim)
     seat.add(claim)
+    this.claims.set(request.id, claim)
     this.holders.expect(claim.until)
     return claim
   }
@@ -280,7 +288,9 @@ export class ZooKeeperStore implements Store, ClaimHost {
       this.listeners.gap(queued)
     } else if (state === 'connected') {
       for (const claim of claims) {
-        if (claim.state !== 'leaving') claim.resume()
+        // A server that allows less took the session over: it could end before whoever holds the lock thinks.
+        if (claim.state === 'held' && !claim.lasting) this.vanished(claim)
+        else if (claim.state !== 'leaving') claim.resume()
         else if (!claim.removing) this.expired(claim)
       }
       this.listeners.gap(queued)
