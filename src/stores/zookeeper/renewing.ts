@@ -15,12 +15,12 @@ export interface RenewalTerms {
 
 /** Makes sure that a claim's session and its nodes are there. */
 export async function renewClaim(
-  claim: Claim | undefined,
+  claim: Claim,
   request: RenewRequest,
   host: ClaimHost,
   { proofs, deadline }: RenewalTerms,
 ): Promise<RenewAnswer> {
-  if (claim === undefined || claim.state === 'leaving') return LOST
+  if (claim.state === 'leaving') return LOST
   const { seat } = claim
   // A waiter is there for as long as it asks, whether a server can be reached or not; a lease must be confirmed.
   if (claim.state === 'queued') claim.heard(request)

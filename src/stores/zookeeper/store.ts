@@ -19,15 +19,16 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { NOT_HELD, RELEASED, withoutNext } from './answers.ts'
+import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import type { Acl, SessionState } from './client/index.ts'
+import { ZooKeeperError } from './client/index.ts'
 import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
 import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
-import { inspectName, listNames, removeForeign } from './inspect.ts'
+import { findForeign, inspectName, listNames, removeForeign } from './inspect.ts'
 import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
@@ -40,6 +41,7 @@ import { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
+const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
 const SHORTENED = 'The servers have just made it shorter.'
 
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
@@ -82,9 +84,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const deadline = now() + timeout
     const proofs = new Map<Seat, Promise<void>>()
-    const renewed = requests.map((request) =>
-      renewClaim(this.claims.get(request.id), request, this, { proofs, deadline }),
-    )
+    const renewed = requests.map((request) => {
+      const claim = this.claims.get(request.id)
+      if (claim === undefined) return this.renewForeign(request, timeout)
+      return renewClaim(claim, request, this, { proofs, deadline })
+    })
     return Promise.all(renewed.map((answer) => this.timeouts.race(answer, timeout, LATE)))
   }
 
@@ -249,6 +253,13 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private async removeForeign({ name, id }: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const removed = await this.seats.ask((zk) => removeForeign(zk, this.dirOf(name), id), deadline - now())
     return typeof removed === 'object' ? removed : removed ? RELEASED : NOT_HELD
+  }
+
+  /** Made by another process, perhaps: only that can renew it, and only that may say that it is lost. */
+  private async renewForeign({ name, id }: ClaimRef, timeout: number): Promise<RenewAnswer> {
+    const found = await this.seats.ask((zk) => findForeign(zk, this.dirOf(name), id), timeout)
+    if ('kind' in found) return found
+    return found.length === 0 ? LOST : unknown(new ZooKeeperError('API_ERROR', ELSEWHERE))
   }
 
   /** Takes the nodes away. If that fails now, it is done when the connection is back. */

@@ -536,6 +536,18 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect((await leftovers(at())).filter((path) => path.includes(`/${claim.name}/`))).toHaveLength(1)
   })
 
+  it('does not call a claim lost that another process holds', async () => {
+    const [own, other] = [store(), store()]
+    for (const kind of [{}, { capacity: 3 }]) {
+      const claim = request(name(), kind)
+      await own.claim(claim, TIMEOUT)
+      expect(await other.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'unknown' }])
+      expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+      await own.release(claim, undefined, TIMEOUT)
+      expect(await other.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    }
+  })
+
   it('never renews a lease for longer than its session lasts', async () => {
     const link = kept(await FaultProxy.open(server))
     const [own, other] = [store({}, `127.0.0.1:${link.port}`), store()]
