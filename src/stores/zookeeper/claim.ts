@@ -9,6 +9,7 @@ import type {
   RenewRequest,
   StoreEvent,
 } from '../../core/contract.ts'
+import { ALL } from '../../core/contract.ts'
 import type { Acl } from './client/index.ts'
 import { now } from './client/time.ts'
 import type { Directories } from './directories.ts'
@@ -46,8 +47,12 @@ export abstract class Claim {
   readonly dir: string
   readonly seat: Seat
   readonly prefix: string
+  /** About what the paths of its nodes take. */
+  readonly pathBytes: number
   data: string
   state: ClaimState = 'new'
+  /** Of the last request. */
+  ttl: number
   until = 0
   contended = false
   /** The request under way, for a repeated one to join. */
@@ -58,7 +63,6 @@ export abstract class Claim {
   protected readonly host: ClaimHost
   protected readonly weight: number
   protected readonly capacity: number
-  private ttl: number
   private patience: number
   private readonly wanted: number
   /** It was granted without being asked about, and nobody has asked since. */
@@ -81,6 +85,9 @@ export abstract class Claim {
     this.wanted = tokens
     this.whenBusy = whenBusy
     this.prefix = protection(id)
+    // A node's name is about as long as two prefixes. A permit has a node of its own, beside the one at the gate.
+    const nodes = capacity > 1 && capacity < ALL ? weight + 1 : 1
+    this.pathBytes = nodes * (Buffer.byteLength(dir) + 2 * this.prefix.length)
     this.data = writeNote(request)
     this.heard(request)
   }
@@ -97,6 +104,11 @@ export abstract class Claim {
   abstract leave(): Promise<boolean>
   /** Puts new nodes in the place of the old ones, for their tokens. Undefined: somebody stands between. */
   protected abstract replace(): Promise<bigint | undefined>
+
+  /** Whether its session, as long as it is now, outlives its leases. */
+  get lasting(): boolean {
+    return this.seat.lastsFor(this.ttl)
+  }
 
   /** What its grant rests on was confirmed a moment ago. */
   protected get proven(): boolean {

@@ -159,15 +159,20 @@ async function isInUse(zk: ZooKeeper, dir: string): Promise<boolean> {
 
 /** Removes a claim by its id, or a node of somebody else's by the id that `inspect` showed for it: its name. */
 export async function removeForeign(zk: ZooKeeper, dir: string, id: string): Promise<boolean> {
+  const paths = await findForeign(zk, dir, id)
+  const removed = await Promise.all(paths.map((path) => removeNode(zk, path)))
+  return removed.some(Boolean)
+}
+
+/** The nodes of a claim, whoever made them. */
+export async function findForeign(zk: ZooKeeper, dir: string, id: string): Promise<readonly string[]> {
   const prefix = protection(id)
   const dirs = [dir, leasesOf(dir), gateOf(dir)]
   const [, ...lists] = await Promise.all([
     zk.sync(),
     ...dirs.map((at) => zk.getChildren(at).catch(noChildren)),
   ])
-  const paths = lists.flatMap(({ children }, index) =>
+  return lists.flatMap(({ children }, index) =>
     children.filter((name) => name.startsWith(prefix) || name === id).map((name) => `${dirs[index]}/${name}`),
   )
-  const removed = await Promise.all(paths.map((path) => removeNode(zk, path)))
-  return removed.some(Boolean)
 }

@@ -26,7 +26,7 @@ export class Leases {
   }
 
   areAmong(children: readonly string[]): boolean {
-    return this.names.every((name) => children.includes(name))
+    return this.names.length > 0 && this.names.every((name) => children.includes(name))
   }
 
   /** At the gate nobody else can change it: the first user of an idle semaphore says how large it is. False: it was said. */
@@ -51,7 +51,7 @@ export class Leases {
 
   /** Returns the transaction of the first. What a failure leaves is found by `remove`. */
   async create(count: number): Promise<bigint> {
-    if (this.doubtful) await this.remove()
+    if (this.doubtful) await this.removeStrays()
     const { dir, prefix, data, acl } = this.options
     const one = (): Promise<Created> =>
       this.zk.create(`${dir}/${prefix}${SUFFIX.lease}`, { mode: 'ephemeral-sequential', data, acl })
@@ -70,7 +70,10 @@ export class Leases {
   async replace(count: number): Promise<bigint> {
     const old = this.names
     const czxid = await this.create(count)
+    // Until they are gone, `remove` and the next `create` look for them.
+    this.doubtful = true
     await Promise.all(old.map((name) => this.removeOne(name)))
+    this.doubtful = false
     return czxid
   }
 
@@ -81,6 +84,12 @@ export class Leases {
     this.names = []
     this.doubtful = false
     return removed.some(Boolean)
+  }
+
+  /** What was made without our hearing of it, or should be gone. Those that a grant rests on stay. */
+  private async removeStrays(): Promise<void> {
+    const strays = (await this.find()).filter((name) => !this.names.includes(name))
+    await Promise.all(strays.map((name) => this.removeOne(name)))
   }
 
   private async find(): Promise<string[]> {

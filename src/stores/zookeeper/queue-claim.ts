@@ -113,6 +113,8 @@ export class QueueClaim extends Claim {
   private async replaceNode(): Promise<bigint | undefined> {
     const old = this.spot
     const fresh = this.newSpot()
+    // What an earlier attempt has left, if that is not known to be gone, is still to be looked for after this one.
+    const { doubtful } = old
     // Until it has gone well there may be two nodes; both are found by the beginning of their name when we leave.
     old.doubtful = true
     const place = await fresh.join()
@@ -121,14 +123,14 @@ export class QueueClaim extends Claim {
       place !== null && (place.behind === null || (place.ahead === 1 && place.behind.name === old.node?.name))
     if (!alone || own === null || isWorn(own)) {
       await fresh.leave()
-      old.doubtful = false
+      old.doubtful = doubtful
       return undefined
     }
     old.doubtful = false
     fresh.doubtful = true
     this.spot = fresh
     await old.leave()
-    fresh.doubtful = false
+    fresh.doubtful = doubtful
     this.attend()
     return own.czxid
   }

@@ -5,6 +5,8 @@ import { ZooKeeperError } from './client/index.ts'
 import type { Seat } from './seat.ts'
 import { unknown } from './unknown.ts'
 
+const LONGER = 'A lease cannot be renewed for longer than that: ask for the longer ttl when it is acquired.'
+
 export interface RenewalTerms {
   /** Of each session, that it stands: one for all claims that are renewed together. */
   readonly proofs: Map<Seat, Promise<void>>
@@ -13,17 +15,19 @@ export interface RenewalTerms {
 
 /** Makes sure that a claim's session and its nodes are there. */
 export async function renewClaim(
-  claim: Claim | undefined,
+  claim: Claim,
   request: RenewRequest,
   host: ClaimHost,
   { proofs, deadline }: RenewalTerms,
 ): Promise<RenewAnswer> {
-  if (claim === undefined || claim.state === 'leaving') return LOST
+  if (claim.state === 'leaving') return LOST
   const { seat } = claim
   // A waiter is there for as long as it asks, whether a server can be reached or not; a lease must be confirmed.
   if (claim.state === 'queued') claim.heard(request)
   try {
     if (!seat.connected) await seat.ready(deadline)
+    // A session cannot be made longer, and no lease may be believed in for longer than its session.
+    if (claim.state === 'held') seat.assertLasts(request.ttl, LONGER)
     if (claim.state === 'new')
       throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
     if (!claim.pickUp()) {

@@ -9,6 +9,21 @@ import type { Timeouts } from './timeouts.ts'
  * keeps it from starting again (ZOOKEEPER-4306). Far below that, the next claim gets another session.
  */
 const MOST_PATH_BYTES = 256 * 1024
+/**
+ * How much longer than a claim's ttl its session lives. The leader decides when a session ends, and it may not know yet what a
+ * follower knows: the last ping (every twelfth of the timeout) and what has come since the leader last asked the
+ * follower (half a tick; a timeout is two ticks at least). A third of the timeout covers both, so a follower that
+ * dies with such news never makes a lease end before its holder thinks.
+ */
+const SESSION_PER_TTL = 1.5
+
+export function sessionTimeoutFor(ttl: number): number {
+  return Math.ceil(ttl * SESSION_PER_TTL)
+}
+
+export function longestTtl(sessionTimeout: number): number {
+  return Math.floor(sessionTimeout / SESSION_PER_TTL)
+}
 
 /** A ZooKeeper session of this store's, and the claims whose nodes end with it. */
 export class Seat {
@@ -36,15 +51,33 @@ export class Seat {
     return this.pathBytes >= MOST_PATH_BYTES
   }
 
+  /** As long as it is now: the next server that takes the session over may allow less. */
+  lastsFor(ttl: number): boolean {
+    return this.zk.sessionTimeout >= ttl * SESSION_PER_TTL - 1
+  }
+
+  assertLasts(ttl: number, advice: string): void {
+    if (!this.lastsFor(ttl)) throw this.tooShort(ttl, advice)
+  }
+
+  tooShort(ttl: number, advice: string): ZooKeeperError {
+    const { sessionTimeout } = this.zk
+    return new ZooKeeperError(
+      'BAD_ARGUMENTS',
+      `The session lasts ${sessionTimeout} ms, which is enough for a ttl of ${longestTtl(sessionTimeout)} ms, not of ${ttl} ms. ${advice}`,
+    )
+  }
+
   add(claim: Claim): void {
+    if (claim.pathBytes > MOST_PATH_BYTES) throw new ZooKeeperError('BAD_ARGUMENTS', TOO_HEAVY)
     this.claims.add(claim)
-    this.pathBytes += pathBytes(claim)
+    this.pathBytes += claim.pathBytes
     this.use(1)
   }
 
   delete(claim: Claim): void {
     if (!this.claims.delete(claim)) return
-    this.pathBytes -= pathBytes(claim)
+    this.pathBytes -= claim.pathBytes
     this.use(-1)
   }
 
@@ -89,7 +122,5 @@ export class Seat {
   }
 }
 
-/** The node's name is about as long as two of these. */
-function pathBytes({ dir, prefix }: Claim): number {
-  return dir.length + 2 * prefix.length
-}
+const TOO_HEAVY =
+  'Each permit is a node at ZooKeeper, and so many in one claim could take an ensemble down: ask for fewer at a time'

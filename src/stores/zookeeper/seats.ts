@@ -3,35 +3,16 @@ import type { Unknown } from '../../core/contract.ts'
 import { ZooKeeper, ZooKeeperError } from './client/index.ts'
 import type { ConnectString, SessionState, ZooKeeperOptions } from './client/index.ts'
 import { now } from './client/time.ts'
-import { Seat } from './seat.ts'
+import { Seat, sessionTimeoutFor } from './seat.ts'
 import type { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
 
 /** Where sessions come from: a client of the user's, or servers to dial. */
 export type Source = { readonly client: ZooKeeper } | (ConnectString & { readonly options: ZooKeeperOptions })
 
-/**
- * How much longer than a claim's ttl its session lives. The leader decides when a session ends, and it may not know yet what a
- * follower knows: the last ping (every twelfth of the timeout) and what has come since the leader last asked the
- * follower (half a tick; a timeout is two ticks at least). A third of the timeout covers both, so a follower that
- * dies with such news never makes a lease end before its holder thinks.
- */
-const SESSION_PER_TTL = 1.5
 /** Sessions of different length. A program that makes up ttls as it goes must not open one for each. */
 const MOST_LENGTHS = 8
 const TOO_MANY = 'The session of the client that was passed in carries as many locks as one session should'
-
-function sessionTimeoutFor(ttl: number): number {
-  return Math.ceil(ttl * SESSION_PER_TTL)
-}
-
-export function longestTtl(sessionTimeout: number): number {
-  return Math.floor(sessionTimeout / SESSION_PER_TTL)
-}
-
-function lastsFor({ zk }: Seat, ttl: number): boolean {
-  return zk.sessionTimeout >= ttl * SESSION_PER_TTL - 1
-}
 
 /** The sessions of a store: one for each length of ttl in use, and more when one would hold too many nodes. */
 export class Seats {
@@ -66,21 +47,19 @@ export class Seats {
     const seats = this.byTimeout.get('client' in this.source ? 0 : timeout)
     if (seats === undefined || this.closed) return undefined
     for (const seat of seats) {
-      if (seat.connected && !seat.full && lastsFor(seat, ttl)) return seat
+      if (seat.connected && !seat.full && seat.lastsFor(ttl)) return seat
     }
     return undefined
   }
 
   private lastingFor(ttl: number, seat: Seat): Seat {
-    if (lastsFor(seat, ttl)) return seat
-    const { sessionTimeout } = seat.zk
-    throw new ZooKeeperError(
-      'BAD_ARGUMENTS',
-      `The session lasts ${sessionTimeout} ms, which is enough for a ttl of ${longestTtl(sessionTimeout)} ms, not of ${ttl} ms. ` +
-        ('client' in this.source
-          ? 'Give the client a longer sessionTimeout.'
-          : 'Shorten the ttl, or raise maxSessionTimeout at the servers.'),
+    seat.assertLasts(
+      ttl,
+      'client' in this.source
+        ? 'Give the client a longer sessionTimeout.'
+        : 'Shorten the ttl, or raise maxSessionTimeout at the servers.',
     )
+    return seat
   }
 
   /** A question that belongs to no claim, by way of any session. */

@@ -19,15 +19,16 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { NOT_HELD, RELEASED, withoutNext } from './answers.ts'
+import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import type { Acl, SessionState } from './client/index.ts'
+import { ZooKeeperError } from './client/index.ts'
 import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
 import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
-import { inspectName, listNames, removeForeign } from './inspect.ts'
+import { findForeign, inspectName, listNames, removeForeign } from './inspect.ts'
 import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
@@ -39,6 +40,9 @@ import type { StoreSettings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
+
+const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
+const SHORTENED = 'The servers have just made it shorter.'
 
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
 export class ZooKeeperStore implements Store, ClaimHost {
@@ -80,9 +84,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const deadline = now() + timeout
     const proofs = new Map<Seat, Promise<void>>()
-    const renewed = requests.map((request) =>
-      renewClaim(this.claims.get(request.id), request, this, { proofs, deadline }),
-    )
+    const renewed = requests.map((request) => {
+      const claim = this.claims.get(request.id)
+      if (claim === undefined) return this.renewForeign(request, timeout)
+      return renewClaim(claim, request, this, { proofs, deadline })
+    })
     return Promise.all(renewed.map((answer) => this.timeouts.race(answer, timeout, LATE)))
   }
 
@@ -155,7 +161,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
     const seat = this.claims.has(request.id) ? undefined : this.seats.free(request.ttl)
     if (seat === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
-    return this.proceed(this.newClaim(request, seat))
+    try {
+      return this.proceed(this.newClaim(request, seat))
+    } catch (error) {
+      return Promise.resolve(unknown(error))
+    }
   }
 
   private async enterInTime(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
@@ -189,10 +199,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private entering(claim: Claim): Promise<ClaimAnswer> {
+    const { seat, ttl } = claim
     return claim.enter().then(
       (answer) => {
         claim.entering = null
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
+        else if (answer.kind === 'held' && !claim.lasting) return unknown(seat.tooShort(ttl, SHORTENED))
         else this.holders.expect(claim.until)
         return answer
       },
@@ -208,8 +220,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (known !== undefined) return known
     const permits = request.capacity > 1 && request.capacity < ALL
     const claim = new (permits ? PermitClaim : QueueClaim)(request, this.dirOf(request.name), seat, this)
-    this.claims.set(request.id, claim)
     seat.add(claim)
+    this.claims.set(request.id, claim)
     this.holders.expect(claim.until)
     return claim
   }
@@ -241,6 +253,13 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private async removeForeign({ name, id }: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const removed = await this.seats.ask((zk) => removeForeign(zk, this.dirOf(name), id), deadline - now())
     return typeof removed === 'object' ? removed : removed ? RELEASED : NOT_HELD
+  }
+
+  /** Made by another process, perhaps: only that can renew it, and only that may say that it is lost. */
+  private async renewForeign({ name, id }: ClaimRef, timeout: number): Promise<RenewAnswer> {
+    const found = await this.seats.ask((zk) => findForeign(zk, this.dirOf(name), id), timeout)
+    if ('kind' in found) return found
+    return found.length === 0 ? LOST : unknown(new ZooKeeperError('API_ERROR', ELSEWHERE))
   }
 
   /** Takes the nodes away. If that fails now, it is done when the connection is back. */
@@ -280,7 +299,9 @@ export class ZooKeeperStore implements Store, ClaimHost {
       this.listeners.gap(queued)
     } else if (state === 'connected') {
       for (const claim of claims) {
-        if (claim.state !== 'leaving') claim.resume()
+        // A server that allows less took the session over: it could end before whoever holds the lock thinks.
+        if (claim.state === 'held' && !claim.lasting) this.vanished(claim)
+        else if (claim.state !== 'leaving') claim.resume()
         else if (!claim.removing) this.expired(claim)
       }
       this.listeners.gap(queued)

@@ -1,3 +1,6 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, fourLetters, zookeeper } from '../../../scripts/services.mjs'
@@ -479,6 +482,126 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).toEqual([
       { kind: 'renewed', contended: true },
     ])
+  })
+
+  /** Resets the connections at the first request like this, before the server has it. */
+  const lose = (link: FaultProxy, like: RegExp): Promise<void> =>
+    new Promise((done) => {
+      const match = (chunk: Buffer): boolean => {
+        if (!like.test(chunk.toString('latin1'))) return false
+        link.heal()
+        link.reset()
+        done()
+        return false
+      }
+      link.cutReply({ match }).catch(() => undefined)
+    })
+
+  it.each([
+    ['a mutex', { capacity: 1 }, /lock-0000000000/],
+    ['permits', { capacity: 4, weight: 2 }, /lease-000000000[01]/],
+  ])('leaves nothing of %s whose old node could not be removed', async (_, kind, removal) => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const claim = request(name(), { ...kind, tokens: TOKENS_PER_NODE })
+    await own.claim(claim, TIMEOUT)
+    // It has looked after its node: the next that names it is its removal.
+    await sleep(50)
+    const lost = lose(link, removal)
+    expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).toMatchObject([{ kind: 'unknown' }])
+    await lost
+    await vi.waitFor(async () =>
+      expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).not.toMatchObject([{ kind: 'unknown' }]),
+    )
+    await own.release(claim, undefined, TIMEOUT)
+    await vi.waitFor(async () =>
+      expect((await leftovers(at())).filter((path) => path.includes(claim.name))).toEqual([]),
+    )
+  })
+
+  it('keeps its permits while new nodes for them cannot be made', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    const claim = request(name(), { capacity: 2, tokens: TOKENS_PER_NODE })
+    await own.claim(claim, TIMEOUT)
+    const renewed = (tokens: number): Promise<unknown> =>
+      Promise.resolve(own.renew([{ ...claim, tokens }], TIMEOUT))
+    for (let round = 0; round < 2; round++) {
+      const lost = lose(link, /lease-(?!\d)/)
+      expect(await renewed(5)).toMatchObject([{ kind: 'unknown' }])
+      await lost
+      await vi.waitFor(async () => expect(await renewed(0)).toMatchObject([{ kind: 'renewed' }]))
+    }
+    expect(await renewed(5)).toMatchObject([{ kind: 'held', count: 5 }])
+    expect((await leftovers(at())).filter((path) => path.includes(`/${claim.name}/`))).toHaveLength(1)
+  })
+
+  it('does not call a claim lost that another process holds', async () => {
+    const [own, other] = [store(), store()]
+    for (const kind of [{}, { capacity: 3 }]) {
+      const claim = request(name(), kind)
+      await own.claim(claim, TIMEOUT)
+      expect(await other.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'unknown' }])
+      expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+      await own.release(claim, undefined, TIMEOUT)
+      expect(await other.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    }
+  })
+
+  it('never renews a lease for longer than its session lasts', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const [own, other] = [store({}, `127.0.0.1:${link.port}`), store()]
+    const claim = request(name(), { ttl: 400 })
+    await own.claim(claim, TIMEOUT)
+    const [answer] = await own.renew([{ ...claim, ttl: 20_000, tokens: 0 }], TIMEOUT)
+    // What was said is true also if the process is cut off.
+    await link.close()
+    const next = request(claim.name, { whenBusy: 'try' })
+    await vi.waitFor(async () => expect(await other.claim(next, TIMEOUT)).toMatchObject({ kind: 'held' }), {
+      timeout: 5000,
+    })
+    expect(answer).toMatchObject({ kind: 'unknown', retryable: false })
+  })
+
+  it('ends leases that last longer than the session that a server allows', async () => {
+    const strict = await zookeeper()
+    try {
+      const own = store({}, `127.0.0.1:${strict.port}`)
+      const events = await listen(own)
+      const [claim, short] = [request(name(), { ttl: 20_000 }), request(name(), { ttl: 500 })]
+      await Promise.all([own.claim(claim, TIMEOUT), own.claim(short, TIMEOUT)])
+      const config = `${strict.dir}/zoo.cfg`
+      writeFileSync(
+        config,
+        readFileSync(config, 'utf8').replace(/maxSessionTimeout=\d+/, 'maxSessionTimeout=1000'),
+      )
+      await strict.restart()
+      await vi.waitFor(
+        () => expect(events).toContainEqual({ kind: 'revoked', name: claim.name, id: claim.id }),
+        { timeout: 5000 },
+      )
+      expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+      expect(await own.claim(request(name(), { ttl: 20_000 }), TIMEOUT)).toMatchObject({ retryable: false })
+      expect(await own.claim(request(name(), { ttl: 500 }), TIMEOUT)).toMatchObject({ kind: 'held' })
+    } finally {
+      await strict.stop()
+    }
+  })
+
+  it('counts a node for each permit, and refuses more in one claim than a session should have', async () => {
+    const own = store()
+    const long = (): string => `${name()}-${'x'.repeat(450)}`
+    await own.inspect(long(), TIMEOUT)
+    const ttl = 7000
+    const permits = { capacity: 2 ** 31 - 2, ttl }
+    const many = await own.claim(request(long(), { ...permits, weight: 2 ** 31 - 2 }), TIMEOUT)
+    expect(many).toMatchObject({ kind: 'unknown', retryable: false })
+    const before = await mntr('zk_num_alive_connections')
+    for (let round = 0; round < 3; round++) {
+      const answer = await own.claim(request(long(), { ...permits, weight: 300 }), TIMEOUT)
+      expect(answer).toMatchObject({ kind: 'held' })
+    }
+    expect((await mntr('zk_num_alive_connections')) - before).toBeGreaterThan(0)
   })
 
   it('lets the process end when nothing is held or asked any more', async () => {
