@@ -24,6 +24,8 @@ export const documented: Readonly<Record<string, Pick<Target, 'grace' | 'excepti
   postgres: { grace: 2500 },
   zookeeper: {
     exceptions: {
+      'renew/longer':
+        'A session of ZooKeeper cannot be made longer: a renewal for longer than the claim was made for is refused',
       'process/waiter-killed':
         'ZooKeeper drops the waiters of a dead process when its session ends, which lasts as long as the ttl asks for',
     },
