@@ -50,7 +50,7 @@ describe.skipIf(!available('mariadb'))('processes that wait for many names in Ma
         expect(await store.claim(request(claim.name, { ttl: 300_000 }), TIMEOUT)).toMatchObject({
           kind: 'held',
         })
-        expect(await store.claim(claim, TIMEOUT)).toEqual({ kind: 'queued' })
+        expect(await store.claim(claim, TIMEOUT)).toMatchObject({ kind: 'queued' })
       }),
     )
     return waiting
@@ -65,7 +65,7 @@ describe.skipIf(!available('mariadb'))('processes that wait for many names in Ma
     const before = [await counts(), await heard('many')] as const
     await sleep(5)
     const answers = await store.renew(sign(waiting, 50_000), TIMEOUT)
-    expect(answers).toEqual(waiting.map(() => ({ kind: 'queued' })))
+    expect(answers).toMatchObject(waiting.map(() => ({ kind: 'queued' })))
     const [was, is] = [before[0], await counts()]
     expect((is['Com_update'] ?? 0) - (was['Com_update'] ?? 0)).toBeLessThanOrEqual(1 + 3)
     expect((is['Com_select'] ?? 0) - (was['Com_select'] ?? 0)).toBeLessThanOrEqual(4)
@@ -73,7 +73,9 @@ describe.skipIf(!available('mariadb'))('processes that wait for many names in Ma
     expect(now).toHaveLength(120)
     expect(now.filter((at, index) => at <= (before[1][index] ?? 0))).toEqual([])
     // Nothing to write: nothing but a look.
-    expect(await store.renew(sign(waiting, 50_000), TIMEOUT)).toEqual(answers)
+    expect(await store.renew(sign(waiting, 50_000), TIMEOUT)).toMatchObject(
+      waiting.map(() => ({ kind: 'queued' })),
+    )
     expect((await counts())['Com_update']).toBe(is['Com_update'])
   })
 
@@ -83,13 +85,13 @@ describe.skipIf(!available('mariadb'))('processes that wait for many names in Ma
     const others = many(3).map(() => first.map(({ name }) => request(name, { patience: 60_000 })))
     const processes = [first, ...others].map((claims) => ({ claims, store: mysqlStore(pool) }))
     for (const { claims, store } of processes.slice(1)) {
-      for (const claim of claims) expect(await store.claim(claim, TIMEOUT)).toEqual({ kind: 'queued' })
+      for (const claim of claims) expect(await store.claim(claim, TIMEOUT)).toMatchObject({ kind: 'queued' })
     }
     for (let round = 0; round < 5; round++) {
       const answers = await Promise.all(
         processes.map(async ({ claims, store }) => store.renew(sign(claims, 50_000 + round), TIMEOUT)),
       )
-      expect(answers.flat()).toEqual(answers.flat().map(() => ({ kind: 'queued' })))
+      expect(answers.flat()).toMatchObject(answers.flat().map(() => ({ kind: 'queued' })))
       expect(answers.flat()).toHaveLength(240)
     }
     const [mine, theirs] = [mysqlStore(pool), mysqlStore(pool)]
