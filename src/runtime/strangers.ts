@@ -24,16 +24,28 @@ export class Strangers {
 
   /** One after the other: there may be thousands. */
   private next(): void {
+    this.looking = true
+    // Not one inside of the other, where the store answers at once.
+    let goOn = true
+    while (goOn) {
+      goOn = false
+      const name = this.session.closed ? undefined : this.names.pop()
+      if (name === undefined) return void (this.looking = false)
+      this.inspect(name, (atOnce) => {
+        if (atOnce) goOn = true
+        else this.next()
+      })
+    }
+  }
+
+  private inspect(name: string, then: (atOnce: boolean) => void): void {
     const { session } = this
-    const name = session.closed ? undefined : this.names.pop()
-    this.looking = name !== undefined
-    if (name === undefined) return
     session.ask<NameInfo | Unknown>(
       INSPECT,
       () => session.store.inspect(name, session.requestTimeout),
-      (info) => {
+      (info, atOnce) => {
         if (!('kind' in info)) for (const { id } of info.holders) this.giveBack({ name, id })
-        this.next()
+        then(atOnce)
       },
     )
   }
