@@ -8,6 +8,7 @@ interface Answer {
   readonly token?: unknown
   readonly count?: unknown
   readonly capacity?: unknown
+  readonly retryAfter?: unknown
   readonly stop?: unknown
   readonly released?: unknown
   readonly next?: unknown
@@ -25,6 +26,10 @@ const NOTHING: Answer = {}
 const isGrant = ({ token, count }: Answer): boolean =>
   typeof token === 'bigint' && typeof count === 'number' && count >= 1
 
+/** A time that is none (null from a database, a bigint) would be waited for as if it were no time at all, or not be counted with. */
+const isTimely = ({ retryAfter }: Answer): boolean =>
+  retryAfter === undefined || (typeof retryAfter === 'number' && !Number.isNaN(retryAfter))
+
 function fitsClaim(answer: unknown): boolean {
   const seen = look(answer)
   switch (seen.kind) {
@@ -32,6 +37,7 @@ function fitsClaim(answer: unknown): boolean {
       return isGrant(seen)
     case 'queued':
     case 'busy':
+      return isTimely(seen)
     case 'unknown':
       return true
     case 'mismatch':
@@ -44,7 +50,8 @@ function fitsClaim(answer: unknown): boolean {
 function fitsRenewal(answer: unknown): boolean {
   const seen = look(answer)
   if (seen.kind === 'held') return isGrant(seen)
-  return seen.kind === 'renewed' || seen.kind === 'queued' || seen.kind === 'lost' || seen.kind === 'unknown'
+  if (seen.kind === 'queued') return isTimely(seen)
+  return seen.kind === 'renewed' || seen.kind === 'lost' || seen.kind === 'unknown'
 }
 
 function fitsRelease(answer: unknown): boolean {
@@ -55,6 +62,10 @@ function fitsRelease(answer: unknown): boolean {
 const isUnknown = (answer: unknown): boolean => look(answer).kind === 'unknown'
 
 const isList = (value: unknown): boolean => Array.isArray(value)
+
+const isClaims = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.every((claim: unknown) => typeof (look(claim) as { readonly id?: unknown }).id === 'string')
 
 export const CLAIM: Shape = { method: 'claim', fits: fitsClaim }
 export const RENEW: Shape = {
@@ -88,7 +99,7 @@ export const INSPECT: Shape = {
   method: 'inspect',
   fits: (answer) => {
     const { holders, waiters } = look(answer) as { readonly holders?: unknown; readonly waiters?: unknown }
-    return isUnknown(answer) || (isList(holders) && isList(waiters))
+    return isUnknown(answer) || (isClaims(holders) && isClaims(waiters))
   },
 }
 export const LIST: Shape = {

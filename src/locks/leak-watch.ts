@@ -16,7 +16,8 @@ const MOST_WARNINGS = 20
 
 interface Watched {
   readonly lease: OwnLease
-  readonly taken: { readonly stack?: string }
+  /** A program may have its own idea of a stack: a list, or an object. */
+  readonly taken: { readonly stack?: unknown }
   readonly warned: Set<string>
 }
 
@@ -28,9 +29,14 @@ const dropped = new FinalizationRegistry(({ lease, taken, warned }: Watched) => 
     `A lease on "${name}" was forgotten without release(): it is held and renewed until the process ends. ` +
     'Release it, use run() or `await using`; or keep the lease, if it is meant to be held.'
   // Without the heading, this file and the lock itself.
-  const detail = ['It was taken:', ...(taken.stack ?? '').split('\n').slice(3)].join('\n')
+  const detail = ['It was taken:', ...linesOf(taken).slice(3)].join('\n')
   process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LEASE_DROPPED', detail })
 })
+
+/** Nobody could catch what is thrown here: it would end the process. */
+function linesOf({ stack }: Watched['taken']): readonly string[] {
+  return typeof stack === 'string' ? stack.split('\n') : []
+}
 
 export class LeakWatch {
   private taken = 0

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
 import { StoreUnavailableError } from '../core/errors.ts'
-import type { Env } from '../runtime/env.ts'
+import type { Env, Timer } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
@@ -71,7 +71,7 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       const ref = { name: `${name}:ran`, id: `${env.randomId()}.0` }
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
-      const answer = await asked(() => store.claim(request, timeout()))
+      const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
       if (answer.kind === 'unknown') {
         sweep(store, ref, env)
         throw unavailable(store, answer)
@@ -86,10 +86,10 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
           // The store has counted since it saw the claim, a little before the run began. If it does not answer now, it
           // still knows of the run.
           const renewal = { ...ref, ...lasting(left), tokens: 0 }
-          await asked<unknown>(() => store.renew([renewal], timeout()))
+          await asked<unknown>(env, timeout(), (ms) => store.renew([renewal], ms))
         },
         async drop() {
-          const dropped = await asked(() => store.release(ref, undefined, timeout()))
+          const dropped = await asked(env, timeout(), (ms) => store.release(ref, undefined, ms))
           if ('kind' in dropped || dropped.released.kind === 'unknown') sweep(store, ref, env)
         },
       }
@@ -97,12 +97,28 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
   }
 }
 
-/** Whatever goes wrong on the way is an answer too. */
-async function asked<A>(call: () => MaybePromise<A>): Promise<A | Unknown> {
+/** What a store may take beyond twice its time before it is believed to have forgotten the request, as in runtime/requests.ts. */
+const GRACE_MS = 1000
+
+/** Whatever goes wrong on the way is an answer too, also that there is none: the job's lock would be held and renewed for ever. */
+async function asked<A>(
+  env: Env,
+  timeout: number,
+  call: (timeout: number) => MaybePromise<A>,
+  background = false,
+): Promise<A | Unknown> {
+  let timer: Timer | undefined
   try {
-    return await call()
+    const answer = call(timeout)
+    const silence = new Promise<Unknown>((resolve) => {
+      const cause = new Error(`The store did not answer within ${timeout} ms, nor later`)
+      timer = env.setTimer(() => resolve({ kind: 'unknown', cause }), 2 * timeout + GRACE_MS, background)
+    })
+    return await Promise.race([answer, silence])
   } catch (cause) {
     return { kind: 'unknown', cause }
+  } finally {
+    timer?.cancel()
   }
 }
 
@@ -116,7 +132,7 @@ const SWEEP_PAUSE_MS = { first: 100, longest: 5000 }
 function sweep(store: Store, ref: ClaimRef, env: Env): void {
   const ends = env.mono() + SWEEP_FOR_MS
   const attempt = async (failures: number): Promise<void> => {
-    const { kind } = await asked(() => store.withdraw(ref, REQUEST_TIMEOUT_MS.most))
+    const { kind } = await asked(env, REQUEST_TIMEOUT_MS.most, (ms) => store.withdraw(ref, ms), true)
     if (kind !== 'unknown' || env.mono() >= ends) return
     // Cannot reject: what goes wrong is an answer.
     const again = (): void => void attempt(failures + 1).catch(() => {})

@@ -139,13 +139,18 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
       session.closing?.settle(claim)
+      session.leaving.delete(claim.id)
       outcome = released(claim, result.released.kind)
       resolve?.(outcome)
       if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
       lane.pump()
     },
   )
-  if (outcome === null) return new Promise((settle) => (resolve = settle))
+  if (outcome === null) {
+    // Should somebody else take it away meanwhile, even we ourselves, the answer would be that the lease had ended.
+    session.leaving.add(claim.id)
+    return new Promise((settle) => (resolve = settle))
+  }
   return outcome === 'released' ? RELEASED : Promise.resolve(outcome)
 }
 

@@ -192,8 +192,9 @@ export class ClaimLease extends OwnLease {
 
   /** A nested one is done with. */
   exit(lease: OwnLease, now: number): Promise<ReleaseOutcome> {
-    this.nested?.delete(lease)
-    // One that was lost has given its claim up by then; to give it up twice would take it from whoever has it now.
+    // One that was lost has given its claim up by then, and knows of none nested in it any more, also if it had been released before: to
+    // give the claim up twice would take it from whoever has it now.
+    if (this.nested?.delete(lease) !== true) return RELEASED
     return this.shared || this.state !== 'released' ? RELEASED : this.finish(now)
   }
 

@@ -71,6 +71,8 @@ export class Session {
   lettingGo = false
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
+  /** Claims that are being given up, by their ids, until the store has answered. */
+  readonly leaving: Set<string> = new Set()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
   /** Written by the watch. */
@@ -326,7 +328,7 @@ export class Session {
       this.catchUp()
       return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
-    if (event.kind === 'granted') this.strangers.told(event)
+    if (event.kind === 'granted') this.strangers.giveBack(event)
     const first = this.lanes.get(event.name)
     if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
   }
@@ -336,8 +338,9 @@ export class Session {
     return id.startsWith(this.idPrefix)
   }
 
-  /** Whether somebody here asks for the claim, waits for it or holds it. */
+  /** Whether somebody here asks for the claim, waits for it, holds it or is giving it up. */
   knows(name: string, id: string): boolean {
+    if (this.leaving.has(id)) return true
     const first = this.lanes.get(name)
     return (
       first !== undefined && withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { BrokenStoreError, Holdfast } from '../../../src/index.ts'
+import type { NameInfo } from '../../../src/core/contract.ts'
 import type { Store, StoreListener } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
@@ -39,6 +40,12 @@ const FAULTS: Readonly<Record<string, () => unknown>> = {
   'answers with a list of nothing': () => [undefined],
   'grants without a token': () => ({ kind: 'held', count: 1, contended: false }),
   'grants a number': () => ({ kind: 'held', token: 1, count: 1, contended: false }),
+  'says when with a bigint': () => ({ kind: 'busy', retryAfter: 5n }),
+  'says when with null': () => ({ kind: 'queued', retryAfter: null }),
+  'says in a list when with a bigint': () => [{ kind: 'queued', retryAfter: 5n }],
+  'says when with text': () => ({ kind: 'queued', retryAfter: 'soon' }),
+  'shows claims without ids': () => ({ name: 'x', capacity: 1, holders: [{ owner: 'me' }], waiters: [] }),
+  'shows nothing as a claim': () => ({ name: 'x', capacity: 1, holders: [null], waiters: [] }),
   'never answers': () => new Promise(() => {}),
   'is a thenable that fails': () => thenable((_, fail) => fail(new Error('later'))),
 }
@@ -184,5 +191,53 @@ describe('a store with promises of its own kind', () => {
     expect(lease.held).toBe(true)
     tell({ kind: 'revoked', name: 'x', id })
     expect(lease.held).toBe(false)
+  })
+})
+
+describe('after a gap', () => {
+  /** A store that looks at names in its own way, with so many that somebody waits for, and the function that tells of a gap. */
+  async function waiting(
+    count: number,
+    inspect: (server: Store, name: string) => unknown,
+  ): Promise<{ readonly env: VirtualEnv; readonly gap: () => void; readonly end: () => Promise<unknown> }> {
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    let tell: StoreListener = () => {}
+    const watch: Store['watch'] = (session, listener, timeout) => {
+      tell = listener
+      return server.watch(session, listener, timeout)
+    }
+    const theirs = { watch, inspect: (name: string) => inspect(server, name) }
+    const holdfast = new Holdfast(Object.assign(Object.create(server) as Store, theirs), { env })
+    const other = new Holdfast(server, { env })
+    const names = Array.from({ length: count }, (_, index) => `x${index}`)
+    for (const name of names) await other.mutex(name).acquire()
+    const waits = names.map((name) => outcome(holdfast.mutex(name).acquire({ wait: 500 })))
+    await env.advance(100)
+    return { env, gap: () => tell({ kind: 'gap' }), end: () => env.until(Promise.all(waits)) }
+  }
+
+  it('a look at names that shows claims without ids ends nothing', async () => {
+    const { gap, end } = await waiting(2, async (server, name) => {
+      const info = (await server.inspect(name, 100)) as NameInfo
+      return { ...info, holders: info.holders.map(({ id: _, ...claim }) => claim) }
+    })
+    gap()
+    await end()
+    await new Promise((resolve) => void setImmediate(resolve))
+    expect(unhandled).toEqual([])
+  })
+
+  it('thousands of names are looked at, by a store that answers at once', async () => {
+    let looks = 0
+    const { gap, end } = await waiting(6000, (server, name) => {
+      looks++
+      return server.inspect(name, 100)
+    })
+    expect(gap).not.toThrow()
+    expect(looks).toBe(6000)
+    expect(gap).not.toThrow()
+    expect(looks).toBe(12_000)
+    await end()
   })
 })

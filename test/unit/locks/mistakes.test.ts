@@ -295,6 +295,22 @@ describe('a lease that nobody has any more', () => {
     await expect(holdfast.mutex('forgotten').tryAcquire()).resolves.toBeNull()
   })
 
+  it('and was not released is told also where a program makes a list of a stack', async () => {
+    const holdfast = locks()
+    const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+    const warnings = await heard(async (seen) => {
+      await takeAndForget(holdfast, 'forgotten')
+      Error.prepareStackTrace = () => []
+      try {
+        await collected(() => seen.length > 0)
+      } finally {
+        Reflect.deleteProperty(Error, 'prepareStackTrace')
+        if (before !== undefined) Object.defineProperty(Error, 'prepareStackTrace', before)
+      }
+    })
+    expect(warnings).toMatchObject([{ code: 'HOLDFAST_LEASE_DROPPED' }])
+  })
+
   it('and was released, or lost, or kept, or not to be told, is not', async () => {
     const [holdfast, quiet] = [locks(), new Holdfast(memoryStore(), { leakWarnings: false })]
     const kept = await holdfast.mutex('kept').acquire()

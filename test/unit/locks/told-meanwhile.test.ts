@@ -66,6 +66,41 @@ describe('a listener that is told', () => {
     },
   )
 
+  it.each(['mutex', 'read', 'write'] as const)(
+    'of the end of a nested lease may look at another one, when the outer one was released and its limit is over (%s)',
+    async (kind) => {
+      const here = world()
+      const { env } = here
+      const { holdfast } = here.process()
+      const sides = holdfast.readWriteLock('x', { reentrant: true })
+      const lock = kind === 'mutex' ? holdfast.mutex('x', { reentrant: true }) : sides[kind]
+      const beside = kind === 'read' ? await env.until(lock.acquire()) : null
+      const kept = await env.until(
+        lock.run(async () => ({ brief: await lock.acquire({ maxHold: 90 }), long: await lock.acquire() }), {
+          maxHold: 100,
+        }),
+      )
+      kept.brief.signal.addEventListener('abort', () => {
+        env.stall(30)
+        expect(kept.long.held).toBe(false)
+      })
+      let [inside, most] = [beside === null ? 0 : 1, 0]
+      const section = async (): Promise<void> => {
+        most = Math.max(most, ++inside)
+        await env.sleep(50)
+        inside--
+      }
+      const next = kind === 'read' ? sides.write : lock
+      const all = Promise.all([next.run(section), next.run(section)])
+      await env.advance(300)
+      inside -= beside === null ? 0 : 1
+      expect((await beside?.release()) ?? 'released').toBe('released')
+      await env.until(all)
+      expect(most).toBe(1)
+      expect(await isClean(here, 'x')).toBe(true)
+    },
+  )
+
   it('that the lock was acquired may abort: who has it has it, and those behind get their turn', async () => {
     const holdfast = new Holdfast(memoryStore())
     const mutex = holdfast.mutex('x')

@@ -127,6 +127,31 @@ describe('a job once per period', () => {
     expect(error).toMatchObject({ outcome: { status: 'fulfilled', value: { kind: 'ran', result: 'done' } } })
   })
 
+  it.each(['claim', 'renew', 'release'] as const)(
+    'ends, and gives its lock back, when the store never answers a %s about the run',
+    async (method) => {
+      const w = world()
+      const { holdfast, env, store } = w.process()
+      const { [method]: known } = store
+      const silent = (...args: unknown[]): unknown =>
+        JSON.stringify(args).includes(':ran"')
+          ? new Promise(() => {})
+          : (known as (...given: unknown[]) => unknown)(...args)
+      Object.assign(store, { [method]: silent })
+      const run = (): void => {
+        if (method === 'release') throw new Error('the job failed')
+      }
+      const job = once(holdfast, 'nightly', { every: HOUR, afterFailure: 'retry', env, run })
+      const done = job.tick().then(
+        ({ kind }) => kind,
+        (error: Error) => error.name,
+      )
+      const expected = { claim: 'StoreUnavailableError', renew: 'ran', release: 'Error' }
+      expect(await w.env.until(done, 60_000)).toBe(expected[method])
+      expect(await isClean(w, 'nightly')).toBe(true)
+    },
+  )
+
   it('needs a store that remembers long enough, or a memory', () => {
     const w = world({ maxTtl: 60_000 })
     expect(() => fleet(w, 2)).toThrow(
