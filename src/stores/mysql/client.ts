@@ -3,7 +3,8 @@ import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
-import { Room } from '../sql/room.ts'
+import { roomIn } from '../sql/room.ts'
+import type { Room } from '../sql/room.ts'
 import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { coreConnection, corePool } from './core-pool.ts'
@@ -108,7 +109,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
     this.source = source
     this.core = corePool(source)
     this.close = close
-    this.room = new Room(this.core?.config?.connectionLimit ?? Infinity, 1)
+    this.room = roomIn(this.core ?? source, this.core?.config?.connectionLimit ?? Infinity, 1)
   }
 
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {

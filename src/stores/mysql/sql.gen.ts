@@ -31,8 +31,8 @@ export const scripts: Scripts = {
     sql: 'INSERT INTO holdfast_locks\n(name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us)\nVALUES\n(:name, :now, :capacity, :now + :tokens - 1, 0, :id, :owner, :weight, LAST_INSERT_ID(:now), :tokens, :now + :ttl)',
   },
   drop: {
-    sha1: '9c465f6242714bdc560eeb7a5134db3b4d4819f0',
-    sql: 'DELETE l FROM holdfast_locks AS l FORCE INDEX (PRIMARY)\nWHERE l.name IN (:names) AND l.claim IS NULL AND l.queue IS NULL AND l.expires_us <= :now\nAND l.fence < :now - :idle',
+    sha1: 'f0ed99fb8103d62fa89be4b49c3aa9b7c9212659',
+    sql: 'DELETE holdfast_locks FROM holdfast_locks FORCE INDEX (PRIMARY)\nWHERE name IN (:names) AND claim IS NULL AND queue IS NULL AND expires_us <= :now AND fence < :now - :idle',
   },
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',

@@ -24,7 +24,7 @@ const UNDONE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREA
 function userTables(client: MysqlTables | SqlRunner): UserTables {
   const select = (sql: string, values: readonly unknown[]): Promise<Rows> =>
     typeof client === 'function'
-      ? runRows(client, sql, values)
+      ? runRows(client, sql, values.map(plain))
       : (execute(client, sql, values) as Promise<Rows>)
   return {
     quote: '`',
@@ -35,7 +35,7 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
     inTransaction: () => typeof client === 'function' || isInside(client),
     select,
     change: async (sql, values) => {
-      if (typeof client === 'function') return runChange(client, sql, values)
+      if (typeof client === 'function') return runChange(client, sql, values.map(plain))
       const header = (await execute(client, sql, values)) as Header
       return { rows: header.affectedRows, altered: header.warningStatus !== 0 }
     },
@@ -90,8 +90,18 @@ async function largest(
   return 10n ** BigInt(Number(row['digits']) - Number(row['scale'])) - 1n
 }
 
+/**
+ * Where a function has the driver write values into the text (`query` of mysql2, and all ORMs on it), older ones write an
+ * object as assignments to the columns that it names. Prepared statements are sent its JSON, and so is this.
+ */
+const plain = (value: unknown): unknown =>
+  typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array
+    ? value
+    : JSON.stringify(value)
+
 /** A key that is a number would be compared as one: to a column of texts 0 is equal to all that are no numbers. */
-const keyOf = (value: unknown): unknown => (typeof value === 'number' ? String(value) : value)
+const keyOf = (value: unknown): unknown =>
+  typeof value === 'number' || typeof value === 'bigint' ? String(value) : value
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */
 export function optimistic<R extends object = Row>(

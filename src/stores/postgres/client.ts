@@ -3,7 +3,8 @@ import { codeOf } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
-import { Room } from '../sql/room.ts'
+import { roomIn } from '../sql/room.ts'
+import type { Room } from '../sql/room.ts'
 import { transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
@@ -89,7 +90,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     this.source = source
     this.close = close
     const most = isPool(source) ? (source.options?.max ?? Infinity) : 1
-    this.room = new Room(most, listens ? 2 : 1)
+    this.room = roomIn(source, most, listens ? 2 : 1)
   }
 
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {

@@ -1,4 +1,4 @@
-import type { StoreListener, Watch } from '../../core/contract.ts'
+import type { StoreEvent, StoreListener, Watch } from '../../core/contract.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call } from '../sql/client.ts'
 import { channelOf, eventOf } from '../sql/returning.ts'
@@ -45,11 +45,6 @@ export class PostgresListener {
     }
   }
 
-  close(): void {
-    this.listeners.clear()
-    this.hangUp()
-  }
-
   private async connect(): Promise<PostgresClient> {
     if (this.client !== null) return this.client
     this.connecting ??= this.open().finally(() => (this.connecting = null))
@@ -69,8 +64,8 @@ export class PostgresListener {
 
   private readonly told = ({ channel, payload }: PostgresMessage): void => {
     const listener = this.listeners.get(channel)
-    if (listener === undefined || payload === undefined || payload === '') return
-    listener(eventOf(payload))
+    const event = listener && readEvent(payload)
+    if (event !== undefined) listener?.(event)
   }
 
   private readonly broke = (): void => {
@@ -124,6 +119,24 @@ export class PostgresListener {
     // Closed rather than reused: cheaper than to make sure that it listens to nothing any more. Its last words are
     // still heard, so that they end nothing.
     ;(client as PostgresPoolClient).release(true)
+  }
+}
+
+const shared = new WeakMap<PostgresSource, PostgresListener>()
+
+/** One for all stores on a pool. */
+export function listenerOn(source: PostgresSource): PostgresListener {
+  let listener = shared.get(source)
+  if (listener === undefined) shared.set(source, (listener = new PostgresListener(source)))
+  return listener
+}
+
+/** Whoever may connect to the database may say anything on a channel: what is no event of ours means nothing. */
+function readEvent(payload = ''): StoreEvent | undefined {
+  try {
+    return eventOf(payload)
+  } catch {
+    return undefined
   }
 }
 

@@ -1,5 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
-import type { Capabilities, Store } from '../../core/contract.ts'
+import type { Capabilities, Store, StoreListener, Watch } from '../../core/contract.ts'
+import { TimeIsUp } from '../sql/client.ts'
+import type { Call } from '../sql/client.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { keepGuarding } from '../sql/guarding-claims.ts'
@@ -12,7 +14,7 @@ import { SqlStore } from '../sql/store.ts'
 import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
-import { PostgresListener } from './listener.ts'
+import { listenerOn } from './listener.ts'
 import { PostgresStatements } from './statements.ts'
 import type { PostgresStatementOptions } from './statements.ts'
 import { askInTransaction, inTransaction } from './transaction.ts'
@@ -98,16 +100,44 @@ export interface PostgresInternals extends PostgresStoreOptions, PostgresStateme
 /** The only connection of a pool, kept for listening, would be missing for everything else. */
 const canListen = (source: PostgresSource): boolean => !isPool(source) || source.options?.max !== 1
 
+/** What one store listens to, on a connection that all stores on the pool have in common. */
+class Watches {
+  private readonly source: PostgresSource
+  private readonly stops = new Set<() => void>()
+  private closed = false
+
+  constructor(source: PostgresSource) {
+    this.source = source
+  }
+
+  async begin(session: string, tell: StoreListener, call: Call): Promise<Watch> {
+    const watch = await listenerOn(this.source).watch(session, tell, call)
+    const stop = (): void => {
+      this.stops.delete(stop)
+      watch.stop()
+    }
+    this.stops.add(stop)
+    if (!this.closed) return { kind: 'watching', stop }
+    stop()
+    throw new TimeIsUp()
+  }
+
+  close(): void {
+    this.closed = true
+    for (const stop of this.stops) stop()
+  }
+}
+
 export class PostgresSqlStore extends SqlStore<PostgresLink> {
   private readonly statements: PostgresStatements
   private readonly driver: PostgresDriver
-  private readonly listener: PostgresListener | undefined
+  private readonly watches: Watches | undefined
 
   constructor(source: PostgresSource, options: PostgresInternals) {
     const { migrate = true, listen = canListen(source), slack, keepIdle, close, ...table } = options
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()), listen)
-    const listener = listen ? new PostgresListener(source) : undefined
+    const watches = listen ? new Watches(source) : undefined
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
     super({
       kind: 'postgres',
@@ -116,17 +146,17 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       statements,
       migrate,
       isFinal,
-      ...(listener && { watch: (session, tell, call) => listener.watch(session, tell, call) }),
+      ...(watches && { watch: (session, tell, call) => watches.begin(session, tell, call) }),
       ...(slack && { slack }),
       ...(keepIdle !== undefined && { keepIdle }),
     })
     this.statements = statements
     this.driver = driver
-    this.listener = listener
+    this.watches = watches
   }
 
   override async close(): Promise<void> {
-    this.listener?.close()
+    this.watches?.close()
     await super.close()
   }
 

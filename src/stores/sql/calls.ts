@@ -18,7 +18,7 @@ const TABLE_MISSING = new DatabaseError(
   'The table of locks does not exist, and `migrate: false` forbids to create it',
   'HOLDFAST_SCHEMA',
 )
-const CLOSED = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
+export const CLOSED: DatabaseError = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
 
 /** What all calls of a store have in common: a connection, a deadline, a table, and an answer whatever happens. */
 export class Calls<Link> {

@@ -1,6 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { isSpent } from '../../core/queue-state.ts'
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
+import { codeOf } from './causes.ts'
 import type { Statements } from './client.ts'
 import { load } from './row.ts'
 import type { Row } from './row.ts'
@@ -66,7 +67,7 @@ export class Tidying<Link> {
     this.cursor ??= Math.random() < 0.5 ? '' : name
     this.page(this.cursor, this.idle)
       .then((page) => {
-        if ('kind' in page) this.refused = page.retryable === false
+        if ('kind' in page) this.refused = isRefused(page)
         else this.cursor = page.next ?? ''
       })
       .catch(() => {})
@@ -126,6 +127,10 @@ export class Tidying<Link> {
     )
   }
 }
+
+/** Not what is said about one connection, or for a while: that it is in a transaction of somebody else's. */
+const isRefused = ({ cause, retryable }: Unknown): boolean =>
+  retryable === false && !codeOf(cause).startsWith('HOLDFAST_')
 
 interface Page {
   readonly looked: number

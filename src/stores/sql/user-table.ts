@@ -58,7 +58,8 @@ export class KeyColumns {
   /** For a WHERE. Every column has to be there: with one less, more rows than one would be meant. */
   condition(words: Wording, value: RowKey): string {
     const { names, tables } = this
-    const given = typeof value === 'object' ? value : names.length === 1 ? { [names[0] ?? '']: value } : {}
+    const single = names.length === 1 && typeof value !== 'object' ? { [names[0] ?? '']: value } : {}
+    const given = typeof value === 'object' ? (value ?? {}) : single
     const fits = Object.keys(given).length === names.length && names.every((name) => isValue(given[name]))
     if (!fits) {
       throw new InvalidArgumentError(`The row's key must be a value for each of: ${names.join(', ')}`, {

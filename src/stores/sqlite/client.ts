@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { CLOSED } from '../sql/calls.ts'
 import { DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
@@ -40,6 +41,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   private own: ClosableDatabase | undefined
   /** There can be none: the user's tasks use ours, too, and it may be in a transaction at any time. */
   private shared = false
+  private closed = false
   private readonly statements = new Map<string, SqliteStatement>()
   private readonly file: SameFile
   private readonly closeUsers: (() => void) | undefined
@@ -80,6 +82,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   close(): Promise<void> {
+    this.closed = true
     this.statements.clear()
     this.own?.close()
     this.own = undefined
@@ -101,6 +104,8 @@ export class SqliteDriver implements Driver<SqliteLink> {
   /** The one for locks, if it can be used now. */
   private connection(): SqliteDatabase {
     if (this.own !== undefined) return this.own
+    // Whoever waited for a turn to write must not open it again.
+    if (this.closed) throw CLOSED
     if (!this.shared) {
       this.own = ownConnection(this.database)
       if (this.own !== undefined) return this.own

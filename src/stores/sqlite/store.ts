@@ -181,11 +181,17 @@ async function requireTransaction(run: SqlRunner): Promise<void> {
   try {
     await run('BEGIN', [])
   } catch (error) {
-    if (/within a transaction/i.test(String(error))) return
+    if (saysInside(error)) return
     throw error
   }
   await run('ROLLBACK', [])
   throw outsideTransaction()
+}
+
+/** An ORM may have put what SQLite said into an error of its own. */
+function saysInside(error: unknown, depth = 5): boolean {
+  if (!(error instanceof Error) || depth === 0) return false
+  return /within a transaction/i.test(error.message) || saysInside(error.cause, depth - 1)
 }
 
 /** The work may have ended the transaction and begun another, or SQLite have rolled it back when its disk was full. */

@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from '../../core/errors.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
@@ -15,7 +16,7 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
   const all = async (sql: string, values: readonly unknown[]): Promise<Rows> =>
     typeof database === 'function'
       ? runRows(database, sql, values)
-      : (database.prepare(sql).all(...(values as readonly SqliteValue[])) as Rows)
+      : (database.prepare(sql).all(...values.map(checked)) as Rows)
   return {
     quote: '"',
     placeholder: () => '?',
@@ -30,6 +31,14 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
     },
     undone: isBusy,
   }
+}
+
+/** The drivers take an object that comes first for parameters with names, and then count the others from one too early. */
+function checked(value: unknown): SqliteValue {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value as SqliteValue
+  throw new InvalidArgumentError('SQLite stores texts, numbers, bytes and null: make one of it first', {
+    argument: 'change',
+  })
 }
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */

@@ -224,6 +224,18 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     expect(JSON.stringify(refused) + String(refused)).not.toContain('hush-hush')
   })
 
+  it('forgets names in a schema of one’s choice, on connections without a database or with another', async () => {
+    await admin.query('CREATE DATABASE tidied')
+    for (const url of [server.url.replace('/test', '/'), server.url]) {
+      const store = await openMysqlStore(url, { schema: 'tidied' })
+      const claim = request('tidied')
+      await store.claim(claim, 5000)
+      await store.release(claim, undefined, 5000)
+      expect(await store.tidy({ idle: 0 })).toEqual({ looked: 1, removed: 1 })
+      await store.close()
+    }
+  })
+
   it('tells a wrong password at once, and does not repeat it', async () => {
     const url = server.url.replace('root@', 'root:wrong-secret@')
     const refused: unknown = await openMysqlStore(url).catch((error: unknown) => error)

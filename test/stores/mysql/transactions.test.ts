@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
+import type { SqlRunner } from '../../../src/stores/mysql/index.ts'
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
@@ -150,13 +151,38 @@ describe.skipIf(!available('mariadb')).each([
       },
     }))
 
-    it('takes a number for a key of letters as it is written, and changes one row', async () => {
+    const byText: SqlRunner = (sql, params) => pool.query(sql, params)
+
+    it.each([
+      ['a number', 0, () => pool],
+      ['a bigint', 0n, () => pool],
+      ['a number, through a function,', 0, () => byText],
+      ['a bigint, through a function,', 0n, () => byText],
+    ] as const)('takes %s for a key of letters as it is written, and changes one row', async (_, key, by) => {
       await pool.query('DROP TABLE IF EXISTS coupon')
       await pool.query('CREATE TABLE coupon (code varchar(20) PRIMARY KEY, used int, version int)')
       await pool.query(`INSERT INTO coupon VALUES ('a', 0, 0), ('b', 0, 0), ('0', 0, 0)`)
-      await optimistic(pool, { table: 'coupon', key: 'code' }).update(0, () => ({ used: 1 }))
+      await optimistic(by(), { table: 'coupon', key: 'code' }).update(key, () => ({ used: 1 }))
       const [rows] = await pool.query('SELECT code FROM coupon WHERE used = 1')
       expect(rows).toMatchObject([{ code: '0' }])
+    })
+
+    it('stores an object as its JSON, and lets none name other columns, whoever writes the text', async () => {
+      await pool.query('DROP TABLE IF EXISTS profile')
+      await pool.query('CREATE TABLE profile (id int PRIMARY KEY, words text, balance int, version int)')
+      await pool.query('INSERT INTO profile VALUES (1, NULL, 0, 0), (2, NULL, 0, 0)')
+      const given: unknown[] = []
+      const seen: SqlRunner = (sql, params) => {
+        given.push(...params)
+        return byText(sql, params)
+      }
+      const words = { version: 0, balance: 1_000_000 }
+      await optimistic(pool, { table: 'profile', key: 'id' }).update(1, () => ({ words }))
+      await optimistic(seen, { table: 'profile', key: 'id' }).update(2, () => ({ words }))
+      const [rows] = await pool.query('SELECT words, balance FROM profile')
+      const row = { words: JSON.stringify(words), balance: 0 }
+      expect(rows).toEqual([row, row])
+      expect(given.filter((value) => typeof value === 'object')).toEqual([])
     })
   })
 })

@@ -186,6 +186,40 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     })
   })
 
+  it.each(['x', 'null', '{"kind":"granted"}', '{"kind":"granted","token":"x"}'])(
+    'takes %s, which a stranger says on its channel, for nothing',
+    async (said) => {
+      await withPool(async (pool) => {
+        const heard: StoreEvent[] = []
+        const watch = await postgresStore(pool).watch('told', (event) => heard.push(event), 5000)
+        await admin.query('SELECT pg_notify($1, $2)', ['holdfast_told', said])
+        await admin.query('NOTIFY "holdfast_told", \'{"kind":"gap"}\'')
+        await vi.waitFor(() => expect(heard).toEqual([{ kind: 'gap' }]))
+        if (watch.kind === 'watching') watch.stop()
+      })
+    },
+  )
+
+  it('listens with one connection for all stores on a pool, until the last of them is closed', async () => {
+    await withPool(async (pool) => {
+      const stores = ['a', 'b', 'c'].map((table) => postgresStore(pool, { table: `tenant_${table}` }))
+      const heard: string[] = []
+      for (const [index, store] of stores.entries()) {
+        const watch = await store.watch(`tenant${index}`, ({ kind }) => heard.push(`${index} ${kind}`), 5000)
+        expect(watch.kind).toBe('watching')
+      }
+      const used = (): number => pool.totalCount - pool.idleCount
+      expect(used()).toBe(1)
+      await stores[0]?.close()
+      await stores[1]?.close()
+      expect(used()).toBe(1)
+      for (const index of [0, 1, 2]) await admin.query(`NOTIFY "holdfast_tenant${index}", '{"kind":"gap"}'`)
+      await vi.waitFor(() => expect(heard).toEqual(['2 gap']))
+      await stores[2]?.close()
+      await vi.waitFor(() => expect(used()).toBe(0))
+    })
+  })
+
   it('polls with a pool of one connection, which it needs for everything else', async () => {
     await withPool(
       async (pool) => {

@@ -86,7 +86,14 @@ export function userTableCases(open: () => UserDatabase): void {
     expect(await seat.update({ id: 1, owner: 'nobody' }, 5n, {})).toBe('written')
     expect(await seat.update({ id: 1, owner: 'somebody' }, 5n, {})).toBe('missing')
     expect(await seat.update({ owner: 'nobody', id: 1 }, 4n, {})).toBe('stale')
-    const odd = [1, { id: 1 }, { id: 1, owner: 'nobody', version: 1 }, { id: 1, name: 'nobody' }, {}] as const
+    const odd = [
+      1,
+      { id: 1 },
+      { id: 1, owner: 'nobody', version: 1 },
+      { id: 1, name: 'nobody' },
+      {},
+      null,
+    ] as const
     for (const key of odd) {
       await expect(seat.update(key as never, 6n, {})).rejects.toMatchObject({ argument: 'key' })
     }

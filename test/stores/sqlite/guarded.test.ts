@@ -95,6 +95,23 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
         false,
       )
 
+      it('takes one whose ORM has errors of its own', async () => {
+        const wrapped = (sql: string, params: never[]): unknown => {
+          try {
+            return run(sql, params)
+          } catch (cause) {
+            throw new Error(`Failed query: ${sql}`, { cause })
+          }
+        }
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex('wrapped').acquire()
+        database.exec('BEGIN')
+        await expect(store.guard(lease, wrapped)).resolves.toBeUndefined()
+        database.exec('COMMIT')
+        await expect(store.guard(lease, wrapped)).rejects.toMatchObject({ argument: 'tx' })
+        await holdfast.close({ drain: 0 })
+      })
+
       it('refuses one that is in no transaction, and begins none', async () => {
         const holdfast = new Holdfast(store)
         const lease = await holdfast.mutex('function').acquire()

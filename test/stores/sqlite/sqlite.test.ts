@@ -229,6 +229,34 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     database.close()
   })
 
+  it('opens nothing again, and gives no lock, when it was closed while somebody waited for a turn to write', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    const store = sqliteStore(database)
+    await store.claim(request('before'), 5000)
+    database.exec('BEGIN IMMEDIATE')
+    const late = store.claim(request('late'), 5000)
+    await sleep(50)
+    await store.close()
+    database.exec('COMMIT')
+    expect(await late).toMatchObject({ kind: 'unknown', cause: { code: 'HOLDFAST_CLOSED' } })
+    expect(database.prepare(`SELECT name FROM holdfast_locks WHERE name = 'late'`).all()).toEqual([])
+    database.close()
+  })
+
+  it.each([new Date(0), {}, { a: 1 }, []])('refuses to store %j, which it has no way to', async (value) => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    database.exec('CREATE TABLE things (id INTEGER PRIMARY KEY, thing TEXT, version INTEGER, fence INTEGER)')
+    database.exec(`INSERT INTO things VALUES (1, 'as it was', 0, NULL)`)
+    const options = { table: 'things', key: 'id' }
+    const refused = { code: 'INVALID_ARGUMENT', argument: 'change' }
+    const change = { thing: value }
+    await expect(optimistic(database, options).update(1, () => change)).rejects.toMatchObject(refused)
+    await expect(fenced(database, options).update(1, 1n, change)).rejects.toMatchObject(refused)
+    const { kind } = await optimistic(database, options).update(1, () => ({ thing: new Uint8Array([1]) }))
+    expect(kind).toBe('updated')
+    database.close()
+  })
+
   describe('and a table of the user', () => {
     userTableCases(() => {
       const database = openDatabase(place.url.slice('sqlite:'.length))
