@@ -53,8 +53,8 @@ export const scripts: Scripts = {
     lua: 'local found = redis.call(\'SCAN\', ARGV[1], \'MATCH\', ARGV[2], \'COUNT\', ARGV[3], \'TYPE\', \'hash\')\nlocal answer = { found[1] }\nfor _, key in ipairs(found[2]) do\nif redis.call(\'HLEN\', key) > 1 then answer[#answer + 1] = key end\nend\nreturn answer',
   },
   voteBegin: {
-    sha1: 'd1f65544e4464ef73be4d7c81d348c423503512b',
-    lua: 'local info = redis.call(\'INFO\', \'all\')\nlocal function says(text)\nreturn string.find(info, \'\\n\' .. text, 1, true)\nend\nlocal known = says(\'run_id:\' .. ARGV[1]) and says(\'master_replid2:0000000000\')\nlocal counted = says(\'cmdstat_info:\') and not says(\'cmdstat_config|resetstat:\') and not says(\'cmdstat_config:\')\nif not known or not counted or says(\'cmdstat_eval\') then return 0 end\nreturn redis.call(\'SET\', KEYS[1], \'0\', \'NX\') and 1 or 0',
+    sha1: '18da13db1457b3cc3d0a1615dea53dbda9c7253b',
+    lua: 'local info = redis.call(\'INFO\', \'all\')\nlocal function says(text)\nreturn string.find(info, \'\\n\' .. text, 1, true)\nend\nlocal known = says(\'run_id:\' .. ARGV[1]) and says(\'master_replid2:0000000000\')\nlocal counted = says(\'cmdstat_info:\') and not says(\'cmdstat_config|resetstat:\') and not says(\'cmdstat_config:\')\nif not known or not counted or says(\'cmdstat_eval\') then return 0 end\nlocal uptime, time = string.match(info, \'\\nuptime_in_seconds:(%d+)\'), redis.call(\'TIME\')\nlocal since = (time[1] - uptime + 1) * 1000 + math.floor(time[2] / 1000)\nreturn redis.call(\'SET\', KEYS[1], string.format(\'%.0f\', since), \'NX\') and 1 or 0',
   },
   voteConfirm: {
     sha1: 'b994ffc0fec7b7b0017de610f83b44a86ad0079f',
