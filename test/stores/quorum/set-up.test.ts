@@ -93,6 +93,18 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
         await redisCommand(server, 'REPLICAOF', 'NO', 'ONE')
       },
     ],
+    [
+      'was a replica, and has forgotten whose',
+      async (server) => {
+        const [{ host, port }] = servers.filter((other) => other !== server) as [Server]
+        await redisCommand(server, 'CONFIG', 'SET', 'repl-backlog-ttl', 1)
+        await redisCommand(server, 'REPLICAOF', host, port)
+        const said = async (): Promise<string> => String(await redisCommand(server, 'INFO', 'replication'))
+        await expect.poll(said, { timeout: 10_000 }).toContain('master_link_status:up')
+        await redisCommand(server, 'REPLICAOF', 'NO', 'ONE')
+        await expect.poll(said, { timeout: 10_000 }).toContain('master_replid2:00000000')
+      },
+    ],
     ['does not tell', (server) => forbid(server, '-info +info|server')],
     ['has just been started', (server) => server.restart()],
   ])('looks on if one of its servers %s, and lets no other vote either', async (_what, happen) => {
