@@ -10,7 +10,8 @@ export function isUnused(info: string, probation: number): boolean {
   if (!((uptime - 1) * 1000 >= probation)) return false
   return (
     /^# Commandstats/m.test(info) &&
-    !/^cmdstat_(eval|config\|resetstat:|config:)/m.test(info) &&
+    // A server forgets after an hour without replicas (repl-backlog-ttl) whose replica it was, but not that it was promoted.
+    !/^cmdstat_(eval|config\|resetstat:|config:|replicaof|slaveof)/m.test(info) &&
     /^role:master/m.test(info) &&
     /^master_replid2:0+\r?$/m.test(info) &&
     /^cluster_enabled:0/m.test(info)

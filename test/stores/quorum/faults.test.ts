@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Holdfast } from 'holdfast'
 import { FaultProxy } from 'holdfast/testkit'
 
-import { available, clockShim } from '../../../scripts/services.mjs'
+import { available, clockShim, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Crew } from '../redis/crew.ts'
 import { MAX_TTL, openAt, request, setUp, startServers, stopAll } from './kit.ts'
@@ -205,5 +205,31 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
     }
     expect(await crew.stop()).toEqual(LAWFUL)
     shim.dispose()
+  })
+})
+
+describe.skipIf(!available('redis'))('servers whose memory is full', () => {
+  let servers: Server[]
+  beforeEach(
+    async () => void (servers = await startServers(3, { args: ['--maxmemory-policy', 'noeviction'] })),
+  )
+  afterEach(async () => stopAll(servers))
+
+  it('keep what is held, and let it go', async () => {
+    await setUp(servers)
+    const store = await openAt(servers, { setUp: 'wait' })
+    const ref = { name: 'x', id: 'full.1' }
+    // The second one is kept as it came, and not in the form in which a renewal writes it.
+    for (const id of ['full.0', 'full.1']) {
+      expect(await store.claim(request('x', id), 1_000)).toMatchObject({ kind: 'held' })
+      if (id === 'full.0') await store.release({ name: 'x', id }, undefined, 1_000)
+    }
+    for (const server of servers) await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', 1)
+    const renewal = { ...ref, ttl: 1_000, patience: 500 }
+    expect(await store.renew([{ ...renewal, tokens: 0 }], 1_000)).toMatchObject([{ kind: 'renewed' }])
+    expect(await store.renew([{ ...renewal, tokens: 3 }], 1_000)).toMatchObject([{ kind: 'held', count: 3 }])
+    expect(await store.claim(request('y', 'full.2'), 1_000)).toMatchObject({ kind: 'unknown' })
+    expect((await store.release(ref, undefined, 1_000)).released).toMatchObject({ kind: 'released' })
+    await store.close()
   })
 })

@@ -31,13 +31,13 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     }
   }
 
-  const first = async (maxTtl = MAX_TTL): Promise<ClaimAnswer> => {
+  const first = async (maxTtl = MAX_TTL, name = 'x'): Promise<ClaimAnswer> => {
     const store = await openRedlockStore(urlOf(servers), { maxTtl })
     stores.push(store)
-    return store.claim(request('x', `${stores.length}.1`, 500), 1_000)
+    return store.claim(request(name, `${stores.length}.1`, 500), 1_000)
   }
 
-  /** Since when they do: 0 is a server that was let vote at once. On a busy machine they may be through by now. */
+  /** Since when they do: one that was let vote at once has since its start. On a busy machine they may be through by now. */
   const lookingOn = async (at: readonly Server[]): Promise<number> => {
     const since = await Promise.all(at.map((server) => redisCommand(server, 'GET', 'hf:v:node')))
     return Math.min(...since.map(Number))
@@ -47,7 +47,7 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     await grownOld()
     expect((await first()).kind).toBe('held')
     // And from then on it is one that was used.
-    expect(await redisCommand(servers[0] as Server, 'GET', 'hf:v:node')).toBe('0')
+    expect(await lookingOn(servers)).toBeLessThan(Date.now() - MAX_TTL)
   })
 
   it('votes at once for all who come at the same time', async () => {
@@ -55,6 +55,12 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     const answers = await Promise.all(Array.from({ length: 8 }, () => first()))
     // Whoever came second is told that it is taken, and not that nobody can vote.
     expect(answers.map(({ kind }) => kind)).not.toContain('unknown')
+  })
+
+  it('does not vote at once for who takes longer leases than the one that found it unused', async () => {
+    await grownOld()
+    expect((await first(MAX_TTL, 'other')).kind).toBe('held')
+    expect(await first(60_000)).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE' } })
   })
 
   it('looks on while its servers have not been up for so long', async () => {
@@ -87,20 +93,34 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
         await redisCommand(server, 'REPLICAOF', 'NO', 'ONE')
       },
     ],
+    [
+      'was a replica, and has forgotten whose',
+      async (server) => {
+        const [{ host, port }] = servers.filter((other) => other !== server) as [Server]
+        await redisCommand(server, 'CONFIG', 'SET', 'repl-backlog-ttl', 1)
+        await redisCommand(server, 'REPLICAOF', host, port)
+        const said = async (): Promise<string> => String(await redisCommand(server, 'INFO', 'replication'))
+        await expect.poll(said, { timeout: 10_000 }).toContain('master_link_status:up')
+        await redisCommand(server, 'REPLICAOF', 'NO', 'ONE')
+        await expect.poll(said, { timeout: 10_000 }).toContain('master_replid2:00000000')
+      },
+    ],
     ['does not tell', (server) => forbid(server, '-info +info|server')],
     ['has just been started', (server) => server.restart()],
   ])('looks on if one of its servers %s, and lets no other vote either', async (_what, happen) => {
     await grownOld()
     await happen(servers[1] as Server)
+    const asked = Date.now()
     await first()
-    expect(await lookingOn(servers)).toBeGreaterThan(0)
+    expect(await lookingOn(servers)).toBeGreaterThanOrEqual(asked)
   })
 
   it('looks on if one of its servers is not there', async () => {
     await grownOld()
     await servers[2]?.kill('SIGKILL')
+    const asked = Date.now()
     await first()
-    expect(await lookingOn(servers.slice(0, 2))).toBeGreaterThan(0)
+    expect(await lookingOn(servers.slice(0, 2))).toBeGreaterThanOrEqual(asked)
   })
 
   it('lets no server vote at once that takes the place of another one', async () => {
@@ -112,10 +132,11 @@ describe.skipIf(!available('redis'))('a quorum that nobody has used yet', () => 
     const [, ...others] = servers
     await servers[0]?.stop()
     servers = [stranger, ...others]
+    const asked = Date.now()
     const store = await openRedlockStore(urlOf(servers), { maxTtl: MAX_TTL })
     stores.push(store)
     await store.claim(request('y', '9.1', 500), 1_000)
-    expect(await lookingOn([stranger])).toBeGreaterThan(0)
+    expect(await lookingOn([stranger])).toBeGreaterThanOrEqual(asked)
   })
 })
 

@@ -1,5 +1,6 @@
 -- The server's time, and whether the node may vote: one that has no memory of votes has to look on for a while, until
--- nothing that it may have forgotten can still be held. `seen`: when it was first found empty; 0 if it is known to be new.
+-- nothing that it may have forgotten can still be held. `seen`: when it was first found empty, or since
+-- when it is known to have been; 0 if somebody said that it is new.
 local call, match, format = redis.call, string.match, string.format
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
