@@ -244,6 +244,11 @@ export interface Store {
   /** For messages: `redis`, `memory` … */
   readonly kind: string
   readonly capabilities: Capabilities
+  /**
+   * What the store tells comes the way that its answers come, so that listening costs nothing. Then whoever asks listens from the
+   * beginning, and a holder hears at once that its lock was taken away. Elsewhere a connection is opened when somebody waits.
+   */
+  readonly listeningIsFree?: boolean
 
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer>
 

@@ -200,7 +200,7 @@ export class Lane {
       else if (isUpToDate(open, now)) holding.passOn(open, now)
       else holding.refill(open)
       // Who keeps others waiting wants to hear when strangers wait too. Who has only just asked may not have to wait at all.
-      if (line.length > this.justAsked()) session.listen()
+      if (line.length > this.justAsked() || session.store.listeningIsFree === true) session.listen()
     }
     this.retire()
   }

@@ -73,6 +73,8 @@ export class HoldfastStore implements Store {
     })
   }
 
+  readonly listeningIsFree = true
+
   /** The server's own, as soon as it has been heard of. */
   get capabilities(): Capabilities {
     return this.link.hello?.capabilities ?? assumedCapabilities
