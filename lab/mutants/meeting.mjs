@@ -16,7 +16,7 @@ export const meetingMutants = [
         replace: 'task.fail(error);\n        this.trim();\n        this.retire();',
       },
     ],
-    ...programs('progress', 1500),
+    ...programs('progress', 6000),
   },
   {
     id: 'close-skips-lanes',

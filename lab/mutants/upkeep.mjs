@@ -66,7 +66,7 @@ export const upkeepMutants = [
     ],
     scenario: 'claim-queue/partition',
     check: 'leftovers',
-    seeds: 60,
+    seeds: 600,
   },
   {
     id: 'release-unknown-forgotten',
@@ -154,9 +154,9 @@ export const upkeepMutants = [
     edits: [
       {
         file: 'runtime/upkeep.js',
-        find: "const forAll = 'kind' in answers ? answers : null;",
+        find: "const [each, forAll] = 'kind' in answers ? [NONE, answers] : [answers, null];",
         replace:
-          "const forAll = null; if ('kind' in answers || answers.some((a) => a.kind === 'unknown')) throw new Error('renewal');",
+          "const [each, forAll] = [answers, null]; if ('kind' in answers || answers.some((a) => a.kind === 'unknown')) throw new Error('renewal');",
       },
     ],
     scenario: 'claim-queue/partition',
