@@ -86,7 +86,7 @@ it.runIf(process.platform === 'linux')(
       const { text } = await call(server, 'GET /v1/metrics')
       return /^holdfast_connections\{.*\} 3$/m.test(text)
     })
-    await server.close({ grace: 50 })
+    await expect(server.close({ grace: 50 })).resolves.toBeUndefined()
   },
 )
 
