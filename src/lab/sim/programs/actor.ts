@@ -193,8 +193,9 @@ export class Actor {
 
   private granted(call: Call, locks: Locks, lease: Lease | LeaseSet): readonly Holding[] {
     this.settled(call, 'granted')
-    const left = lease.remaining()
-    if (lease.held && (left <= 0 || lease.signal.aborted) && this.closed() === undefined)
+    // In this order: the process may stand still at any look, and a lease that was over before it is not held afterwards.
+    const over = lease.remaining() <= 0 || lease.signal.aborted
+    if (over && lease.held && this.closed() === undefined)
       this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
     return leasesOf(lease).flatMap((each) => {
       const made = locks.find(({ lock }) => lock.name === each.name)
