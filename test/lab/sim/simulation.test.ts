@@ -1,5 +1,3 @@
-import { randomInt } from 'node:crypto'
-
 import { describe, expect, it, vi } from 'vitest'
 
 import { judge } from '../../../src/lab/record.ts'
@@ -8,9 +6,9 @@ import type { Scenario } from '../../../src/lab/sim/index.ts'
 
 /** More of them: SIM_SEEDS=1000 npx vitest run test/lab/sim/simulation.test.ts */
 const SEEDS = Number(process.env.SIM_SEEDS ?? Math.ceil(2100 / scenarios.length))
-/** A tenth of them are always the same; the others are fresh, and the first of those is in the test's name. */
+/** The same ones each time; short.test.ts and `npm run lab` have fresh ones. */
 const FIXED = Math.ceil(SEEDS / 10)
-const FIRST = Number(process.env.SIM_FIRST ?? randomInt(2 ** 31))
+const FIRST = Number(process.env.SIM_FIRST ?? 687_429_168)
 const BATCH_TIMEOUT = 120_000 + SEEDS * 500
 
 /** Runs all seeds of a scenario. Returns how often each check broke. */
@@ -31,7 +29,7 @@ async function sweep(scenario: Scenario): Promise<Map<string, number>> {
   return broke
 }
 
-describe(`the real runtime on simulated stores, ${SEEDS} seeds each, ${FIXED} that are always the same and others from ${FIRST} on`, () => {
+describe(`the real runtime on simulated stores, ${SEEDS} seeds each, the first ${FIXED} and others from ${FIRST} on`, () => {
   for (const scenario of scenarios) {
     const { id, mustBreak } = scenario
     const promise =
