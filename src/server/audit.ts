@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import type { Caller } from './caller.ts'
 import { LineFile } from './line-file.ts'
 import type { Problems } from './problems.ts'
+import { Principal } from './rights.ts'
 
 /** One line of the audit log. */
 export interface AuditEntry {
@@ -31,6 +32,9 @@ export interface AuditFacts {
 
 export type AuditSink = (entry: AuditEntry) => void
 
+/** Of what the server does by itself. */
+const SERVER: Caller = { principal: new Principal('lock server', [], []), remote: '-', request: '-' }
+
 /** Who did what to which lock. Append-only lines of JSON, without any secret. */
 export class Audit {
   readonly on: boolean
@@ -46,8 +50,8 @@ export class Audit {
     this.problems = problems
     this.file = typeof target === 'string' ? new LineFile(target) : null
     this.sink = typeof target === 'string' ? null : (target ?? null)
-    // At once, so that the first request knows already whether it can be recorded.
-    this.flush()
+    // At once, so that it is known before the first request whether anything can be recorded.
+    this.recordNow(SERVER, 'start', { result: 'recording' })
   }
 
   /** Soon: the lines of one turn of the loop go to the file together. */
@@ -65,7 +69,7 @@ export class Audit {
     return this.add(caller, what, facts) && this.flush()
   }
 
-  /** Whether everything so far is in the file. What could not be written is tried again; of a sink nobody knows before. */
+  /** Whether everything so far is in the file, and there is room for more. Of a sink nobody knows before. */
   flush(): boolean {
     this.scheduled = false
     if (this.file === null) return true

@@ -26,6 +26,8 @@ interface Entry {
   /** Gone by then if nothing is heard of it. */
   until: number
   readonly pickUp: number
+  /** What it was last taken or renewed for. Not known of a lease of the former run. */
+  ttl: number | undefined
   token: bigint
 }
 
@@ -57,6 +59,8 @@ export class Book {
   private readonly waitersByPrincipal = new Map<Principal, number>()
   private readonly leasesByPrincipal = new Map<Principal, number>()
   private readonly sessions = new Map<string, { readonly owner: string; claims: number }>()
+  /** Leases that were taken at another server of this store and renewed at this one, and when they end. */
+  private readonly visitors = new Map<string, number>()
   private readonly listeners = new Set<(activity: Activity) => void>()
   private readonly now: () => number
   private readonly sweeper: NodeJS.Timeout
@@ -122,6 +126,16 @@ export class Book {
     return this.entryOf(claim) !== undefined
   }
 
+  /** Whether a lease was renewed here before, though it was taken elsewhere. */
+  isVisitor({ id }: ClaimRef): boolean {
+    return this.visitors.has(id)
+  }
+
+  /** What a lease was last taken or renewed for, as far as that happened here. */
+  ttlOf(claim: ClaimRef): number | undefined {
+    return this.entryOf(claim)?.ttl
+  }
+
   /** The name of the principal who has claims in this session. */
   ownerOf(session: string): string | undefined {
     return this.sessions.get(session)?.owner
@@ -154,7 +168,7 @@ export class Book {
     const known = this.entryOf(request)
     if (answer.kind === 'held') {
       const entry = known ?? this.add(caller, request, now)
-      this.hold(entry, now, now + request.ttl, answer.token)
+      this.hold(entry, now, request.ttl, answer.token)
     } else if (answer.kind === 'queued') {
       const entry = known ?? this.add(caller, request, now)
       entry.until = now + request.patience
@@ -165,20 +179,25 @@ export class Book {
   renewed(request: RenewRequest, answer: RenewAnswer): void {
     this.renewals.add('result', answer.kind)
     const entry = this.entryOf(request)
-    if (entry === undefined) return
     const { ttl, patience } = request
     const now = this.now()
-    if (answer.kind === 'held') this.hold(entry, now, now + ttl, answer.token)
-    else if (answer.kind === 'renewed') this.hold(entry, now, now + ttl, entry.token)
-    else if (answer.kind === 'queued') entry.until = now + patience
-    else if (answer.kind === 'lost') this.end(entry, 'lost')
+    if (entry === undefined) {
+      if (answer.kind === 'held' || answer.kind === 'renewed') this.visitors.set(request.id, now + ttl)
+      return
+    }
+    if (answer.kind === 'held' || answer.kind === 'renewed') {
+      entry.ttl = ttl
+      this.hold(entry, now, ttl, answer.kind === 'held' ? answer.token : entry.token)
+    }
+    if (answer.kind === 'queued') entry.until = now + patience
+    if (answer.kind === 'lost') this.end(entry, 'lost')
   }
 
   told(event: StoreEvent): void {
     if (event.kind !== 'granted') return
     const entry = this.entryOf(event)
     const now = this.now()
-    if (entry !== undefined) this.hold(entry, now, now + entry.pickUp, event.token)
+    if (entry !== undefined) this.hold(entry, now, entry.pickUp, event.token)
   }
 
   /** A writer that has become a reader. */
@@ -224,6 +243,7 @@ export class Book {
       since: now,
       until: 0,
       pickUp,
+      ttl,
       token: 0n,
     }
     this.keep(entry)
@@ -239,8 +259,8 @@ export class Book {
     else known.claims++
   }
 
-  private hold(entry: Entry, now: number, until: number, token: bigint): void {
-    entry.until = until
+  private hold(entry: Entry, now: number, lasts: number, token: bigint): void {
+    entry.until = now + lasts
     entry.token = token
     if (entry.state === 'held') return
     this.countWaiter(entry, -1)
@@ -279,6 +299,7 @@ export class Book {
   private sweep(): void {
     const now = this.now()
     for (const entry of this.entries.values()) if (entry.until <= now) this.end(entry, 'lost')
+    for (const [id, until] of this.visitors) if (until <= now) this.visitors.delete(id)
   }
 }
 

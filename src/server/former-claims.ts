@@ -28,7 +28,7 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
       const who = former.whose(id)
       count++
       if (who === undefined) continue
-      const held = { state: 'held', until, pickUp: 0, token: BigInt(token) } as const
+      const held = { state: 'held', until, pickUp: 0, ttl: undefined, token: BigInt(token) } as const
       book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...held })
     }
     for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters) {
@@ -36,7 +36,7 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
       count++
       if (who === undefined) continue
       const pickUp = Math.min(ttl, patience)
-      const waiting = { state: 'waiting', until, pickUp, token: 0n } as const
+      const waiting = { state: 'waiting', until, pickUp, ttl, token: 0n } as const
       book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...waiting })
     }
   }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, statfsSync, writeSync } from 'node:fs'
 
 /** Characters that are kept while the file cannot be written. */
 const KEPT = 1024 * 1024
@@ -9,12 +9,14 @@ const KEPT = 1024 * 1024
  */
 export class LineFile {
   private readonly path: string
+  private readonly hasRoom: (path: string) => boolean
   private fd: number | null = null
   private waiting: Buffer = Buffer.alloc(0)
   private fresh = ''
 
-  constructor(path: string) {
+  constructor(path: string, hasRoom: (path: string) => boolean = diskHasRoom) {
     this.path = path
+    this.hasRoom = hasRoom
   }
 
   /** False when there is no room for it: the file could not be written for too long. */
@@ -24,10 +26,12 @@ export class LineFile {
     return true
   }
 
-  /** Null when everything is in the file. */
+  /** Null when everything is in the file, and the next line seems to find room. */
   flush(): Error | null {
     try {
       this.fd ??= openSync(this.path, 'a', 0o600)
+      if (this.waiting.length === 0 && this.fresh === '')
+        return this.hasRoom(this.path) ? null : new Error(`There is no room on the disk of ${this.path}`)
       if (this.fresh !== '') this.waiting = Buffer.concat([this.waiting, Buffer.from(this.fresh)])
       this.fresh = ''
       while (this.waiting.length > 0) this.waiting = this.waiting.subarray(writeSync(this.fd, this.waiting))
@@ -54,5 +58,16 @@ export class LineFile {
     this.flush()
     if (this.fd !== null) closeSync(this.fd)
     this.fd = null
+  }
+}
+
+/** False only where the system says so: quotas and networks have other limits, which the next line meets. */
+function diskHasRoom(path: string): boolean {
+  try {
+    const { blocks, bfree, bavail } = statfsSync(path)
+    return blocks === 0 || (process.getuid?.() === 0 ? bfree : bavail) > 0
+  } catch {
+    // The file was moved away: where it is now, nobody can tell.
+    return true
   }
 }

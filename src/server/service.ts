@@ -123,7 +123,7 @@ export class LockService {
     return when(this.store.renew(requests, timeout), (told) => {
       const answers = told.map((answer, index) => {
         const request = requests[index]
-        return request === undefined ? answer : this.renewed(request, answer)
+        return request === undefined ? answer : this.renewed(caller, request, answer)
       })
       if (this.audit.on) {
         const lost = answers.filter(({ kind }) => kind === 'lost').length
@@ -308,17 +308,26 @@ export class LockService {
   }
 
   /** False when it had to be recorded and could not be: then it is taken back, and nobody may hear of it. */
-  noteGrant(caller: Caller, { name, id }: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
-    if (!this.audit.on) return true
-    const facts = { name, result: 'held', id, ...(token === undefined ? {} : { token }) }
-    if (!this.auditRequired) {
-      this.audit.record(caller, what, facts)
-      return true
-    }
-    if (this.audit.recordNow(caller, what, facts)) return true
+  noteGrant(caller: Caller, claim: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
+    if (this.recordGrant(caller, claim, token, what)) return true
+    const { name, id } = claim
     this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
     this.takeBack({ name, id })
     return false
+  }
+
+  /** False when it had to be recorded and could not be. */
+  private recordGrant(
+    caller: Caller,
+    { name, id }: ClaimRef,
+    token: bigint | undefined,
+    what: string,
+  ): boolean {
+    if (!this.audit.on) return true
+    const facts = { name, result: 'held', id, ...(token === undefined ? {} : { token }) }
+    if (this.auditRequired) return this.audit.recordNow(caller, what, facts)
+    this.audit.record(caller, what, facts)
+    return true
   }
 
   /** What the store does not hear of ends with its ttl; nobody knows that it is held. */
@@ -344,15 +353,24 @@ export class LockService {
     this.problems.fault(error, request)
   }
 
-  private renewed(request: RenewRequest, answer: RenewAnswer): RenewAnswer {
+  private renewed(caller: Caller, request: RenewRequest, answer: RenewAnswer): RenewAnswer {
     if (answer.kind === 'held' || answer.kind === 'renewed') {
-      const waiter = this.book.waiterOf(request)
       const token = answer.kind === 'held' ? answer.token : undefined
-      if (waiter !== null && !this.noteGrant(waiter, request, token))
-        return { kind: 'unknown', cause: unrecordable() }
+      if (!this.noteRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
     }
     this.book.renewed(request, answer)
     return answer
+  }
+
+  /** A waiter may learn by a renewal that the lock is its own. False when that had to be recorded and could not be. */
+  private noteRenewed(caller: Caller, claim: ClaimRef, token: bigint | undefined): boolean {
+    const { book } = this
+    const waiter = book.waiterOf(claim)
+    if (waiter !== null) return this.noteGrant(waiter, claim, token)
+    if (book.knows(claim) || book.isVisitor(claim)) return true
+    // Asked for at another server of this store, which may have recorded the grant or not have heard of it. So it is not
+    // taken back here: whoever asks hears nothing, and asks again.
+    return this.recordGrant(caller, claim, token, 'grant')
   }
 
   noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {

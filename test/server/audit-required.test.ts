@@ -4,8 +4,11 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
 import type { AuditEntry, LogEntry } from '../../src/server/index.ts'
+import { LineFile } from '../../src/server/line-file.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { openSession } from './attacks/session.ts'
+import type { RawSession } from './attacks/session.ts'
 import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
 
 const linesOf = (entries: readonly AuditEntry[]): string[] =>
@@ -19,8 +22,14 @@ it('records a grant after a wait, over HTTP and for a session, with its token an
   await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
   await call(server, 'POST /v1/release', { body: { name: 'a', lease: first.lease } })
   const second = await waiting
-  expect(linesOf(entries)).toEqual(['claim held', 'claim queued', 'release released', 'grant held'])
-  expect(entries[3]).toMatchObject({ name: 'a', token: String(second.token), claim: entries[1]?.claim })
+  expect(linesOf(entries)).toEqual([
+    'start recording',
+    'claim held',
+    'claim queued',
+    'release released',
+    'grant held',
+  ])
+  expect(entries[4]).toMatchObject({ name: 'a', token: String(second.token), claim: entries[2]?.claim })
 
   const session = await openSession(server)
   await session.ask('watch', 's')
@@ -106,6 +115,68 @@ it('tells nobody of a grant that it could not record, and goes on as soon as it 
   full = false
   await take(server, { name: 'a' })
   expect(entries.at(-1)).toMatchObject({ what: 'claim', result: 'held' })
+})
+
+const CLAIM = { name: 'a', weight: 1, capacity: 1, ttl: 5000, patience: 5000, tokens: 1 }
+const RENEWAL = { name: 'a', id: 's.1', ttl: 5000, patience: 5000, tokens: 1 }
+
+/** A waiter of the first server is granted the lock while it is connected to nobody, and comes to the second one. */
+async function moved(
+  audit: (entry: AuditEntry) => void,
+): Promise<{ second: RawSession; lines: () => string[] }> {
+  const store = memoryStore()
+  const entries: AuditEntry[] = []
+  const one = await serve({ store, audit: (entry) => void entries.push(entry), auditRequired: true })
+  const other = await serve({ store, audit, auditRequired: true })
+  const { lease } = await take(one, { name: 'a' })
+  const first = await openSession(one)
+  await first.ask('claim', { ...CLAIM, id: 's.1', whenBusy: 'queue', owner: 'o' })
+  first.socket.destroy()
+  await call(one, 'POST /v1/release', { body: { name: 'a', lease } })
+  const second = await openSession(other)
+  return { second, lines: () => linesOf(entries) }
+}
+
+it('records a grant that a session learns of at another server than the one that it asked', async () => {
+  const entries: AuditEntry[] = []
+  const { second, lines } = await moved((entry) => void entries.push(entry))
+  const [answer] = (await second.ask('renew', [RENEWAL])) as unknown as [{ kind: string; token: string }]
+  expect(answer.kind).toBe('held')
+  await second.ask('renew', [{ ...RENEWAL, tokens: 0 }])
+  const grants = [...lines(), ...linesOf(entries)].filter((line) => line === 'grant held')
+  expect(grants).toHaveLength(1)
+  expect(entries.find(({ what }) => what === 'grant')).toMatchObject({ name: 'a', who: 'anybody' })
+})
+
+it('tells nobody of such a grant that it cannot record, and takes nothing away from anybody', async () => {
+  let full = false
+  const { second } = await moved(() => {
+    if (full) throw new Error('ENOSPC')
+  })
+  full = true
+  expect(await second.ask('renew', [RENEWAL])).toMatchObject([{ kind: 'unknown' }])
+  full = false
+  expect(await second.ask('renew', [RENEWAL])).toMatchObject([{ kind: 'held' }])
+})
+
+it.skipIf(!existsSync('/dev/full'))(
+  'is not ready with a full disk, though nothing was granted yet',
+  async () => {
+    const server = await serve({ audit: '/dev/full', auditRequired: true })
+    expect((await call(server, 'GET /v1/ready')).body.error.code).toBe('AUDIT_UNAVAILABLE')
+  },
+)
+
+it('knows that a disk is full before the next line is lost', () => {
+  let room = true
+  const file = new LineFile(join(temporaryFolder(), 'lines'), () => room)
+  afterwards(() => file.close())
+  file.add('one\n')
+  expect(file.flush()).toBeNull()
+  room = false
+  expect(file.flush()?.message).toContain('no room')
+  room = true
+  expect(file.flush()).toBeNull()
 })
 
 it('writes whole lines again when there is room again', async () => {

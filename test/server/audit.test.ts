@@ -28,6 +28,7 @@ it('has a line for every call that changes something, with who, what, whence and
     .split('\n')
     .map((line) => JSON.parse(line) as AuditEntry)
   expect(entries.map(({ what, result }) => `${what} ${result}`)).toEqual([
+    'start recording',
     'claim held',
     'claim busy',
     'renew done',
@@ -36,10 +37,10 @@ it('has a line for every call that changes something, with who, what, whence and
     'withdraw not-held',
     'downgrade lost',
   ])
-  expect(entries[0]).toMatchObject({ who: 'anybody', remote: '127.0.0.1', name: 'a', token: String(token) })
-  expect(new Set(entries.map(({ request }) => request)).size).toBe(6)
+  expect(entries[1]).toMatchObject({ who: 'anybody', remote: '127.0.0.1', name: 'a', token: String(token) })
+  expect(new Set(entries.map(({ request }) => request)).size).toBe(7)
   // The same claim can be followed through the log, but not used.
-  expect(entries[3]?.claim).toBe(entries[0]?.claim)
+  expect(entries[4]?.claim).toBe(entries[1]?.claim)
   for (const secret of [...lease.split('.'), 'secret-session']) expect(text).not.toContain(secret)
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
@@ -51,8 +52,8 @@ it('writes names that would break a line or a terminal in a form that does not',
     expect((await call(server, 'POST /v1/acquire', { body: { name } })).status).toBe(400)
   }
   await take(server, { name: '\u202e"quoted"' })
-  expect(entries).toHaveLength(1)
-  expect(JSON.stringify(entries[0])).toContain('\\"quoted\\"')
+  expect(entries.map(({ what }) => what)).toEqual(['start', 'claim'])
+  expect(JSON.stringify(entries[1])).toContain('\\"quoted\\"')
 })
 
 it('can be made a condition: what cannot be recorded is not granted', async () => {

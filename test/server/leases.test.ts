@@ -137,7 +137,7 @@ it('renews one lease or many, and says which are lost', async () => {
   ]
   const many = await call(server, 'POST /v1/renew', { body: { leases } })
   expect(many.body).toMatchObject({
-    leases: [{ outcome: 'renewed', ttl: 15_000 }, { outcome: 'lost' }, { outcome: 'renewed', ttl: 2000 }],
+    leases: [{ outcome: 'renewed', ttl: 30_000 }, { outcome: 'lost' }, { outcome: 'renewed', ttl: 2000 }],
   })
   const lost = await call(server, 'POST /v1/renew', { body: { name: 'a', lease: 'nobody.knows' } })
   expect([lost.status, lost.body.error.code]).toEqual([409, 'LOCK_LOST'])
@@ -222,4 +222,22 @@ it('refuses a kind of lock that its store does not have', async () => {
     expect([status, body.error.code]).toEqual([501, 'UNSUPPORTED'])
   }
   expect((await call(server, 'POST /v1/acquire', { body: { name: 'a' } })).status).toBe(200)
+})
+
+it('renews for as long as the lease was taken for, if nothing else is said', async () => {
+  const server = await serve()
+  const { lease } = await take(server, { name: 'a', ttl: 60_000 })
+  const renew = async (more: object): Promise<unknown> =>
+    (await call(server, 'POST /v1/renew', { body: { name: 'a', lease, ...more } })).body
+  expect(await renew({})).toMatchObject({ outcome: 'renewed', ttl: 60_000 })
+  expect(await renew({ ttl: 8000 })).toMatchObject({ ttl: 8000 })
+  expect(await renew({})).toMatchObject({ ttl: 8000 })
+})
+
+it('renews a lease that another server of the store gave for the default time', async () => {
+  const store = memoryStore()
+  const [one, other] = [await serve({ store }), await serve({ store })]
+  const { lease } = await take(one, { name: 'a', ttl: 60_000 })
+  const { body } = await call(other, 'POST /v1/renew', { body: { name: 'a', lease } })
+  expect(body).toMatchObject({ outcome: 'renewed', ttl: 15_000 })
 })

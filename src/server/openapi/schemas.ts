@@ -48,7 +48,8 @@ const token = text(
   },
 )
 const DEFAULT_TTL_MS = 15_000
-const ttl = whole('Milliseconds for which the lease lasts unless it is renewed.', { minimum: 1 })
+const LASTS = 'Milliseconds for which the lease lasts unless it is renewed.'
+const ttl = whole(LASTS, { minimum: 1 })
 const owner = text('Who holds or waits, in words for people.')
 const ownerGiven = { ...owner, pattern: NO_BREAK, maxLength: 256 }
 
@@ -62,6 +63,12 @@ export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
   const { minTtl, maxTtl, maxWait } = limits
   const wished = nameSchema(limits)
   const lasting = { ...ttl, minimum: minTtl, maximum: maxTtl, default: Math.min(DEFAULT_TTL_MS, maxTtl) }
+  const renewedFor = {
+    ...ttl,
+    description: `${LASTS} Without it: as long as it was last taken or renewed for at this server, else ${lasting.default}.`,
+    minimum: minTtl,
+    maximum: maxTtl,
+  }
   const every = {
     name: wished,
     ttl: lasting,
@@ -99,7 +106,7 @@ export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
     ),
     Lease: object({ name, lease, token, ttl, waited: whole('Milliseconds in line.') }),
     LeaseRef: object({ name: wished, lease: leaseGiven }),
-    Renewal: object({ name: wished, lease: leaseGiven, ttl: lasting }, ['name', 'lease']),
+    Renewal: object({ name: wished, lease: leaseGiven, ttl: renewedFor }, ['name', 'lease']),
     Renewals: object({ leases: list(ref('Renewal'), { minItems: 1, maxItems: 100 }) }),
     Renewed: object(
       {

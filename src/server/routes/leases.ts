@@ -106,7 +106,7 @@ async function renew({ caller, body }: Call, service: LockService): Promise<Repl
   const fields = asFields(body, 'The body')
   const { leases } = fields
   if (leases === undefined) {
-    const request = renewalOf(fields, service.limits)
+    const request = renewalOf(fields, service)
     const [answer] = await service.renew(caller, [request], STORE_TIMEOUT_MS)
     const renewed = answer && outcomeOf(request, answer)
     if (renewed?.outcome === 'renewed') return ok(renewed)
@@ -116,7 +116,7 @@ async function renew({ caller, body }: Call, service: LockService): Promise<Repl
   if (!Array.isArray(leases) || leases.length === 0 || leases.length > RENEWALS) {
     throw new Failure('INVALID_ARGUMENT', `leases must be a list of 1 to ${RENEWALS}`)
   }
-  const requests = leases.map((one) => renewalOf(asFields(one, 'a lease'), service.limits))
+  const requests = leases.map((one) => renewalOf(asFields(one, 'a lease'), service))
   const answers = await renewAll(caller, requests, service)
   return ok({ leases: requests.map((request, index) => outcomeOf(request, answers[index])) })
 }
@@ -137,11 +137,14 @@ async function renewAll(
   }
 }
 
-function renewalOf(fields: Fields, limits: Limits): RenewRequest {
+/** Without a ttl: as long as it was taken or renewed for at this server. */
+function renewalOf(fields: Fields, { limits, book }: LockService): RenewRequest {
   noOthers(fields, ['name', 'lease', 'ttl'])
   const { minTtl, maxTtl } = limits
-  const ttl = wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl }) ?? Math.min(DEFAULT_TTL_MS, maxTtl)
-  return { name: nameOf(fields['name'], limits), id: idOf(fields, 'lease'), ttl, patience: ttl, tokens: 0 }
+  const wished = wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl })
+  const claim = { name: nameOf(fields['name'], limits), id: idOf(fields, 'lease') }
+  const ttl = wished ?? book.ttlOf(claim) ?? Math.min(DEFAULT_TTL_MS, maxTtl)
+  return { ...claim, ttl, patience: ttl, tokens: 0 }
 }
 
 interface Outcome {
