@@ -8,6 +8,7 @@ import type { ReplicaWish } from './replicas.ts'
 import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
 import { Resent } from './resent.ts'
+import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
@@ -163,32 +164,33 @@ export class Commands {
     reply.then((answer) => this.answered(lot, answer), onError)
   }
 
+  /**
+   * What too few replicas know of is in doubt. It is not undone here: whoever asked asks again, which keeps the place and is
+   * confirmed in its turn, or withdraws it. A release from here could overtake the second question, and take away what that
+   * was granted.
+   */
   private transmitConfirmed(lot: Lot, confirmed: ConfirmedScripts): void {
-    const { sha1, lua } = scriptFor(lot)
-    confirmed
-      .run('evalsha', this.argumentsOf(lot, sha1))
-      .catch((error: unknown) => {
-        if (!isNoScript(error)) throw error
-        return confirmed.run('eval', this.argumentsOf(lot, lua))
-      })
-      .then(
-        ({ reply, unconfirmed }) => {
-          if (unconfirmed === undefined) return this.answered(lot, reply)
-          this.underWay--
-          this.resent.over(lot, true)
-          for (const command of lot) this.undo(command, unconfirmed)
-        },
-        (error: unknown) => this.broke(lot, error),
-      )
+    const script = scriptFor(lot)
+    confirmed.run(script, this.argumentsOf(lot, script.sha1).slice(1)).then(
+      ({ reply, unconfirmed }) => {
+        if (unconfirmed === undefined) return this.answered(lot, reply)
+        this.underWay--
+        this.resent.over(lot, true)
+        for (const command of lot) command.fail(unknown(unconfirmed))
+      },
+      (error: unknown) => this.broke(lot, error),
+    )
   }
 
-  /** A grant that too few replicas know of is given back; a renewal or a release of which that is true is in doubt. */
-  private undo(command: Command<unknown>, cause: Error): void {
-    const { name, id } = command
-    command.fail(unknown(cause))
-    if (!command.claims) return
-    const args = this.argumentsOf([{ name, id, kind: 'r', terms: '', ttl: 0 }], scripts.one.sha1)
-    this.link.evalsha(args).catch(() => {})
+  /** Runs a script that is about no claim, and has it confirmed like those that are. */
+  async run(script: Script, args: readonly string[]): Promise<unknown> {
+    const { confirmed } = this
+    if (confirmed === null) return runScript(this.link, script, args)
+    const first = await confirmed.run(script, args)
+    // The first question to a node of a Cluster may be what makes the connection, and an answer from across that counts as a no.
+    const { reply, unconfirmed } = first.unconfirmed === undefined ? first : await confirmed.run(script, args)
+    if (unconfirmed !== undefined) throw unconfirmed
+    return reply
   }
 
   private withdrawLate({ name, id }: ClaimRef): void {

@@ -51,7 +51,10 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
         new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' }),
       )
     const marked = await node.send(['exists', markKey(prefix)])
-    return doneOf(marked) ? undefined : unknownForGood(notMarked())
+    if (!doneOf(marked)) return unknownForGood(notMarked())
+    // Whether it may count at all.
+    await node.send(['incrby', markKey(prefix), '0'])
+    return undefined
   } catch (error) {
     return failed(error)
   }
@@ -64,7 +67,19 @@ export async function markDurable(link: Link, prefix: string): Promise<void> {
   const problem = node && (await durableProblem(node))
   if (problem !== undefined)
     throw new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' })
-  await node?.send(['set', markKey(prefix), '0', 'NX'])
+  await node?.send(['set', markKey(prefix), await firstToken(node), 'NX'])
+}
+
+/** A year of microseconds. */
+const AHEAD = 365 * 86_400 * 1e6
+
+/**
+ * Above every token that the other fencing, which follows the clock, has given so far, and above all that processes with it
+ * still give while the fleet changes over.
+ */
+async function firstToken(node: Node): Promise<string> {
+  const [seconds, micros] = (await node.send(['time'])) as readonly unknown[]
+  return String(Number(String(seconds)) * 1e6 + Number(String(micros)) + AHEAD)
 }
 
 export function notInCluster(): UnsupportedError {

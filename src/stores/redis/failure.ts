@@ -60,6 +60,11 @@ export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT')
 }
 
+/** The server does not let this user do that, now or later. */
+export function isRefusal(error: unknown): boolean {
+  return isFinal(messageOf(error))
+}
+
 /** The server has become a replica, or always was one. */
 export function isReadOnly(error: unknown): boolean {
   return /\bREADONLY\b/.test(messageOf(error))

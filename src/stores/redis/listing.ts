@@ -7,11 +7,14 @@ import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
 
-/** Where the next page begins: which primary, its SCAN cursor, and how many of what that returns were shown already. */
+/**
+ * Where the next page begins: which primary, its SCAN cursor, and the last name shown of what that returns. Not how many of
+ * them: those that were shown may have been given up meanwhile, and others would move up into their places.
+ */
 interface Place {
   readonly primary: number
   readonly scan: string
-  readonly skip: number
+  readonly after: string
 }
 
 interface Namespace {
@@ -36,45 +39,48 @@ export async function listNames(
   const primaries = await link.primaries()
   const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
-  let { primary, scan, skip } = parseCursor(cursor)
+  let { primary, scan, after } = parseCursor(cursor)
   for (let node = primaries[primary]; node !== undefined; node = primaries[++primary]) {
     do {
       const { next, keys } = await scanStep(node, scan, pattern)
-      for (const [at, used] of (await inUse(link, of, keys)).entries()) {
-        if (at < skip || used === undefined || names.has(used)) continue
-        if (names.size === limit) return { names: [...names], cursor: `${primary}.${scan}.${at}` }
+      let shown = after
+      for (const used of await inUse(link, of, keys)) {
+        if (used <= after || names.has(used)) continue
+        if (names.size === limit)
+          return { names: [...names], cursor: cursorOf({ primary, scan, after: shown }) }
         names.add(used)
+        shown = used
       }
       scan = next
-      skip = 0
+      after = ''
       if (scan !== '0' && performance.now() > until)
-        return { names: [...names], cursor: `${primary}.${scan}.0` }
+        return { names: [...names], cursor: cursorOf({ primary, scan, after }) }
     } while (scan !== '0')
   }
   return { names: [...names] }
 }
 
-/** The name behind each key, or `undefined` if it is nobody's header, or of a name that nobody holds or waits for. */
-function inUse(
-  link: Link,
-  { prefix }: Namespace,
-  keys: readonly string[],
-): Promise<readonly (string | undefined)[]> {
-  return Promise.all(
+/** The names behind the keys that somebody holds or waits for, in order. */
+async function inUse(link: Link, { prefix }: Namespace, keys: readonly string[]): Promise<readonly string[]> {
+  const names = await Promise.all(
     keys.map(async (key) => {
       const name = nameOfHeader(key)
-      if (name === undefined) return undefined
+      if (name === undefined) return []
       const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
       const { holders, waiters } = readName(name, reply)
-      return holders.length + waiters.length > 0 ? name : undefined
+      return holders.length + waiters.length > 0 ? [name] : []
     }),
   )
+  return names.flat().sort()
 }
 
-function parseCursor(cursor = '0.0.0'): Place {
-  const [, primary, scan = '', skip] = /^(\d{1,5})\.(\d{1,20})\.(\d{1,9})$/.exec(cursor) ?? []
+const cursorOf = ({ primary, scan, after }: Place): string =>
+  `${primary}.${scan}.${Buffer.from(after).toString('base64url')}`
+
+function parseCursor(cursor = '0.0.'): Place {
+  const [, primary, scan = '', after = ''] = /^(\d{1,5})\.(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
   if (primary === undefined) {
     throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
   }
-  return { primary: Number(primary), scan, skip: Number(skip) }
+  return { primary: Number(primary), scan, after: Buffer.from(after, 'base64url').toString() }
 }

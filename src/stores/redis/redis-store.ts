@@ -20,7 +20,7 @@ export interface RedisStoreOptions {
   readonly fencing?: 'hybrid' | 'durable' | undefined
   /** How many replicas must have a grant before it is believed. Default 0. */
   readonly replicas?: number | undefined
-  /** Milliseconds that the replicas may take; then the grant is given back. Default 100. */
+  /** Milliseconds that the replicas may take; then the claim is asked for again, or withdrawn. Default 100. */
   readonly replicaTimeout?: number | undefined
 }
 

@@ -1,5 +1,7 @@
+import { isNoScript, isRefusal } from './failure.ts'
 import type { Link } from './link.ts'
 import { isCount, wholeOf } from './replies.ts'
+import type { Script } from './scripts.gen.ts'
 
 /** How many replicas have to know of a grant before it is believed, and how long that may take. */
 export interface ReplicaWish {
@@ -33,12 +35,22 @@ export class ConfirmedScripts {
     this.stopListening()
   }
 
-  async run(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {
+  /** `args`: number of keys, keys, arguments. */
+  run({ sha1, lua }: Script, args: readonly string[]): Promise<Confirmed> {
+    return this.runAs('evalsha', [sha1, ...args]).catch((error: unknown) => {
+      if (!isNoScript(error)) throw error
+      return this.runAs('eval', [lua, ...args])
+    })
+  }
+
+  private async runAs(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {
     const { connection } = this
     const { count, ms } = this.wish
     const [script, wait] = this.link.thenWait(command, args, this.wish)
     const [ran, waited] = await Promise.allSettled([script, wait])
     if (ran.status === 'rejected') throw ran.reason
+    // Not allowed to wait is another thing than nobody to wait for.
+    if (waited.status === 'rejected' && isRefusal(waited.reason)) throw waited.reason
     const counted = waited.status === 'fulfilled' && connection === this.connection
     const confirmed = counted && isCount(waited.value) ? wholeOf(waited.value) : 0
     if (confirmed >= count) return { reply: ran.value }

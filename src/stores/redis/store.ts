@@ -153,8 +153,7 @@ export class RedisStore implements Store {
       channelOf(this.link.keyPrefix + this.prefix, 'probe'),
     ]
     const answer = await this.requests.ask(
-      async () =>
-        ({ kind: doneOf(await runScript(this.link, scripts.probe, args)) ? 'done' : 'not' }) as const,
+      async () => ({ kind: doneOf(await this.commands.run(scripts.probe, args)) ? 'done' : 'not' }) as const,
       timeout,
     )
     return answer.kind === 'unknown' ? answer : this.prepare?.()

@@ -104,8 +104,12 @@ export class Client {
     return known(await this.store.inspect(name, TIMEOUT_MS))
   }
 
-  /** All names with the prefix, page by page. */
-  async list(prefix: string, limit?: number): Promise<readonly string[]> {
+  /** All names with the prefix, page by page; something may happen between two of them. */
+  async list(
+    prefix: string,
+    limit?: number,
+    between: (shown: readonly string[]) => Promise<void> = async () => {},
+  ): Promise<readonly string[]> {
     const names: string[] = []
     let cursor: string | undefined
     do {
@@ -118,6 +122,7 @@ export class Client {
       assert.ok(page.names.length <= (limit ?? 100), 'a page is no longer than its limit')
       names.push(...page.names)
       cursor = page.cursor
+      await between(page.names)
     } while (cursor !== undefined)
     return names
   }

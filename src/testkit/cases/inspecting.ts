@@ -87,6 +87,26 @@ export const inspecting: readonly Case[] = [
     },
   },
   {
+    id: 'list/changing',
+    title: 'list shows every name that is in use all the time, though others are released between two pages',
+    needs: [],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const prefix = ctx.name()
+      const names = Array.from({ length: 25 }, (_, index) => `${prefix}/${index}`)
+      const requests = new Map(names.map((name) => [name, a.request(name)]))
+      for (const request of requests.values()) await a.take(request)
+      const listed = await a.list(`${prefix}/`, 7, async (shown) => {
+        for (const name of shown) {
+          const request = requests.get(name)
+          if (request !== undefined) await a.release(request)
+          requests.delete(name)
+        }
+      })
+      assert.deepEqual([...new Set(listed)].sort(), [...names].sort())
+    },
+  },
+  {
     id: 'list/prefix',
     title: 'list takes its prefix literally',
     needs: [],

@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
+import { Holdfast, StoreUnavailableError } from 'holdfast'
 import type { ClaimRequest } from 'holdfast'
-import { openRedisStore } from 'holdfast/redis'
+import { openRedisStore, redisStore } from 'holdfast/redis'
 
 import { available, redis, redisCluster, redisCommand } from '../../../scripts/services.mjs'
 import type { RedisCluster, Server } from '../../../scripts/services.mjs'
@@ -36,8 +39,23 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       await replica.stop()
       await primary.stop()
     })
-    const open = (replicas: number) =>
-      openRedisStore(primary.url, { driver, replicas, replicaTimeout: 1_500 })
+    const open = (replicas: number, replicaTimeout = 1_500) =>
+      openRedisStore(primary.url, { driver, replicas, replicaTimeout })
+    /** With a client of one's own, nothing is tried before the first claim. */
+    const connect = async (replicas: number) => {
+      const options = { replicas, replicaTimeout: 1_500 }
+      if (driver === 'ioredis') {
+        const client = new Redis(primary.port)
+        closings.push(() => client.disconnect())
+        return redisStore(client, options)
+      }
+      const client = createClient({ url: primary.url })
+      await client.connect()
+      closings.push(() => client.destroy())
+      return redisStore(client, options)
+    }
+    const closings: (() => void)[] = []
+    afterEach(() => closings.splice(0).forEach((close) => close()))
 
     it('is given once one has it', async () => {
       const store = await open(1)
@@ -51,17 +69,50 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       await store.close()
     })
 
-    it('is unknown and given back when there are not enough of them', async () => {
-      const store = await open(2)
+    it('is unknown when there are not enough of them, and withdrawn by whoever gives it up', async () => {
+      const store = await connect(2)
       const answer = await store.claim(claimOf('doubtful'), 6_000)
       expect(answer).toMatchObject({
         kind: 'unknown',
         cause: { message: '1 of 2 replicas confirmed within 1500 ms' },
       })
+      const holdfast = new Holdfast(store)
+      await expect(holdfast.mutex('doubted').acquire({ wait: 2_000 })).rejects.toThrow(StoreUnavailableError)
       await expect
-        .poll(async () => (await store.inspect('doubtful', 6_000)) as object)
+        .poll(async () => (await store.inspect('doubted', 6_000)) as object, { timeout: 10_000 })
         .toMatchObject({ holders: [] })
+      await holdfast.close()
       await store.close()
+    })
+
+    it('is said when the store is opened that there are not enough of them', async () => {
+      await expect(open(2)).rejects.toThrow('1 of 2 replicas confirmed within 1500 ms')
+    })
+
+    it('is said that the user may not ask for it', async () => {
+      await redisCommand(primary, 'ACL', 'SETUSER', 'hasty', 'on', '>secret', '~*', '&*', '+@all', '-wait')
+      const url = primary.url.replace('://', '://hasty:secret@')
+      const opening = openRedisStore(url, { driver, replicas: 1 })
+      await expect(opening).rejects.toThrow(/NOPERM.*docs\/stores\/redis\.md/)
+    })
+
+    it('is not taken away by the fate of the first question, when the second was granted', async () => {
+      const [first, other] = [
+        new Holdfast(await open(1, 2_000)),
+        new Holdfast(await openRedisStore(primary.url)),
+      ]
+      await first.mutex('warm').run(() => {})
+      await replica.pause()
+      const paused = setTimeout(() => void replica.resume(), 2_100)
+      const lease = await first.mutex('money', { ttl: 3_000 }).acquire()
+      expect(await other.mutex('money').tryAcquire()).toBeNull()
+      lease.assertHeld()
+      expect(await lease.release()).toBe('released')
+      clearTimeout(paused)
+      for (const holdfast of [first, other]) {
+        await holdfast.close()
+        await holdfast.store.close()
+      }
     })
 
     it('goes on when the server has forgotten the script, and is carried out once', async () => {
@@ -96,8 +147,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('replicas of a Cluste
       expect(await store.claim(claimOf(`name-${i}`), 3_000)).toMatchObject({ kind: 'held' })
     }
     await store.close()
-    const strict = await openRedisStore(url, { driver, replicas: 2, replicaTimeout: 50 })
-    expect(await strict.claim(claimOf('other'), 3_000)).toMatchObject({ kind: 'unknown' })
-    await strict.close()
+    const strict = openRedisStore(url, { driver, replicas: 2, replicaTimeout: 50 })
+    await expect(strict).rejects.toThrow('1 of 2 replicas confirmed')
   })
 })

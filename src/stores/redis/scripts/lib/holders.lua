@@ -48,12 +48,16 @@ local function forgetExpired()
 end
 
 -- Reserves a block of tokens. With durable fencing the mark is the counter, of all names: it needs no clock, and whoever
--- loses the one has lost the other.
+-- loses the one has lost the other. A process with the other fencing may have given larger tokens for this name.
 local function take(tokens)
   local following = token + count
   count = tonumber(tokens)
   if durable then
     token = call('INCRBY', KEYS[4], tokens) - count + 1
+    if token < following then
+      call('INCRBY', KEYS[4], format('%.0f', following - token))
+      token = following
+    end
   else
     token = math.max(following, micros)
   end
