@@ -37,6 +37,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
+// What nobody reads any more need not be said; the command goes on.
+process.stderr.on('error', () => undefined)
+
 // If nothing is left to wait for before the command is done, that is a fault of ours, and must not look like success.
 process.exitCode = EXIT.software
 

@@ -19,7 +19,7 @@ export interface Limits {
   readonly maxWait: number
   /** Waiters for one name. */
   readonly waitersPerName: number
-  /** Waiters of one principal. */
+  /** Waiters of one principal; and sessions for which it listens. */
   readonly waitersPerPrincipal: number
   /** Leases of one principal. */
   readonly leasesPerPrincipal: number
@@ -29,7 +29,7 @@ export interface Limits {
   readonly idleConnections: number
   /** The same, of one address. */
   readonly idlePerAddress: number
-  /** Sessions and event streams of one principal. */
+  /** Sessions, event streams and requests that wait, of one principal. */
   readonly streamsPerPrincipal: number
   /** Requests of one principal at one address, a second; twice as many at once. */
   readonly requestsPerSecond: number
@@ -90,12 +90,29 @@ export function resolveLimits(
   const limits: Record<string, number> = { ...DEFAULT_LIMITS, unreadInAll }
   for (const [name, value] of Object.entries(wished) as [keyof Limits, number | undefined][]) {
     if (value === undefined) continue
-    const max = HIGHEST[name] ?? MAX_MS
-    if (!(name in DEFAULT_LIMITS) || !Number.isInteger(value) || value < 1 || value > max) {
-      const problem = `limits.${name} must be a known limit and a whole number between 1 and ${max}`
-      throw new InvalidArgumentError(problem, { argument: `limits.${name}` })
-    }
+    checkLimit(name, value)
     limits[name] = value
   }
+  for (const [less, more] of IN_ORDER) assertInOrder(limits as unknown as Limits, less, more)
   return limits as unknown as Limits
+}
+
+/** One by itself. */
+export function checkLimit(name: string, value: unknown): asserts value is number {
+  const max = HIGHEST[name as keyof Limits] ?? MAX_MS
+  if (name in DEFAULT_LIMITS && Number.isInteger(value) && Number(value) >= 1 && Number(value) <= max) return
+  const problem = `limits.${name} must be a known limit and a whole number between 1 and ${max}`
+  throw new InvalidArgumentError(problem, { argument: `limits.${name}` })
+}
+
+/** Limits that would contradict each other. */
+const IN_ORDER: readonly (readonly [keyof Limits, keyof Limits])[] = [
+  ['minTtl', 'maxTtl'],
+  ['headersTimeout', 'requestTimeout'],
+]
+
+function assertInOrder(limits: Limits, less: keyof Limits, more: keyof Limits): void {
+  if (limits[less] <= limits[more]) return
+  const problem = `limits.${less} (${limits[less]}) must not be larger than limits.${more} (${limits[more]})`
+  throw new InvalidArgumentError(`${problem}. Set both.`, { argument: `limits.${less}` })
 }

@@ -9,6 +9,7 @@ import { Failure } from './failure.ts'
 import { unavailable, when } from './service.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
+import type { StreamCounts } from './stream-counts.ts'
 
 export interface Wish {
   readonly name: string
@@ -42,6 +43,8 @@ interface Poll {
   timer: NodeJS.Timeout | undefined
   /** Not asked for yet, stands, or cannot be had. */
   watch: Watch | 'none' | 'refused'
+  /** It waits, and is counted for that. */
+  readonly waits: boolean
   /** The client made the secret. */
   readonly known: boolean
   /** The store was asked, and has not answered. */
@@ -66,6 +69,8 @@ export class LongPolls {
   private readonly sessions: Sessions
   /** Takes away what nobody wants. Holding and waiting are not its business: see docs/adr/0008-leases-over-http.md. */
   private readonly cleaner: Session
+  /** A request that waits keeps its connection, like a stream. */
+  private readonly counts: StreamCounts
   private readonly inLine = new Map<string, Poll>()
   /** The last request with each secret of a client's, while it or its question to the store is under way. */
   private readonly latest = new Map<string, Poll>()
@@ -74,9 +79,10 @@ export class LongPolls {
   private readonly listener = (event: StoreEvent): void => this.told(event)
   private readonly confirms = (claimId: string): boolean => this.inLine.has(claimId)
 
-  constructor(service: LockService, sessions: Sessions) {
+  constructor(service: LockService, sessions: Sessions, counts: StreamCounts) {
     this.service = service
     this.sessions = sessions
+    this.counts = counts
     this.cleaner = new Session(service.store, {
       env: systemEnv,
       clock: {},
@@ -104,6 +110,8 @@ export class LongPolls {
     // The store would answer both by what it was asked first.
     if (before !== undefined && !isSame(before, request))
       throw new Failure('ID_IN_USE', 'A request with this lease is under way for something else.')
+    if (wait > 0 && !this.counts.enter(caller.principal))
+      throw new Failure('TOO_MANY', 'There are too many requests that wait, and streams.', { retryAfter: 1 })
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
         request,
@@ -112,6 +120,7 @@ export class LongPolls {
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
         watch: 'none',
+        waits: wait > 0,
         known: lease !== undefined,
         asking: false,
         queued: false,
@@ -275,6 +284,7 @@ export class LongPolls {
     if (poll.over) return
     poll.over = true
     clearTimeout(poll.timer)
+    if (poll.waits) this.counts.leave(poll.caller.principal)
     this.inLine.delete(poll.request.id)
     if (typeof poll.watch === 'object') poll.watch.stop()
     this.forget(poll)
@@ -290,6 +300,7 @@ export class LongPolls {
     const { caller, request, known, doubtful } = poll
     if (known && !this.isOurs(poll)) return
     this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
+    this.service.withdrawals.add(caller.principal)
     if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
     const released = this.service.store.release(request, undefined, STORE_TIMEOUT_MS)
     if (released instanceof Promise) released.catch(() => undefined)

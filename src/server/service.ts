@@ -27,7 +27,9 @@ import type { Problems } from './problems.ts'
 import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
+import { TokenBudget } from './token-budget.ts'
 import { VisibleNames } from './visible-names.ts'
+import { Withdrawals } from './withdrawals.ts'
 
 export interface ServiceParts {
   readonly store: Store
@@ -68,6 +70,8 @@ export class LockService {
   readonly book: Book
   readonly limits: Limits
   readonly load: Load = new Load()
+  readonly withdrawals: Withdrawals = new Withdrawals()
+  private readonly tokens = new TokenBudget()
   private readonly sessions: Sessions
   private readonly audit: Audit
   private readonly auditRequired: boolean
@@ -105,11 +109,12 @@ export class LockService {
     this.assertMayClaim(caller, request)
     const full = this.lineIsFull(caller, request)
     // A claim that may not wait may still be granted.
-    const asked: ClaimRequest =
-      full && request.whenBusy === 'queue' ? { ...request, whenBusy: 'try' } : request
+    const mayWait = !full || request.whenBusy === 'try'
+    const budgeted = this.budgeted(caller, request)
+    const asked: ClaimRequest = mayWait ? budgeted : { ...budgeted, whenBusy: 'try' }
     return when(this.store.claim(asked, timeout), (answer) => {
       if (!firstTry || answer.kind !== 'busy') this.noteClaim(caller, request, answer, 'claim')
-      if (asked !== request && answer.kind === 'busy') throw tooMany('waiters')
+      if (!mayWait && answer.kind === 'busy') throw tooMany('waiters')
       return answer
     })
   }
@@ -120,7 +125,8 @@ export class LockService {
     timeout: number,
   ): MaybePromise<readonly RenewAnswer[]> {
     for (const { name } of requests) this.assertMay(caller, 'acquire', name)
-    return when(this.store.renew(requests, timeout), (told) => {
+    const asked = requests.map((request) => this.budgeted(caller, request))
+    return when(this.store.renew(asked, timeout), (told) => {
       const answers = told.map((answer, index) => {
         const request = requests[index]
         return request === undefined ? answer : this.renewed(caller, request, answer)
@@ -144,7 +150,7 @@ export class LockService {
   ): MaybePromise<ReleaseResult> {
     this.assertMay(caller, 'acquire', claim.name)
     const refusal = next === undefined ? null : this.refusal(caller, next)
-    const asked = refusal === null ? next : undefined
+    const asked = refusal === null && next !== undefined ? this.budgeted(caller, next) : undefined
     return when(this.store.release(claim, asked, timeout), (result) => {
       this.noteEnd(caller, 'release', claim, result.released)
       // Giving something back is never refused for what was asked along with it.
@@ -162,6 +168,9 @@ export class LockService {
 
   withdraw(caller: Caller, claim: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer> {
     this.assertMay(caller, 'acquire', claim.name)
+    // What is known here was counted when it was claimed.
+    if (!this.book.knows(claim)) this.assertFewWithdrawals(caller)
+    this.withdrawals.add(caller.principal)
     return when(this.store.withdraw(claim, timeout), (answer) => {
       this.noteEnd(caller, 'withdraw', claim, answer)
       return answer
@@ -255,8 +264,19 @@ export class LockService {
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
-    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal && !this.book.knows({ name, id }))
-      throw tooMany('leases')
+    if (this.book.knows({ name, id })) return
+    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal) throw tooMany('leases')
+    // Each claim may have to be withdrawn.
+    this.assertFewWithdrawals(caller)
+  }
+
+  private assertFewWithdrawals({ principal }: Caller): void {
+    if (this.withdrawals.areTooMany(principal)) throw tooMany('withdrawals of the last minute')
+  }
+
+  private budgeted<R extends ClaimRequest | RenewRequest>({ principal }: Caller, request: R): R {
+    const tokens = this.tokens.take(principal, request.tokens)
+    return tokens === request.tokens ? request : { ...request, tokens }
   }
 
   /** One id for many names would count as one lease. */

@@ -3,6 +3,7 @@ import type { MaybePromise, Store, StoreEvent, StoreListener, Unknown, Watch } f
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
+import type { Limits } from './limits.ts'
 import type { Principal } from './rights.ts'
 
 type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
@@ -28,14 +29,18 @@ interface Session {
 export class Sessions {
   private readonly store: Store
   private readonly book: Book
+  private readonly most: number
   private readonly sessions = new Map<string, Session>()
+  /** How many of them each principal has, by its name. */
+  private readonly counts = new Map<string, number>()
   private stopping = false
   /** Asked about every other grant before anybody is told of it. */
   onGrant: (grant: Granted) => boolean = () => true
 
-  constructor(store: Store, book: Book) {
+  constructor(store: Store, book: Book, { waitersPerPrincipal }: Pick<Limits, 'waitersPerPrincipal'>) {
     this.store = store
     this.book = book
+    this.most = waitersPerPrincipal
   }
 
   watch(
@@ -58,6 +63,10 @@ export class Sessions {
       known.listener = listener
       return { kind: 'watching', stop: () => this.stop(id, listener) }
     }
+    if (known === undefined && (this.counts.get(principal.name) ?? 0) >= this.most)
+      throw new Failure('TOO_MANY', 'There are too many sessions that somebody listens for.', {
+        retryAfter: 5,
+      })
     const session: Session = {
       owner: principal.name,
       confirms,
@@ -66,7 +75,9 @@ export class Sessions {
       watch: null,
       asked: null,
     }
+    this.forget(id)
     this.sessions.set(id, session)
+    this.counts.set(principal.name, (this.counts.get(principal.name) ?? 0) + 1)
     const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
     if (!(answer instanceof Promise)) return this.settle(id, session, answer)
     session.asked = answer.then((settled) => this.settle(id, session, settled))
@@ -96,12 +107,13 @@ export class Sessions {
   close(): void {
     for (const { watch } of this.sessions.values()) watch?.stop()
     this.sessions.clear()
+    this.counts.clear()
   }
 
   private settle(id: string, session: Session, answer: Watch | Unknown): Watch | Unknown {
     session.asked = null
     if (answer.kind === 'unknown') {
-      if (this.sessions.get(id) === session) this.sessions.delete(id)
+      if (this.sessions.get(id) === session) this.forget(id)
       return answer
     }
     session.watch = answer
@@ -114,8 +126,17 @@ export class Sessions {
   private stop(id: string, listener: StoreListener): void {
     const session = this.sessions.get(id)
     if (this.stopping || session?.listener !== listener || --session.times > 0) return
-    this.sessions.delete(id)
+    this.forget(id)
     session.watch?.stop()
+  }
+
+  private forget(id: string): void {
+    const owner = this.sessions.get(id)?.owner
+    if (owner === undefined) return
+    this.sessions.delete(id)
+    const count = this.counts.get(owner) ?? 0
+    if (count <= 1) this.counts.delete(owner)
+    else this.counts.set(owner, count - 1)
   }
 
   private deliver(id: string, event: StoreEvent): void {

@@ -68,13 +68,13 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const former = own === null ? 0 : bookFormer(book, own, tokens)
     if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
-    const sessions = new Sessions(store, book)
+    const sessions = new Sessions(store, book, limits)
     const { auditRequired = false } = options
     const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
-    const polls = new LongPolls(service, sessions)
-    const counts = new StreamCounts(limits.streamsPerPrincipal)
+    const counts = new StreamCounts(limits)
+    const polls = new LongPolls(service, sessions, counts)
     const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
     const app = new App({
       gate: new Gate({ hosts: at.kind === 'tcp' ? [...hosts, bracketed(at.host)] : hosts, origins, tokens }),

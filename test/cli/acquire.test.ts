@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
+import { isWrapper } from '../../src/cli/keeper/script-process.ts'
 import { dies, endAll, holdfast, isFree, lockServer, program, run, Running, tempFolder } from './cli.ts'
 
 // Its own, so that keepers of other runs are not in the way.
@@ -152,6 +153,50 @@ describe('a script that takes a lock', () => {
     running.process.stdin?.end('\n')
     expect(await running.end()).toBe(0)
     await becomesFree(name)
+  })
+
+  it.each(['timeout 60 $HOLDFAST', 'npx --no-install holdfast', 'timeout 60 npx --no-install holdfast'])(
+    'with %s keeps it until it ends',
+    async (command) => {
+      const project = tempFolder()
+      mkdirSync(join(project, 'node_modules/.bin'), { recursive: true })
+      writeFileSync(
+        join(project, 'node_modules/.bin/holdfast'),
+        `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`,
+        { mode: 0o755 },
+      )
+      writeFileSync(join(project, 'package.json'), '{"name":"project","version":"1.0.0"}')
+      const name = `wrapped-${command.length}`
+      const running = script(
+        'sh',
+        `cd ${project}; lease=$(${command} acquire ${name} --print lease) || exit; echo "got $lease"; read -r _; exit 0`,
+      )
+      await running.says('got ')
+      await new Promise((resolve) => setTimeout(resolve, 1500))
+      expect(await isFree(name, url)).toBe(false)
+      running.process.stdin?.end('\n')
+      expect(await running.end()).toBe(0)
+      await becomesFree(name)
+    },
+  )
+
+  it.each([
+    [['timeout', '60', 'holdfast', 'acquire', 'x'], true],
+    [['/usr/bin/sudo', '-u', 'deploy', 'holdfast', 'acquire', 'x'], true],
+    [['npm exec holdfast acquire x'], true],
+    [['node', '/usr/lib/node_modules/npm/bin/npx-cli.js', 'holdfast', 'acquire', 'x'], true],
+    [['node', '/opt/yarn/bin/yarn.js', 'holdfast', 'acquire', 'x'], true],
+    [['/bin/sh', '-c', 'holdfast acquire x'], true],
+    [['/bin/sh', '-c', '"/p/node_modules/.bin/holdfast" "acquire" x'], true],
+    [['/bin/sh', '-c', 'holdfast acquire x; make deploy'], false],
+    [['/bin/bash', '-ec', 'lease=$(holdfast acquire x) || exit; make'], false],
+    [['/bin/sh', '-c', 'holdfast acquire x && make deploy'], false],
+    [['/bin/sh', './deploy.sh'], false],
+    [['node', 'deploy.js'], false],
+    [['make', 'deploy'], false],
+    [[''], false],
+  ])('is not looked for in what only runs another program: %j %s', (args, wrapper) => {
+    expect(isWrapper(args)).toBe(wrapper)
   })
 
   it('gives it back when it is killed', async () => {

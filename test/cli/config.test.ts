@@ -47,6 +47,13 @@ describe('serve --config', () => {
     ])
   })
 
+  it('is refused with limits that contradict each other, also by --check', async () => {
+    const { code, stderr } = await check({ state: null, limits: { requestTimeout: 5000 } })
+    expect([code, stderr]).toEqual([64, expect.stringContaining('limits.headersTimeout')])
+    const both = { requestTimeout: 30_000, headersTimeout: 20_000 }
+    expect((await check({ state: null, limits: both })).code).toBe(0)
+  })
+
   it('takes file names from its own folder', async () => {
     mkdirSync(join(folder, 'sub'))
     const path = join(folder, 'sub', 'config.json')

@@ -140,6 +140,13 @@ describe('holdfast run: the command', () => {
     ).toBe(75)
   })
 
+  it('goes on though nobody reads any more what holdfast says', async () => {
+    const running = holdfast(['run', '-v', 'unread', ...sh('sleep 0.5; echo done')], { url })
+    running.process.stderr?.destroy()
+    expect(await running.end()).toBe(0)
+    expect(running.stdout).toBe('done\n')
+  })
+
   it('says with -v what happens, on stderr alone', async () => {
     const { stdout, stderr } = await run(['run', 'talk', '-v', '--', 'echo', 'out'], { url })
     expect(stdout).toBe('out\n')

@@ -186,6 +186,10 @@ describe('systemd and containers', () => {
     expect(configOf(read('config.json'))).toHaveProperty('tls')
   })
 
+  it('lets the server see which boot of the machine this is', () => {
+    expect(read('systemd/holdfast.service')).not.toMatch(/^ProcSubset=pid/m)
+  })
+
   it.skipIf(!has('systemd-analyze'))('systemd finds nothing wrong with the unit', () => {
     const unit = join(deploy, 'systemd/holdfast.service')
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' })

@@ -83,6 +83,16 @@ it('is not fooled by the uptime of another container of the same machine', async
   expect(nextRun(path, clocks).wait).toBeGreaterThanOrEqual(15_000)
 })
 
+it('waits for what either clock waits for where nobody can tell which boot this is', async () => {
+  const [path, clocks] = [newPath(), new Hands()]
+  clocks.boot = null
+  await open(path, clocks).cover({ end: clocks.now + 15_000, token: 1 })
+  clocks.wallNow += 3_600_000
+  expect(nextRun(path, clocks).wait).toBeGreaterThanOrEqual(15_000)
+  clocks.upNow += 20_000
+  expect(nextRun(path, clocks).wait).toBe(0)
+})
+
 it('counts by wall time after a reboot, and never waits longer than was promised', async () => {
   const [path, clocks] = [newPath(), new Hands()]
   await open(path, clocks).cover({ end: clocks.now + 15_000, token: 1 })

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { StoreEvent, Watch } from '../../src/core/contract.ts'
 import { Book } from '../../src/server/book.ts'
 import { ANYBODY } from '../../src/server/rights.ts'
+import { DEFAULT_LIMITS } from '../../src/server/limits.ts'
 import { Sessions } from '../../src/server/sessions.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { afterwards } from './helpers.ts'
@@ -10,7 +11,7 @@ import { afterwards } from './helpers.ts'
 it('goes on telling a session on its new connection when the old one ends late', async () => {
   const book = new Book('memory')
   afterwards(() => book.close())
-  const sessions = new Sessions(memoryStore(), book)
+  const sessions = new Sessions(memoryStore(), book, DEFAULT_LIMITS)
   const caller = { principal: ANYBODY }
   const [told, toldBefore]: [StoreEvent[], StoreEvent[]] = [[], []]
   const before = (await sessions.watch('s', caller, (event) => void toldBefore.push(event), 1000)) as Watch

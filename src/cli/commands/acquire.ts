@@ -43,9 +43,8 @@ const acquire: Command = command({
     options,
     words: [1, 1],
     examples: [
-      'lease=$(holdfast acquire deploy --wait 5m --print lease) || exit; make deploy; holdfast release "$lease"',
-      'holdfast acquire deploy && make deploy && holdfast release deploy',
-      'holdfast acquire deploy --parent $$',
+      'lease=$(holdfast acquire deploy --wait 5m --parent $$ --print lease) || exit; make deploy; holdfast release "$lease"',
+      'holdfast acquire deploy --parent $$ && make deploy && holdfast release deploy',
     ],
   },
 

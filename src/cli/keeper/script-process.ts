@@ -24,23 +24,57 @@ export function lives({ pid, began }: ProcessId): boolean {
 }
 
 /**
- * The script behind a process: `id=$(holdfast acquire x | jq …)` runs in a copy of the shell that is gone a moment later,
- * and the lock has to live as long as the shell that made the copy. A copy runs the same program with the same arguments
- * as its parent.
+ * The script behind a process, for as long as which the lock has to live. Not the script, and gone a moment later, are:
+ * - a copy of the shell, in which `id=$(holdfast acquire x | jq …)` runs: the same program with the same arguments as its parent;
+ * - a program that only runs another one: `timeout 60 holdfast acquire x`, `npx holdfast acquire x`;
+ * - a shell that has nothing but this command to run, as npx and make start one.
  */
 export function scriptOf(pid: number): number {
   for (let current = pid; ;) {
     const parent = statOf(current)?.parent
     if (parent === undefined || parent <= 1) return current
     const program = programOf(current)
-    if (program === undefined || program !== programOf(parent)) return current
+    if (program === undefined) return current
+    if (!isWrapper(program.args) && program.text !== programOf(parent)?.text) return current
     current = parent
   }
 }
 
-function programOf(pid: number): string | undefined {
+const WRAPPERS = new Set(
+  (
+    'timeout sudo doas su runuser nice nohup env stdbuf setsid time chrt ionice taskset strace unbuffer ' +
+    'npm npx pnpm pnpx yarn yarnpkg bunx corepack'
+  ).split(' '),
+)
+const RUNTIMES = new Set(['node', 'bun', 'busybox'])
+const SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh'])
+
+/** Whether it does nothing but run another program, by its words. */
+export function isWrapper(args: readonly string[]): boolean {
+  // npm calls itself `npm exec holdfast …`, in one word.
+  const words = (args[0] ?? '').startsWith('npm ') ? (args[0] ?? '').split(' ') : args
+  const [first = '', second = '', third = ''] = words
+  const program = baseOf(first)
+  if (WRAPPERS.has(program)) return true
+  if (RUNTIMES.has(program)) return WRAPPERS.has(baseOf(second))
+  return SHELLS.has(program) && /^-[a-z]*c$/.test(second) && isOneCommand(third)
+}
+
+/** `holdfast acquire x`, and nothing before, behind or around it. */
+function isOneCommand(text: string): boolean {
+  return /^["']?([^\s"';|&$`()]*\/)?holdfast["']?\s/.test(text) && !/[;|&\n`]|\$\(/.test(text)
+}
+
+/** `/usr/lib/node_modules/npm/bin/npx-cli.js` is npx. */
+function baseOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1).replace(/(-cli)?(\.[cm]?js)?$/, '')
+}
+
+function programOf(pid: number): { readonly text: string; readonly args: readonly string[] } | undefined {
   try {
-    return `${readlinkSync(`/proc/${pid}/exe`)} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8')}`
+    const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    const args = line.split('\0')
+    return { text: `${readlinkSync(`/proc/${pid}/exe`)} ${line}`, args }
   } catch {
     return undefined
   }

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { notAPair } from '../../server/http-server.ts'
+import { resolveLimits } from '../../server/limits.ts'
 import { assertSafe, DEFAULT_LISTEN, parseListen } from '../../server/listen.ts'
 import type { ListenAt } from '../../server/listen.ts'
 import { defaultStatePath } from '../../server/state-path.ts'
@@ -56,6 +57,7 @@ class Trial {
       )
       this.findings.push(`listens at ${server.listen ?? DEFAULT_LISTEN}`)
     }
+    this.attempt('limits', () => resolveLimits(server.limits))
     if (tls !== undefined) this.attempt(tls.cert.key, () => this.findings.push(this.certificate()))
     if (tokensFile !== undefined) {
       this.attempt(keyOf('tokens-file', 'tokensFile'), () =>

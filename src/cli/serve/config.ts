@@ -4,7 +4,7 @@ import { nearest } from '../../core/arguments.ts'
 import { hasSecret } from '../../core/redact.ts'
 import { DEFAULT_LIMITS } from '../../server/index.ts'
 import type { Limits } from '../../server/index.ts'
-import { resolveLimits } from '../../server/limits.ts'
+import { checkLimit } from '../../server/limits.ts'
 import { UsageError } from '../exit.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log.ts'
 import type { LogFormat } from './log.ts'
@@ -88,7 +88,7 @@ const oneOf = (choices: readonly string[]): Field => ({
 const limit = (name: string): Field => ({
   what: 'a whole number that this limit allows',
   read: (value) => {
-    resolveLimits({ [name]: value as number })
+    checkLimit(name, value)
     return value
   },
 })

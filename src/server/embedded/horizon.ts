@@ -221,10 +221,10 @@ function covers(committed: Need, { end, token }: Need): boolean {
 }
 
 function remaining(past: HorizonRecord, clocks: Clocks): number {
-  // Wall time may have been set in between. Within one boot there is something better.
-  const sameBoot = past.boot !== null && past.boot === clocks.boot
   const byWall = past.wall - clocks.wall()
-  // But containers of one machine may each have their own: what either clock still waits for is waited for.
-  const left = sameBoot ? Math.max(past.uptime - clocks.uptime(), byWall) : byWall
+  // Wall time may have been set in between. Unless the machine was started anew, its uptime tells as well, and what either
+  // clock still waits for is waited for. Where nobody can tell which boot this is, that may be for too long, but never too short.
+  const rebooted = past.boot !== null && clocks.boot !== null && past.boot !== clocks.boot
+  const left = rebooted ? byWall : Math.max(past.uptime - clocks.uptime(), byWall)
   return left <= 0 ? 0 : Math.min(left, past.span) + RESOLUTION_MS
 }
