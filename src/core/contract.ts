@@ -249,6 +249,11 @@ export interface Store {
    * beginning, and a holder hears at once that its lock was taken away. Elsewhere a connection is opened when somebody waits.
    */
   readonly listeningIsFree?: boolean
+  /**
+   * Whether a claim protects something that comes to its end at the store itself and cannot be stopped any more: a COMMIT that is
+   * under way. Then it is not handed on inside of the process. It is given up, and the store lets the next one in when that is over.
+   */
+  guards?(claimId: string): boolean
 
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer>
 

@@ -2,7 +2,7 @@ import { checkOptions } from '../../core/arguments.ts'
 import type { Capabilities, Store } from '../../core/contract.ts'
 import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
-import { keepGuarding } from '../sql/guarding-claims.ts'
+import { guarding, keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import type { Row } from '../sql/row.ts'
 import { insideTransaction } from '../sql/runner.ts'
@@ -103,20 +103,13 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     const guard = new Guard(lease, this.kind)
     guard.end()
     await this.makeGuards(guard)
-    let release: (() => void) | undefined
-    return this.driver
-      .transaction(
-        async (tx) => {
-          guard.begin(await this.rowsOf(guard, tx))
-          return work(tx)
-        },
-        () => {
-          // What ends the claim from here on waits for the commit.
-          release = keepGuarding(guard.ids)
-          guard.end()
-        },
-      )
-      .finally(() => release?.())
+    // What ends the claim from the commit on waits for it.
+    return guarding(guard, (beforeCommit) =>
+      this.driver.transaction(async (tx) => {
+        guard.begin(await this.rowsOf(guard, tx))
+        return work(tx)
+      }, beforeCommit),
+    )
   }
 
   async guard(lease: GuardedLease, tx: MysqlConnection | SqlRunner): Promise<void> {

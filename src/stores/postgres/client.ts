@@ -58,8 +58,8 @@ export interface PostgresResult {
 /** A borrowed connection. */
 export interface PostgresLink {
   run(text: string, values: readonly Value[], name?: string): Promise<PostgresResult>
-  /** Several statements in one, without values. */
-  script(text: string): Promise<void>
+  /** Several statements in one, without values. When they fail, the other one is sent. */
+  script(text: string, undo: string): Promise<void>
 }
 
 // Texts as they come: a program may have told pg to make other things of big integers.
@@ -110,8 +110,9 @@ export class PostgresDriver implements Driver<PostgresLink> {
     try {
       return await work(new Link(client, call))
     } catch (error) {
-      // A server's own answer has a code of five characters; anything else came from the connection.
-      broken = codeOf(error).length !== 5
+      // A server's own answer has a code of five characters; anything else came from the connection. Whatever it was, nobody
+      // else gets one that is in the middle of a transaction.
+      broken = codeOf(error).length !== 5 || inTransaction(client) === true
       throw error
     } finally {
       call.onExpire = null
@@ -207,8 +208,13 @@ class Link implements PostgresLink {
     return insisting(this.call, isUndone, () => send(this.client, { text, values, name, alone: true }))
   }
 
-  async script(text: string): Promise<void> {
-    await insisting(this.call, isUndone, () => this.client.query({ text }))
+  async script(text: string, undo: string): Promise<void> {
+    await insisting(this.call, isUndone, () =>
+      this.client.query({ text }).catch(async (error: unknown) => {
+        await this.client.query({ text: undo }).catch(() => {})
+        throw error
+      }),
+    )
   }
 }
 

@@ -69,7 +69,9 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
 
   /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */
   override async createSchema(link: PostgresLink): Promise<void> {
-    await link.script(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`)
+    const text = `BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`
+    // What fails leaves the connection in a failed transaction, and it is the user's: before it is sent again, too.
+    await link.script(text, 'ROLLBACK')
   }
 
   /** The rows of names, with the claims locked against their end until the transaction ends. */

@@ -147,6 +147,10 @@ export class SqlStore<Link> implements Store {
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
   }
 
+  guards(claimId: string): boolean {
+    return isGuarding(claimId)
+  }
+
   release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): MaybePromise<ReleaseResult> {
     const { atOnce, statements } = this.parts
     // A claim that asks for its successor, or that waits, is not alone there: no use trying.

@@ -40,6 +40,25 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     }
   }
 
+  it('leaves the program its connections as they were when it may not make its table', async () => {
+    await admin.query('CREATE ROLE guest LOGIN')
+    await admin.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC')
+    const url = new URL(server.url)
+    url.username = 'guest'
+    await withPool(
+      async (pool) => {
+        const holdfast = new Holdfast(postgresStore(pool, { table: 'forbidden_locks' }))
+        await expect(holdfast.mutex('a').acquire({ wait: 500 })).rejects.toMatchObject({
+          cause: { message: expect.stringContaining('permission denied') as string },
+        })
+        await holdfast.close()
+        const own = Array.from({ length: 4 }, () => pool.query('SELECT 1 AS one'))
+        for (const { rows } of await Promise.all(own)) expect(rows).toEqual([{ one: 1 }])
+      },
+      { connectionString: url.href },
+    )
+  })
+
   it.each([
     `-c default_transaction_isolation=serializable`,
     `-c default_transaction_isolation=repeatable\\ read`,

@@ -8,6 +8,7 @@ import type { ClockShim, Server } from '../../../scripts/services.mjs'
 import type { RenewRequest, Store } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import type { GuardedLease } from '../../../src/stores/sql/guarded.ts'
+import { CommitProxy, isCommit } from './commit-proxy.ts'
 
 /** A server that is there to be hurt. Its clock is the shim's. */
 export interface Victim<Tx> {
@@ -98,7 +99,7 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     const proxy = await FaultProxy.open(server)
     const { store } = open({ port: proxy.port })
     const holdfast = new Holdfast(store)
-    const cut = proxy.cutReply({ match: (chunk) => chunk.includes('COMMIT') })
+    const cut = proxy.cutReply({ match: isCommit })
     const failed = holdfast
       .mutex('commit')
       .run((lease) => store.guarded(lease, (tx) => write(tx, 'commit')))
@@ -110,6 +111,46 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     await lease.release()
     await Promise.all([holdfast.close(), direct.close()])
     await proxy.close()
+  })
+
+  it.each(['maxHold', 'release'])(
+    'lets the next task of the same process in when the commit is over, though the lease ended before it (%s)',
+    async (how) => {
+      const { open, server, write, lines } = victim()
+      const proxy = await CommitProxy.open(server, 1500)
+      const { store } = open({ port: proxy.port })
+      const holdfast = new Holdfast(store)
+      const line = `slow:${how}`
+      const first = await holdfast.mutex(line).acquire(how === 'maxHold' ? { maxHold: 500 } : {})
+      const committed = store.guarded(first, (tx) => write(tx, line))
+      const next = holdfast.mutex(line).acquire({ wait: 20 * SECONDS })
+      await sleep(300)
+      const released = how === 'release' ? first.release() : undefined
+      await next
+      expect(await lines()).toContain(line)
+      await committed
+      await released
+      await holdfast.close({ drain: 0 })
+      proxy.close()
+    },
+  )
+
+  it('lets nobody in before a commit is over of which nobody knows', async () => {
+    const { open, server, write, lines } = victim()
+    const proxy = await CommitProxy.open(server, 1500, { cut: true })
+    const { store } = open({ port: proxy.port })
+    const [holdfast, direct] = [new Holdfast(store), new Holdfast(open().store)]
+    const failed = holdfast
+      .mutex('unheard')
+      .run((lease) => store.guarded(lease, (tx) => write(tx, 'unheard')))
+      .catch((error: unknown) => error)
+    await sleep(300)
+    const lease = await direct.mutex('unheard').acquire({ wait: 20 * SECONDS })
+    expect(await lines()).toContain('unheard')
+    expect(await failed).toBeInstanceOf(Error)
+    await lease.release()
+    await Promise.all([holdfast.close(), direct.close()])
+    proxy.close()
   })
 
   it('renews both of two leases although the server broke a deadlock in between', async () => {
