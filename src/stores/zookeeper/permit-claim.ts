@@ -45,7 +45,8 @@ export class PermitClaim extends Claim {
   async enter(): Promise<ClaimAnswer> {
     const { gate, state } = this
     if (state === 'held') {
-      if (await this.check()) return this.heldAnswer()
+      const [, there] = await Promise.all([this.seat.zk.confirm(this.dir), this.check()])
+      if (there) return this.heldAnswer()
       throw new ZooKeeperError('NO_NODE', 'The nodes were removed')
     }
     const place = gate.node === null ? await gate.join() : await gate.look()

@@ -31,9 +31,9 @@ export async function renewClaim(
     if (claim.state === 'new')
       throw new ZooKeeperError('CONNECTION_LOSS', 'Where the claim stands is not known yet')
     if (!claim.pickUp()) {
-      // By way of the leader, which decides over sessions: a follower that has lost it goes on to answer reads for a while.
+      // By a majority, which decides over sessions: a server that has lost it goes on to answer for a while.
       let proof = proofs.get(seat)
-      if (proof === undefined) proofs.set(seat, (proof = seat.zk.sync()))
+      if (proof === undefined) proofs.set(seat, (proof = seat.zk.confirm(claim.dir)))
       const [, there] = await Promise.all([proof, claim.check()])
       if (!there) {
         host.vanished(claim)

@@ -70,7 +70,7 @@ export class Spot {
     return this.nearest.watched !== null
   }
 
-  /** The leader said a moment ago that our session stands. */
+  /** It was said a moment ago by way of the leader that our session stands. */
   get proven(): boolean {
     return isFresh(this.proof, CLOCKS)
   }
@@ -162,13 +162,13 @@ export class Spot {
   }
 
   /**
-   * Where we stand; null: our node is gone. By way of the leader, which decides over sessions: a follower that has lost it goes
-   * on to answer reads for a while.
+   * Where we stand; null: our node is gone. By a majority, which decides over sessions: a server that has lost it goes on to
+   * answer for a while.
    */
   async look(): Promise<Place | null> {
     const { dir } = this.options
     const proof = proofFrom(CLOCKS)
-    const [, { children }] = await Promise.all([this.zk.sync(dir), this.zk.getChildren(dir)])
+    const [, { children }] = await Promise.all([this.zk.confirm(dir), this.zk.getChildren(dir)])
     this.proof = proof
     return this.placeAmong(children)
   }

@@ -77,6 +77,24 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper ensemble of three', () => 
     return order
   }
 
+  it('renews by a majority: a leader without its followers, which does not know it yet, renews nothing', async () => {
+    const leader = await running('leader')
+    const followers = ensemble.servers.filter((server) => server !== leader)
+    const store = kept(zookeeperStore(connect([leader]), { maxSessionTimeout: MAX_SESSION_TIMEOUT }))
+    const terms = { weight: 1, capacity: 1, ttl: 4000, patience: 4000, tokens: 1, owner: 'o' } as const
+    const claim = { ...terms, name: name(), id: 'session.1', whenBusy: 'try' } as const
+    expect(await store.claim(claim, 3000)).toMatchObject({ kind: 'held' })
+    const renew = async (): Promise<string | undefined> =>
+      (await store.renew([{ ...claim, tokens: 0 }], 1000))[0]?.kind
+    expect(await renew()).toBe('renewed')
+    // Older than what a new leader gives every session.
+    await new Promise((resolve) => setTimeout(resolve, 1200))
+    await Promise.all(followers.map((server) => server.pause()))
+    expect(await renew()).toBe('unknown')
+    await Promise.all(followers.map((server) => server.resume()))
+    await vi.waitFor(async () => expect(await renew()).toBe('renewed'), { timeout: 8000 })
+  })
+
   it('keeps every lock and every place in line when the leader is killed', async () => {
     const order = await survives(async () => {
       await (await running('leader')).kill('SIGKILL')

@@ -55,6 +55,25 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
   const mntr = async (key: string): Promise<number> =>
     Number(new RegExp(`${key}\\t(\\d+)`).exec(await fourLetters(server, 'mntr'))?.[1])
 
+  it('goes on with a server that has lost its data, once the old session cannot stand any more', async () => {
+    const first = await zookeeper()
+    const holdfast = kept(
+      new Holdfast(
+        kept(zookeeperStore(`127.0.0.1:${first.port}`, { maxSessionTimeout: MAX_SESSION_TIMEOUT })),
+        {
+          ttl: 2000,
+        },
+      ),
+    )
+    for (let round = 0; round < 20; round++) await holdfast.mutex('lost').run(() => {})
+    await first.stop()
+    const second = await zookeeper({ port: first.port })
+    const lease = await holdfast.mutex('lost').acquire({ wait: 30_000 })
+    expect(await lease.release()).toBe('released')
+    await holdfast.close()
+    await second.stop()
+  }, 60_000)
+
   beforeAll(async () => void (server = await zookeeper({ java: ['-Dznode.container.checkIntervalMs=300'] })))
   afterAll(() => server.stop())
   afterEach(async () => {

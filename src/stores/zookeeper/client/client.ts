@@ -20,12 +20,14 @@ import { parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { Session } from './session.ts'
 import type { AuthInfo, SessionState } from './session.ts'
-import { now } from './time.ts'
+import { Moment, NEVER, now } from './time.ts'
 import type { WatchEvent, WatchKind, Watcher } from './watches.ts'
 
 const EMPTY = new Uint8Array(0)
 const MAX_REQUEST = 0xf_ffff
 const MAX_REPLY = 16 * 1024 * 1024
+/** A lease may be believed in for two thirds of the timeout; half of the rest is for the time since the last write. */
+const CONFIRM_PER_TIMEOUT = 6
 
 /**
  * A ZooKeeper session. It dials at once and keeps dialling; requests fail with `CONNECTION_LOSS` while no server is
@@ -35,6 +37,8 @@ export class ZooKeeper implements AsyncDisposable {
   private readonly session: Session
   private readonly chroot: Chroot
   private readonly listeners = new Set<StateListener>()
+  /** When the last write left that a majority carried out. */
+  private committed = NEVER
 
   constructor(connect: string | readonly ServerAddress[], options: ZooKeeperOptions = {}) {
     const { servers, chroot } =
@@ -179,6 +183,21 @@ export class ZooKeeper implements AsyncDisposable {
     return this.send(() => ops.sync(this.full(path)))
   }
 
+  /**
+   * As `sync`, and by the word of a majority. A leader that was cut off and does not know that there is another one answers `sync` by
+   * itself; only a write needs the others. A new leader gives every session its whole timeout, so one write now and then is enough.
+   */
+  confirm(path: string): Promise<void> {
+    if (this.committed.isWithin(this.sessionTimeout / CONFIRM_PER_TIMEOUT)) return this.sync(path)
+    return this.commits(this.transaction([{ kind: 'check', path, version: ops.ANY_VERSION }])).then(
+      () => undefined,
+      (error: unknown) => {
+        // Refused by the majority is as good: the session stands.
+        if (!hasCode(error, 'NO_NODE')) throw error
+      },
+    )
+  }
+
   /** The ephemeral nodes of this session below a path. */
   getEphemerals(prefix = '/'): Promise<string[]> {
     return this.send(() => ops.getEphemerals(this.full(prefix))).then((paths) =>
@@ -198,7 +217,7 @@ export class ZooKeeper implements AsyncDisposable {
    */
   write(write: SingleWrite): Promise<Written> {
     try {
-      const written = this.session.write(mergeable(write, this.chroot))
+      const written = this.commits(this.session.write(mergeable(write, this.chroot)))
       return this.chroot.root === '' ? written : written.then((one) => this.localCreated(one))
     } catch (error) {
       return Promise.reject(error as Error)
@@ -254,6 +273,18 @@ export class ZooKeeper implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /** Notes when a write left that was carried out. */
+  private commits<T>(writing: Promise<T>): Promise<T> {
+    const sent = new Moment()
+    const done = (): void => {
+      if (sent.isAfter(this.committed)) this.committed = sent
+    }
+    writing.then(done, (error: unknown) => {
+      if (hasCode(error, 'NO_NODE')) done()
+    })
+    return writing
   }
 
   private send<T>(operation: () => Operation<T>): Promise<T> {

@@ -71,6 +71,8 @@ export class Connection {
   private flushing = false
   private readonly pings: number[] = []
   private handshakeSentAt = 0
+  /** The server took the connection, and closed it without a word. */
+  turnedAway = false
   /** When bytes last left, and last came. */
   sentAt: number
   private heardAt: number
@@ -94,8 +96,14 @@ export class Connection {
         ? connectTcp(at)
         : connectTls({ ...at, ...(isIP(server.host) === 0 && { servername: server.host }), ...tls })
     this.socket.on('data', (chunk: Buffer) => this.received(chunk))
-    this.socket.on('error', (cause) => this.end(this.open ? lost(server, cause) : unreached(server, cause)))
-    this.socket.on('close', () => this.end(lost(server)))
+    let reached = false
+    this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => (reached = true))
+    const closed = (error: ZooKeeperError): void => {
+      this.turnedAway = reached && !this.open && !this.over
+      this.end(error)
+    }
+    this.socket.on('error', (cause) => closed(this.open ? lost(server, cause) : unreached(server, cause)))
+    this.socket.on('close', () => closed(lost(server)))
   }
 
   /** The first message. May be called before the dial is through: the socket keeps it. */

@@ -62,6 +62,8 @@ export class Session {
   timeout: number
   /** When the last request left that a server answered: no server counts the session's age from an earlier moment. */
   provenAt = 0
+  /** Connections that servers closed instead of resuming the session, since it was last resumed. */
+  private refusals = 0
   private readonly settings: SessionSettings
   private readonly events: SessionEvents
   private readonly rotation: Rotation
@@ -165,7 +167,10 @@ export class Session {
         this.finish('auth-failed', error)
       },
       closed: (error) => {
-        if (this.connection === self()) this.disconnected(error)
+        if (this.connection !== self()) return
+        if (self().turnedAway) this.refusals++
+        if (this.isForgotten) this.finish('expired', forgotten())
+        else this.disconnected(error)
       },
     }
   }
@@ -178,6 +183,7 @@ export class Session {
       return this.finish('expired', new ZooKeeperError('SESSION_EXPIRED', 'The session has expired'))
     }
     this.credentials = { id, password }
+    this.refusals = 0
     this.timeout = timeout
     this.provenAt = sentAt
     this.openedAt = now()
@@ -228,6 +234,15 @@ export class Session {
       this.events.state('connecting', error)
   }
 
+  /**
+   * Servers whose data were lost, or restored from a copy, have seen less than this session has, and never take it up again. That they
+   * close the connection may have other reasons, but when its time is over as well, nothing is left to wait for.
+   */
+  private get isForgotten(): boolean {
+    const { credentials, provenAt, timeout, refusals, rotation } = this
+    return credentials.id !== 0n && refusals >= 2 * rotation.size && now() > provenAt + 2 * timeout
+  }
+
   private failure(): ZooKeeperError {
     if (this.lastError !== undefined) return this.lastError
     return new ZooKeeperError('CONNECTION_LOSS', 'Not connected yet')
@@ -258,6 +273,13 @@ export class Session {
     this.timer = setTimeout(callback, ms)
     if (background || !this.kept) this.timer.unref()
   }
+}
+
+function forgotten(): ZooKeeperError {
+  return new ZooKeeperError(
+    'SESSION_EXPIRED',
+    'No server takes the session up again, and its time is over: they may have lost their data',
+  )
 }
 
 function bytesOf(auth: string | Uint8Array): Uint8Array {
