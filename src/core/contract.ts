@@ -70,7 +70,10 @@ export interface Unknown {
   readonly retryable?: false
 }
 
-/** The claim is granted: `count` tokens from `token` on are its own, at least one. */
+/**
+ * The claim is granted: `count` tokens from `token` on are its own, at least one. It lasts for the request's ttl from when the store saw
+ * that request, also if the claim was granted before: whoever asked counts from its sending.
+ */
 export interface Held {
   readonly kind: 'held'
   readonly token: bigint

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 
 import type { ClaimRequest } from '../../core/contract.ts'
+import { validUntil } from '../../core/validity.ts'
 import type { Case } from '../case.ts'
 import { Client, openClients } from './client.ts'
 
@@ -89,6 +90,25 @@ export const claiming: readonly Case[] = [
       assert.equal((await a.inspect(request.name)).holders.length, 1)
       assert.equal(await a.release(request), 'released')
       await b.take(b.request(request.name))
+    },
+  },
+  {
+    id: 'claim/repeated-lasts',
+    title:
+      'a claim that is sent again lasts for its ttl from then on: whoever is told "held" counts from that request',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const ttl = ctx.ttl(1000)
+      const request = a.request(ctx.name(), { ttl })
+      await a.take(request)
+      await ctx.sleep(ttl * 0.6)
+      const sentAt = ctx.env.mono()
+      await a.take(request)
+      await ctx.sleep(ttl * 0.6)
+      // On a machine that stood still meanwhile it may have ended.
+      if (ctx.env.mono() < validUntil(sentAt, ttl, ctx.capabilities.earlyExpiry))
+        await b.findBusy(request.name)
     },
   },
   {

@@ -127,6 +127,22 @@ export const expiry: readonly Case[] = [
       await c.findBusy(first.name)
     },
   },
+  {
+    id: 'expiry/asked-for',
+    title: 'a grant that its waiter asked for, behind a holder that ran out, lasts for its ttl',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const patience = ctx.ttl(600)
+      const first = a.request(ctx.name(), { ttl: ctx.ttl(200) })
+      await a.take(first)
+      const second = await b.queue(b.request(first.name, { patience }))
+      await asks(ctx, b, second, first.ttl + ctx.grace)
+      await ctx.sleep(patience * 1.5)
+      assert.ok(await b.holds(second))
+      await c.findBusy(first.name)
+    },
+  },
 ]
 
 /** Asks for a queued claim as a waiter does whose messages got lost. */

@@ -138,6 +138,23 @@ export const queueing: readonly Case[] = [
     },
   },
   {
+    id: 'queue/fused-lasts',
+    title: 'what a release that queues again is granted at once lasts for its ttl, not for its patience',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const patience = ctx.ttl(300)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = a.request(first.name, { patience })
+      const { next } = await a.fuse(first, second)
+      assert.equal(next?.kind, 'held')
+      await ctx.sleep(patience * 1.5)
+      assert.ok(await a.holds(second))
+      await b.findBusy(first.name)
+    },
+  },
+  {
     id: 'queue/fused-repeated',
     title: 'a release that queues again may be sent twice',
     needs: ['queue'],

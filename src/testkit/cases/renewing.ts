@@ -128,7 +128,8 @@ export const renewing: readonly Case[] = [
     needs: [],
     async run(ctx) {
       const a = await Client.open(ctx)
-      const requests = Array.from({ length: 5 }, () => a.request(ctx.name()))
+      // In another order than that of their names: answers go by the requests.
+      const requests = Array.from({ length: 5 }, () => a.request(ctx.name())).reverse()
       const [first, taken, third, never, last] = requests as [
         ClaimRequest,
         ClaimRequest,
@@ -165,6 +166,52 @@ export const renewing: readonly Case[] = [
         answers.map(({ kind }) => kind),
         ['queued', 'renewed'],
       )
+    },
+  },
+  {
+    id: 'renew/same-name',
+    title: 'a batch may have several claims of one name: each is renewed, and answered, by itself',
+    needs: ['permits'],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const name = ctx.name()
+      const [first, never, second] = [0, 1, 2].map(() => a.request(name, { capacity: 3 })) as [
+        ClaimRequest,
+        ClaimRequest,
+        ClaimRequest,
+      ]
+      for (const request of [first, second]) await a.take(request)
+      const answers = await a.renewAll([first, never, second].map((request) => ({ ...request, tokens: 0 })))
+      assert.deepEqual(
+        answers.map(({ kind }) => kind),
+        ['renewed', 'lost', 'renewed'],
+      )
+    },
+  },
+  {
+    id: 'renew/own-ttls',
+    title: 'each renewal of a batch lasts as long as it says itself',
+    needs: [],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const short = ctx.ttl(300)
+      for (const order of [0, 1]) {
+        const [brief, lasting] = [a.request(ctx.name()), a.request(ctx.name())]
+        for (const request of [brief, lasting]) await a.take(request)
+        const batch = [
+          { ...brief, tokens: 0, ttl: short },
+          { ...lasting, tokens: 0 },
+        ]
+        const answers = await a.renewAll(order === 0 ? batch : batch.reverse())
+        assert.ok(answers.every(({ kind }) => kind === 'renewed'))
+        await ctx.eventually(
+          'the shorter one is free',
+          async () => !(await a.holds(brief)),
+          short + ctx.grace,
+        )
+        assert.ok(await a.holds(lasting))
+        await b.findBusy(lasting.name)
+      }
     },
   },
   {

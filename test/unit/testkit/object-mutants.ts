@@ -169,7 +169,108 @@ class RenewsInTwoSteps extends ObjectStore {
   }
 }
 
+class AnswersByName extends ObjectStore {
+  override async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const names = new Map(requests.map((request) => [request.name, request]))
+    const answers = await super.renew([...names.values()], timeout)
+    const byName = new Map([...names.keys()].map((name, at) => [name, answers[at]]))
+    return requests.map(({ name }) => byName.get(name) as RenewAnswer)
+  }
+}
+
+class AnswersInTheOrderOfNames extends ObjectStore {
+  override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    return super.renew(
+      requests.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+      timeout,
+    )
+  }
+}
+
+class OneTtlForAll extends ObjectStore {
+  override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const ttl = requests[0]?.ttl ?? 0
+    return super.renew(
+      requests.map((request) => ({ ...request, ttl })),
+      timeout,
+    )
+  }
+}
+
+/** Gives a holder another end than the one that it was granted. */
+function end({ records }: ObjectDatabase, { name, id }: ClaimRef, expiresAt: number | undefined): void {
+  const record = records[name]
+  if (record === undefined || expiresAt === undefined) return
+  records[name] = {
+    ...record,
+    holders: record.holders.map((holder) => (holder.id === id ? { ...holder, expiresAt } : holder)),
+  }
+}
+
+const endOf = ({ records }: ObjectDatabase, { name, id }: ClaimRef): number | undefined =>
+  records[name]?.holders.find((holder) => holder.id === id)?.expiresAt
+
+class NextLastsForItsPatience extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const answer = super.change(name, command)
+    if (
+      command.kind === 'release' &&
+      command.next !== undefined &&
+      endOf(this.db, command.next) !== undefined
+    )
+      end(this.db, command.next, this.db.now().ms + Math.min(command.next.ttl, command.next.patience))
+    return answer
+  }
+}
+
+class RepeatedClaimDoesNotLast extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const before = command.kind === 'claim' ? endOf(this.db, command.request) : undefined
+    const answer = super.change(name, command)
+    if (command.kind === 'claim') end(this.db, command.request, before)
+    return answer
+  }
+}
+
+class AskedForLastsForItsPatience extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const waited =
+      command.kind === 'renew' &&
+      this.db.records[name]?.waiters.some(({ id }) => id === command.request.id) === true
+    const answer = super.change(name, command)
+    if (waited && endOf(this.db, command.request) !== undefined)
+      end(
+        this.db,
+        command.request,
+        this.db.now().ms + Math.min(command.request.ttl, command.request.patience),
+      )
+    return answer
+  }
+}
+
 export const mutants: readonly Mutant[] = [
+  { mistake: 'a batch has one answer for each name', Client: AnswersByName, caughtBy: ['renew/same-name'] },
+  {
+    mistake: 'the answers of a batch come in the order of the names',
+    Client: AnswersInTheOrderOfNames,
+    caughtBy: ['renew/mixed'],
+  },
+  { mistake: 'a batch is renewed for the first ttl', Client: OneTtlForAll, caughtBy: ['renew/own-ttls'] },
+  {
+    mistake: 'the second half of a release lasts for its patience',
+    Client: NextLastsForItsPatience,
+    caughtBy: ['queue/fused-lasts'],
+  },
+  {
+    mistake: 'a claim that is sent again does not last anew',
+    Client: RepeatedClaimDoesNotLast,
+    caughtBy: ['claim/repeated-lasts'],
+  },
+  {
+    mistake: 'a waiter that is granted by its own question has it for its patience',
+    Client: AskedForLastsForItsPatience,
+    caughtBy: ['expiry/asked-for'],
+  },
   {
     mistake: 'a calm release wakes nobody',
     Client: CalmReleaseWakesNobody,
