@@ -12,6 +12,7 @@ export const documented: Readonly<Record<string, Pick<Target, 'grace' | 'excepti
     grace: 4500,
     exceptions: {
       'list/pages': NO_LIST,
+      'list/changing': NO_LIST,
       'list/prefix': NO_LIST,
       'list/forgets': NO_LIST,
       'list/names': NO_LIST,
