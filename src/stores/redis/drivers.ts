@@ -5,10 +5,13 @@ import type * as NodeRedisModule from 'redis'
 
 import { DriverMissingError } from '../../core/errors.ts'
 import type { RedisClient } from './client.ts'
-import type { RedisAddress } from './url.ts'
+import type { PlainClient } from './node-redis.ts'
+import { PrimaryClient } from './primary-client.ts'
+import { Sentinels } from './sentinels.ts'
+import type { Host, RedisAddress } from './url.ts'
 
 type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
-type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster' | 'createSentinel'>
+type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
 
 /**
  * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
@@ -93,10 +96,7 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
   return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
 }
 
-function withNodeRedis(
-  { createClient, createCluster, createSentinel }: NodeRedis,
-  address: RedisAddress,
-): RedisClient {
+function withNodeRedis({ createClient, createCluster }: NodeRedis, address: RedisAddress): RedisClient {
   const { kind, hosts, user, password, database, tls, master } = address
   const socket = {
     connectTimeout: CONNECT_MS,
@@ -116,17 +116,16 @@ function withNodeRedis(
     })
     return connected(client)
   }
-  if (kind === 'sentinel') {
-    const client = createSentinel({
-      name: master ?? '',
-      sentinelRootNodes: [...hosts],
-      nodeClientOptions: { ...common, database, socket },
-      ...(tls ? { sentinelClientOptions: { socket: { tls: true as const } } } : {}),
-    })
-    return connected(client)
-  }
   pattern ??= createClient()
-  return connected(pattern.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))
+  const plain = pattern
+  if (kind === 'sentinel') {
+    const once = { ...socket, connectTimeout: 1_000, reconnectStrategy: false as const }
+    const at = (host: Host, options: object): PlainClient =>
+      plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } }) as PlainClient
+    const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, {}))
+    return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
+  }
+  return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))
 }
 
 /** Never connected. The driver writes a class with all commands for every new address, which takes it 30 ms; a copy has none. */

@@ -27,11 +27,17 @@ export interface Subscribing {
   unsubscribe(channel: string | readonly string[], listener?: unknown): Promise<void>
 }
 
-export interface PlainClient extends NodeRedisClient, Subscribing {
+/** Leads to one server at a time. */
+export interface LeadingClient extends NodeRedisClient {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
-  unref?(): void
   connect(): Promise<unknown>
+  /** Has one only if it knows better than to connect to the same server again. */
+  reconnect?(): void
+}
+
+export interface PlainClient extends LeadingClient, Subscribing {
+  unref?(): void
 }
 
 const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
@@ -101,7 +107,7 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 }
 
-export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
+export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
   readonly cluster = false
 
   ready(): boolean {
@@ -130,12 +136,13 @@ export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
 }
 
 /** Ends the connection and makes a new one. */
-export function reconnect(client: NodeRedisBase & { connect(): Promise<unknown> }): void {
+export function reconnect(client: LeadingClient): void {
+  if (client.reconnect !== undefined) return client.reconnect()
   end(client)
   client.connect().catch(() => {})
 }
 
-function end(client: NodeRedisBase): void {
+export function end(client: NodeRedisBase): void {
   if (!client.isOpen) return
   if (client.destroy === undefined) client.disconnect?.().catch(() => {})
   else client.destroy()
@@ -143,7 +150,7 @@ function end(client: NodeRedisBase): void {
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
 export async function listenThrough(
-  original: PlainClient,
+  original: LeadingClient,
   { message, end: ended }: SubscriberEvents,
 ): Promise<SubscriberConnection> {
   const connection = original.duplicate({
