@@ -45,6 +45,7 @@ const SUBSCRIBER_OPTIONS = {
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   reconnectOnError: null,
+  failoverDetector: false,
   autoResubscribe: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: null,
