@@ -12,7 +12,7 @@ import type { Host, RedisAddress } from './url.ts'
 
 type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster' | 'SentinelConnector'>
 type Connector = NonNullable<IoredisModule.RedisOptions['Connector']>
-type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
+export type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
 
 /**
  * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
@@ -113,7 +113,10 @@ function withoutComplaints(base: Ioredis['SentinelConnector']): Connector {
   return Quiet as unknown as Connector
 }
 
-function withNodeRedis({ createClient, createCluster }: NodeRedis, address: RedisAddress): RedisClient {
+export function withNodeRedis(
+  { createClient, createCluster }: NodeRedis,
+  address: RedisAddress,
+): RedisClient {
   const { kind, hosts, user, password, database, tls, master } = address
   const socket = {
     connectTimeout: CONNECT_MS,
@@ -133,8 +136,8 @@ function withNodeRedis({ createClient, createCluster }: NodeRedis, address: Redi
     })
     return connected(client)
   }
-  pattern ??= createClient()
-  const plain = pattern
+  const plain = patterns.get(createClient) ?? createClient()
+  patterns.set(createClient, plain)
   if (kind === 'sentinel') {
     const once = { ...socket, connectTimeout: 1_000, reconnectStrategy: false as const }
     const at = (host: Host, options: object): PlainClient =>
@@ -146,7 +149,7 @@ function withNodeRedis({ createClient, createCluster }: NodeRedis, address: Redi
 }
 
 /** Never connected. The driver writes a class with all commands for every new address, which takes it 30 ms; a copy has none. */
-let pattern: ReturnType<NodeRedis['createClient']> | undefined
+const patterns = new WeakMap<NodeRedis['createClient'], ReturnType<NodeRedis['createClient']>>()
 
 /** An error event that nobody listens to would end the process; what goes wrong is in the answers. */
 function quiet<C extends { on(event: 'error', listener: () => void): unknown }>(client: C): C {

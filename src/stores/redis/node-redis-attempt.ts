@@ -10,11 +10,7 @@ const reached = new WeakSet<PlainClient>()
  * Connects a client that does not connect again by itself, and does something with it; rejects and ends the connection if
  * that fails or takes too long.
  */
-export async function connectWithin<T>(
-  client: PlainClient,
-  ms: number,
-  use: () => Promise<T>,
-): Promise<T> {
+export async function connectWithin<T>(client: PlainClient, ms: number, use: () => Promise<T>): Promise<T> {
   client.on('error', () => {})
   client.on('connect', () => reached.add(client))
   let timer: NodeJS.Timeout | undefined

@@ -41,7 +41,7 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
   reset(): void {}
 
   primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.send('', [...args]) }])
+    return Promise.resolve([{ send: (args) => this.send('', this.words(args)) }])
   }
 
   /**

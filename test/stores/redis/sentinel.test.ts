@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Redis } from 'ioredis'
@@ -10,6 +11,11 @@ import type { OpenRedisOptions } from 'holdfast/redis'
 
 import { available, redis, redisCommand, sentinel } from '../../../scripts/services.mjs'
 import type { SentinelGroup, Server } from '../../../scripts/services.mjs'
+import { linkTo } from '../../../src/stores/redis/client.ts'
+import { withNodeRedis } from '../../../src/stores/redis/drivers.ts'
+import type { NodeRedis } from '../../../src/stores/redis/drivers.ts'
+import { storeOn } from '../../../src/stores/redis/redis-store.ts'
+import { parseUrl } from '../../../src/stores/redis/url.ts'
 import { Crew } from './crew.ts'
 
 const DRIVERS = ['ioredis', 'redis'] as const
@@ -214,3 +220,30 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     await (await careful.mutex('lock').acquire({ wait: 10_000 })).release()
   })
 })
+
+describe.skipIf(!available('sentinel')).each(['redis-4', 'redis-6'])(
+  'a Sentinel group, through %s',
+  (name) => {
+    it('is followed to the next primary, and left alone when the store is closed', async () => {
+      const group = await sentinel({ replicas: 2, downAfter: 1_000 })
+      const places = group.sentinels.map(({ host, port }) => `${host}:${port}`).join(',')
+      const address = parseUrl(`redis+sentinel://${places}/${group.name}`)
+      const driver = createRequire(import.meta.url)(name) as NodeRedis
+      const stores = [1, 2, 3].map(() => storeOn(linkTo(withNodeRedis(driver, address), true), {}))
+      const crew = new Crew(stores, 'contended')
+      crew.start()
+      await crew.progress(20)
+      const old = await group.primary()
+      await old?.kill('SIGKILL')
+      await crew.progress(20, 30_000)
+      expect((await crew.stop()).tokens).toEqual([])
+      const left = async (): Promise<string[]> => {
+        const clients = String(await redisCommand(group.sentinels[0]!, 'CLIENT', 'LIST'))
+        return clients.split('\n').filter((line) => line.includes('addr=') && line.includes('sub=1 psub=0'))
+      }
+      // Sentinels listen to each other by connections of their own, to the servers and not here.
+      await expect.poll(left, { timeout: 5_000 }).toEqual([])
+      await group.stop()
+    })
+  },
+)
