@@ -139,7 +139,7 @@ export function withNodeRedis(
   const plain = patterns.get(createClient) ?? createClient()
   patterns.set(createClient, plain)
   if (kind === 'sentinel') {
-    const once = { ...socket, connectTimeout: 1_000, reconnectStrategy: false as const }
+    const once = { ...socket, reconnectStrategy: false as const }
     const at = (host: Host, options: object): PlainClient =>
       plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } }) as PlainClient
     const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, {}))

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 
+import { plainError } from './failure.ts'
 import { abandon, connectWithin } from './node-redis-attempt.ts'
 import type { LeadingClient, PlainClient } from './node-redis.ts'
 import { placeOf } from './sentinels.ts'
@@ -8,8 +9,8 @@ import type { Host } from './url.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
-/** A server that was named as the primary has so long to say that it is one. */
-const REACH_MS = 500
+/** A server that was named as the primary has so long to say that it is one: at first little, for it may stand still. */
+const REACH_MS = { shortest: 500, longest: 5_000 }
 const RETRY_MS = { shortest: 20, longest: 250 }
 /** All sentinels are listened to in about the same moment: one look is enough. */
 const LOOK_MS = 50
@@ -97,7 +98,8 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     let told = to === undefined ? undefined : [to]
     for (let attempt = 0; wanted(); attempt++) {
       try {
-        const found = await this.firstOf(told ?? (await this.sentinels.primaries()), wanted)
+        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest)
+        const found = await this.firstOf(told ?? (await this.sentinels.primaries()), ms, wanted)
         if (found !== undefined) this.adopt(found)
         return
       } catch (error) {
@@ -112,17 +114,21 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
   }
 
   /** Nothing if it is not wanted any more. Rejects if none of the servers is a primary. */
-  private async firstOf(places: readonly Host[], wanted: () => boolean): Promise<Found | undefined> {
-    let trouble: unknown
+  private async firstOf(
+    places: readonly Host[],
+    ms: number,
+    wanted: () => boolean,
+  ): Promise<Found | undefined> {
+    let trouble: Error | undefined
     for (const at of places) {
       if (!wanted()) return undefined
       const client = this.clientAt(at)
       try {
-        await connectWithin(client, REACH_MS, () => checkRole(client, at))
+        await connectWithin(client, ms, () => checkRole(client, at))
         if (wanted()) return { at, client }
         abandon(client)
       } catch (error) {
-        trouble = error
+        trouble = plainError(error)
       }
     }
     if (trouble === undefined) return undefined

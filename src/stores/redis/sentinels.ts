@@ -5,7 +5,7 @@ import type { Host } from './url.ts'
 const { setTimeout, clearTimeout } = globalThis
 
 /** A sentinel that says nothing for so long has no say. */
-const ANSWER_MS = 1_000
+const ANSWER_MS = 2_000
 /** While sentinels disagree, so long after the first answer the others may come too. */
 const OTHERS_MS = 200
 /** When a sentinel that went is looked for again. */
@@ -135,7 +135,7 @@ export function placeOf({ host, port }: Host): string {
 }
 
 function hostOf(host: unknown, port: unknown): Host | undefined {
-  const at = { host: String(host ?? ''), port: Number(port) }
+  const at = { host: typeof host === 'string' ? host : '', port: Number(port) }
   return at.host !== '' && Number.isInteger(at.port) && at.port > 0 ? at : undefined
 }
 
