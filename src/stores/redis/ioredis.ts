@@ -41,6 +41,8 @@ interface IoredisCluster extends IoredisClient {
 
 /** How often a script is sent after a slot that moves. */
 const REDIRECTIONS = 3
+/** A field that no header has. */
+const NO_CLAIM = '-'
 
 /** What a subscriber does differently from the client that it is a copy of. */
 const SUBSCRIBER_OPTIONS = {
@@ -135,7 +137,8 @@ export class IoredisLink implements Link {
 
   /**
    * A pipeline goes to the node of its first key as a whole. If that is another one now, the driver neither follows nor learns
-   * it from the script alone, because the other command did not fail. A plain command teaches it.
+   * it from the script alone, because the other command did not fail. A plain command teaches it; one that writes, for others may
+   * go to replicas.
    */
   private async together([script = [], wait = []]: string[][]): Promise<[Error | null, unknown?][] | null> {
     const cluster = this.client as IoredisCluster
@@ -145,7 +148,7 @@ export class IoredisLink implements Link {
       if (!elsewhere) return results
       // Nothing was done, and it may be another time.
       if (looked === REDIRECTIONS) throw new Error('TRYAGAIN the slot is being moved')
-      await this.client.call('exists', script[3] ?? '')
+      await this.client.hdel(script[3] ?? '', NO_CLAIM).catch(() => {})
     }
   }
 

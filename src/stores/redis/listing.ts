@@ -9,8 +9,9 @@ import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
 
 /**
- * Where the next page begins: which primary (by its first slot and its address), its SCAN cursor, and the last name shown of what that returns. Not how many of
- * them: those that were shown may have been given up meanwhile, and others would move up into their places.
+ * Where the next page begins: which primary (by its first slot and its address), its SCAN cursor, and the last name shown of
+ * what that returns. Not how many of them: those that were shown may have been given up meanwhile, and others would move up
+ * into their places.
  */
 interface Place {
   readonly slot: number
