@@ -30,6 +30,9 @@ function redactHosts(place: string): string | undefined {
   const hosts = place.split(',')
   const regular = hosts.every((host) => /^([^:@/]*(:[^@/]*)?@)?[^@/]+(\/[^@]*)?$/.test(host))
   if (!regular || hosts[0]?.includes('@') !== true) return undefined
+  // Of several only whole ones are believed: `:a@b,c@host` may be one host whose password is `a@b,c`.
+  const named = hosts.filter((host) => host.includes('@'))
+  if (named.length > 1 && !hosts.every((host) => /^[^:@/]+:[^@/]+@/.test(host))) return undefined
   return hosts.map((host) => host.replace(/^([^:@/]*):[^@/]*@/, `$1:${HIDDEN}@`)).join(',')
 }
 

@@ -58,6 +58,9 @@ describe('a URL that is shown', () => {
   it.each([
     ['redis://localhost:6379/2', 'redis://localhost:6379/2'],
     ['redis://:hunter2@localhost', 'redis://:***@localhost'],
+    // One password, `a@hunter2,c`, and not two hosts with something before them.
+    ['redis+cluster://:a@hunter2,c@h1,h2', 'redis+cluster://***@h1,h2'],
+    ['redlock://u:a@hunter2,c@h1,h2', 'redlock://***@h1,h2'],
     ['mysql://me:hunter2@db.example/locks', 'mysql://me:***@db.example/locks'],
     ['redis+sentinel://h1,h2,h3/mymaster', 'redis+sentinel://h1,h2,h3/mymaster'],
     ['redlock://a:hunter2@h1,b:hunter2@h2:7000', 'redlock://a:***@h1,b:***@h2:7000'],

@@ -26,7 +26,7 @@ export function linkTo(client: RedisClient, owned = false): Link {
     if ('sendCommand' in given && 'isOpen' in given) {
       // Three kinds of clients, each with a `sendCommand` of its own.
       if ('masters' in given) return new NodeRedisClusterLink(given as ClusterClient, owned)
-      if ('getMasterNode' in given) return new NodeRedisSentinelLink(given as never, owned)
+      if ('getMasterNode' in given) return new NodeRedisSentinelLink(given as never)
       return new NodeRedisPlainLink(given as PlainClient, owned)
     }
   }

@@ -75,6 +75,8 @@ export class Commands {
       if (ready && (this.mode !== '' || (this.underWay === 0 && this.waiting.length === 0))) {
         return this.transmit([command as Command<unknown>])
       }
+      const ended = ready ? undefined : this.requests.ended()
+      if (ended !== undefined) return command.fail(ended)
       this.waiting.push(command as Command<unknown>)
       this.wanted++
       if (!ready) this.waitUntilReady()

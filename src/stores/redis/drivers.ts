@@ -5,10 +5,14 @@ import type * as NodeRedisModule from 'redis'
 
 import { DriverMissingError } from '../../core/errors.ts'
 import type { RedisClient } from './client.ts'
-import type { RedisAddress } from './url.ts'
+import type { PlainClient } from './node-redis.ts'
+import { PrimaryClient } from './primary-client.ts'
+import { Sentinels } from './sentinels.ts'
+import type { Host, RedisAddress } from './url.ts'
 
-type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
-type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster' | 'createSentinel'>
+type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster' | 'SentinelConnector'>
+type Connector = NonNullable<IoredisModule.RedisOptions['Connector']>
+export type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
 
 /**
  * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
@@ -56,7 +60,7 @@ function isMissing(error: unknown, driver: DriverName): boolean {
 const CONNECT_MS = 5_000
 const retryDelay = (attempt: number): number => Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)
 
-function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisClient {
+function withIoredis({ Redis, Cluster, SentinelConnector }: Ioredis, address: RedisAddress): RedisClient {
   const { kind, hosts, user, password, database, tls, master } = address
   const common = {
     connectTimeout: CONNECT_MS,
@@ -86,6 +90,10 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       name: master ?? '',
       db: database,
       sentinelRetryStrategy: retryDelay,
+      // Sentinels make a replica of the old primary ten seconds after a planned failover. Until then it would go on giving out locks.
+      failoverDetector: true,
+      sentinelReconnectStrategy: () => CONNECT_MS / 5,
+      Connector: withoutComplaints(SentinelConnector),
       ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
     })
     return quiet(client)
@@ -93,8 +101,20 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
   return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
 }
 
-function withNodeRedis(
-  { createClient, createCluster, createSentinel }: NodeRedis,
+/** The driver listens to sentinels through clients of its own, and prints it whenever it does not reach one of them. */
+function withoutComplaints(base: Ioredis['SentinelConnector']): Connector {
+  type Connect = (...args: unknown[]) => { on(event: 'error', listener: () => void): unknown }
+  const { connectToSentinel } = base.prototype as unknown as { connectToSentinel: Connect }
+  class Quiet extends base {}
+  const quietly = function (this: unknown, ...args: unknown[]): unknown {
+    return quiet(connectToSentinel.apply(this, args))
+  }
+  Object.defineProperty(Quiet.prototype, 'connectToSentinel', { value: quietly })
+  return Quiet as unknown as Connector
+}
+
+export function withNodeRedis(
+  { createClient, createCluster }: NodeRedis,
   address: RedisAddress,
 ): RedisClient {
   const { kind, hosts, user, password, database, tls, master } = address
@@ -116,21 +136,20 @@ function withNodeRedis(
     })
     return connected(client)
   }
+  const plain = patterns.get(createClient) ?? createClient()
+  patterns.set(createClient, plain)
   if (kind === 'sentinel') {
-    const client = createSentinel({
-      name: master ?? '',
-      sentinelRootNodes: [...hosts],
-      nodeClientOptions: { ...common, database, socket },
-      ...(tls ? { sentinelClientOptions: { socket: { tls: true as const } } } : {}),
-    })
-    return connected(client)
+    const once = { ...socket, reconnectStrategy: false as const }
+    const at = (host: Host, options: object): PlainClient =>
+      plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } }) as PlainClient
+    const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, {}))
+    return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
   }
-  pattern ??= createClient()
-  return connected(pattern.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))
+  return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))
 }
 
 /** Never connected. The driver writes a class with all commands for every new address, which takes it 30 ms; a copy has none. */
-let pattern: ReturnType<NodeRedis['createClient']> | undefined
+const patterns = new WeakMap<NodeRedis['createClient'], ReturnType<NodeRedis['createClient']>>()
 
 /** An error event that nobody listens to would end the process; what goes wrong is in the answers. */
 function quiet<C extends { on(event: 'error', listener: () => void): unknown }>(client: C): C {

@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { UnexpectedReply } from './replies.ts'
 
 /**
  * Errors of drivers and servers, as answers. A driver's error may carry the command with all its arguments (claim ids),
@@ -63,6 +64,19 @@ export function isNoScript(error: unknown): boolean {
 /** The server does not let this user do that, now or later. */
 export function isRefusal(error: unknown): boolean {
   return isFinal(messageOf(error))
+}
+
+/**
+ * A key could not be read that is called like one of ours. If it is of a later layout, somebody may hold the name; if another
+ * program put something else there, nobody does. Anything else says nothing about the key, and is thrown again.
+ */
+export function maybeInUse(error: unknown): boolean {
+  const message = messageOf(error)
+  if (message.includes('HFLAYOUT')) return true
+  const strange =
+    error instanceof UnexpectedReply || /WRONGTYPE|user_script.*(attempt to|bad argument)/s.test(message)
+  if (strange) return false
+  throw error
 }
 
 /** The server has become a replica, or always was one. */

@@ -6,6 +6,7 @@ import { plainError } from './failure.ts'
 import { doneOf, listOf, textOf, unexpected } from './replies.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
+import { slotOf } from './slots.ts'
 
 export interface FencedWriteOptions {
   /** Milliseconds to keep the value. Default: for ever. */
@@ -41,7 +42,7 @@ export async function fencedWrite(
   }
   const fence = `${key}:fence`
   const link = linkTo(client)
-  if (link.cluster && !/\{[^}]+\}/.test(key)) {
+  if (link.cluster && slotOf(link.keyPrefix + key) !== slotOf(link.keyPrefix + fence)) {
     throw new InvalidArgumentError('key must contain a hash tag in a Cluster, like {order:7}', {
       argument: 'key',
     })

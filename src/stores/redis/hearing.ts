@@ -30,18 +30,19 @@ export class Hearing {
   }
 
   /** Rejects if the server does not take a word: then nothing is known. */
-  async hears(channel: string): Promise<boolean> {
+  async hears(channels: readonly string[]): Promise<boolean> {
     const [node] = await this.link.primaries()
     if (node === undefined) throw new Error('there is no server to say a word to')
+    const [channel = ''] = channels
     const word = `w ${++this.said}`
     let timer: NodeJS.Timeout | undefined
-    const arrived = new Promise<boolean>((resolve) => {
-      this.awaited.set(word, () => resolve(true))
-      timer = setTimeout(() => resolve(false), WORD_MS)
-      timer.unref()
-    })
+    let tell = (_heard: boolean): void => {}
+    const arrived = new Promise<boolean>((resolve) => (tell = resolve))
+    this.awaited.set(word, () => tell(true))
     try {
-      const [counted] = await Promise.all([this.counts(channel), node.send(['publish', channel, word])])
+      const [counted] = await Promise.all([this.counts(channels), node.send(['publish', channel, word])])
+      timer = setTimeout(() => tell(false), WORD_MS)
+      timer.unref()
       return counted && (await arrived)
     } finally {
       clearTimeout(timer)
@@ -49,13 +50,13 @@ export class Hearing {
     }
   }
 
-  /** Whether the scripts would find a listener. In a Cluster a node knows only its own, and the scripts do not ask. */
-  private async counts(channel: string): Promise<boolean> {
+  /** Whether the scripts would find a listener of each. In a Cluster a node knows only its own, and the scripts do not ask. */
+  private async counts(channels: readonly string[]): Promise<boolean> {
     const [node] = this.link.cluster ? [] : await this.link.primaries()
     if (node === undefined) return true
     try {
-      const reply = await node.send(['pubsub', 'numsub', channel])
-      return !Array.isArray(reply) || Number(reply[1]) > 0
+      const reply = await node.send(['pubsub', 'numsub', ...channels])
+      return !Array.isArray(reply) || reply.every((count, at) => at % 2 === 0 || Number(count) > 0)
     } catch {
       // Not allowed: then the scripts may not ask either, and pass nobody over.
       return true

@@ -2,7 +2,7 @@ import { plainError } from './failure.ts'
 import { listen } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
-import { slotOf } from './slots.ts'
+import { firstSlots, inOrder, slotOf } from './slots.ts'
 
 /** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
 export interface IoredisClient {
@@ -35,9 +35,14 @@ interface IoredisNode extends IoredisClient {
 interface IoredisCluster extends IoredisClient {
   nodes(role: 'master' | 'all'): IoredisNode[]
   /** By slot: the address of the primary, then those of its replicas. */
-  readonly slots: readonly (readonly string[])[]
+  readonly slots: readonly (readonly string[] | undefined)[]
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply?: unknown][] | null> }
 }
+
+/** How often a script is sent after a slot that moves. */
+const REDIRECTIONS = 3
+/** A field that no header has. */
+const NO_CLAIM = '-'
 
 /** What a subscriber does differently from the client that it is a copy of. */
 const SUBSCRIBER_OPTIONS = {
@@ -45,6 +50,7 @@ const SUBSCRIBER_OPTIONS = {
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   reconnectOnError: null,
+  failoverDetector: false,
   autoResubscribe: false,
   enableOfflineQueue: false,
   maxRetriesPerRequest: null,
@@ -90,7 +96,7 @@ export class IoredisLink implements Link {
   onReady(listener: () => void): () => void {
     // A lazy client connects with its first command, which it will not be given before it is connected.
     if (this.client.status === 'wait') this.client.connect().catch(() => {})
-    return listen(this.client, this.owned ? ['ready', 'error'] : ['ready'], listener)
+    return listen(this.client, this.owned ? ['ready', 'end', 'error'] : ['ready', 'end'], listener)
   }
 
   onConnectionChange(listener: () => void): () => void {
@@ -98,8 +104,12 @@ export class IoredisLink implements Link {
     return listen(this.client, ['close', 'ready', '-node', '+node'], listener)
   }
 
+  ended(): boolean {
+    return this.client.status === 'end'
+  }
+
   notReadyBecause(): Error | undefined {
-    return this.client.status === 'end' ? new Error('the Redis client has been closed') : this.trouble
+    return this.ended() ? new Error('the Redis client has been closed') : this.trouble
   }
 
   evalsha(args: string[]): Promise<unknown> {
@@ -113,19 +123,33 @@ export class IoredisLink implements Link {
   ): [Promise<unknown>, Promise<unknown>] {
     const wait = [String(count), String(ms)]
     if (!this.cluster) return [this[command](args), this.client.call('wait', ...wait)]
-    // A pipeline goes to the node of its first key as a whole.
-    const results = (this.client as IoredisCluster)
-      .pipeline([
-        [command, ...args],
-        ['wait', ...wait],
-      ])
-      .exec()
+    const results = this.together([
+      [command, ...args],
+      ['wait', ...wait],
+    ])
     const result = async (at: 0 | 1): Promise<unknown> => {
       const [error, reply] = (await results)?.[at] ?? [new Error('the pipeline had no result')]
       if (error !== null) throw error
       return reply
     }
     return [result(0), result(1)]
+  }
+
+  /**
+   * A pipeline goes to the node of its first key as a whole. If that is another one now, the driver neither follows nor learns
+   * it from the script alone, because the other command did not fail. A plain command teaches it; one that writes, for others may
+   * go to replicas.
+   */
+  private async together([script = [], wait = []]: string[][]): Promise<[Error | null, unknown?][] | null> {
+    const cluster = this.client as IoredisCluster
+    for (let looked = 0; ; looked++) {
+      const results = await cluster.pipeline([script, wait]).exec()
+      const elsewhere = /^(MOVED|ASK|TRYAGAIN) /.test(results?.[0]?.[0]?.message ?? '')
+      if (!elsewhere) return results
+      // Nothing was done, and it may be another time.
+      if (looked === REDIRECTIONS) throw new Error('TRYAGAIN the slot is being moved')
+      await this.client.hdel(script[3] ?? '', NO_CLAIM).catch(() => {})
+    }
   }
 
   eval(args: string[]): Promise<unknown> {
@@ -165,10 +189,15 @@ export class IoredisLink implements Link {
   }
 
   primaries(): Promise<readonly Node[]> {
-    const nodes = this.cluster ? (this.client as IoredisCluster).nodes('master') : [this.client]
-    return Promise.resolve(
-      nodes.map((node) => ({ send: ([command = '', ...args]) => node.call(command, ...args) })),
-    )
+    const asked = (node: IoredisClient): Node => ({
+      send: ([command = '', ...args]) => node.call(command, ...args),
+    })
+    if (!this.cluster) return Promise.resolve([asked(this.client)])
+    const { slots } = this.client as IoredisCluster
+    const nodes = (this.client as IoredisCluster)
+      .nodes('master')
+      .map((node) => ({ ...asked(node), address: `${node.options.host}:${node.options.port}` }))
+    return Promise.resolve(inOrder(nodes, firstSlots(Array.from(slots, (places) => places?.[0]))))
   }
 
   async subscriber({ message, end }: SubscriberEvents): Promise<SubscriberConnection> {

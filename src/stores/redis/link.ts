@@ -10,6 +10,8 @@ export interface Link {
   ready(): boolean
   /** Calls back whenever the driver has become ready, or has failed to. Returns the function that ends it. */
   onReady(listener: () => void): () => void
+  /** Its owner has ended it: it will not connect again by itself. */
+  ended(): boolean
   /** Why it is not ready, if there is more to say than that. */
   notReadyBecause(): Error | undefined
   /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */
@@ -28,7 +30,7 @@ export interface Link {
   nodeOf(key: string): string
   /** Drops the connection to the server of a key, if it is the store's own; the driver makes a new one. */
   reset(key: string): void
-  /** Every primary, to be asked on its own. */
+  /** Every primary, to be asked on its own. Those of a Cluster in the order of their slots. */
   primaries(): Promise<readonly Node[]>
   /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
@@ -38,6 +40,9 @@ export interface Link {
 
 /** One server. Command names in small letters: one driver knows only those, and where their keys are. */
 export interface Node {
+  /** Of a Cluster: the first slot that it has, and where it is. */
+  readonly slot?: number
+  readonly address?: string
   send(args: readonly string[]): Promise<unknown>
 }
 

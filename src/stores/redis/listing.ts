@@ -1,18 +1,21 @@
 import type { ListPage, ListQuery } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { maybeInUse } from './failure.ts'
 import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Link, Node } from './link.ts'
 import { runScript } from './run-script.ts'
 import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
 
 /**
- * Where the next page begins: which primary, its SCAN cursor, and the last name shown of what that returns. Not how many of
- * them: those that were shown may have been given up meanwhile, and others would move up into their places.
+ * Where the next page begins: which primary (by its first slot and its address), its SCAN cursor, and the last name shown of
+ * what that returns. Not how many of them: those that were shown may have been given up meanwhile, and others would move up
+ * into their places.
  */
 interface Place {
-  readonly primary: number
+  readonly slot: number
+  readonly address: string
   readonly scan: string
   readonly after: string
 }
@@ -39,25 +42,40 @@ export async function listNames(
   const primaries = await link.primaries()
   const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
-  let { primary, scan, after } = parseCursor(cursor)
-  for (let node = primaries[primary]; node !== undefined; node = primaries[++primary]) {
+  let { at, scan, after } = resume(primaries, parseCursor(cursor))
+  for (let node = primaries[at]; node !== undefined; node = primaries[++at]) {
+    const { slot = 0, address = '' } = node
     do {
       const { next, keys } = await scanStep(node, scan, pattern)
       let shown = after
       for (const used of await inUse(link, of, keys)) {
         if (used <= after || names.has(used)) continue
         if (names.size === limit)
-          return { names: [...names], cursor: cursorOf({ primary, scan, after: shown }) }
+          return { names: [...names], cursor: cursorOf({ slot, address, scan, after: shown }) }
         names.add(used)
         shown = used
       }
       scan = next
       after = ''
       if (scan !== '0' && performance.now() > until)
-        return { names: [...names], cursor: cursorOf({ primary, scan, after }) }
+        return { names: [...names], cursor: cursorOf({ slot, address, scan, after }) }
     } while (scan !== '0')
   }
   return { names: [...names] }
+}
+
+/**
+ * What a cursor says of one server means nothing to the next: if another one has the slots now, that one is gone through from
+ * its beginning. A name twice is better than none.
+ */
+function resume(
+  primaries: readonly Node[],
+  { slot, address, scan, after }: Place,
+): { at: number; scan: string; after: string } {
+  const same = primaries.findIndex((node) => (node.slot ?? 0) === slot && (node.address ?? '') === address)
+  if (same >= 0) return { at: same, scan, after }
+  const at = primaries.findLastIndex((node) => (node.slot ?? 0) <= slot)
+  return { at: Math.max(0, at), scan: '0', after: '' }
 }
 
 /** The names behind the keys that somebody holds or waits for, in order. */
@@ -66,21 +84,30 @@ async function inUse(link: Link, { prefix }: Namespace, keys: readonly string[])
     keys.map(async (key) => {
       const name = nameOfHeader(key)
       if (name === undefined) return []
-      const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
-      const { holders, waiters } = readName(name, reply)
-      return holders.length + waiters.length > 0 ? [name] : []
+      try {
+        const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
+        const { holders, waiters } = readName(name, reply)
+        return holders.length + waiters.length > 0 ? [name] : []
+      } catch (error) {
+        return maybeInUse(error) ? [name] : []
+      }
     }),
   )
   return names.flat().sort()
 }
 
-const cursorOf = ({ primary, scan, after }: Place): string =>
-  `${primary}.${scan}.${Buffer.from(after).toString('base64url')}`
+const coded = (text: string): string => Buffer.from(text).toString('base64url')
+const decoded = (text: string): string => Buffer.from(text, 'base64url').toString()
 
-function parseCursor(cursor = '0.0.'): Place {
-  const [, primary, scan = '', after = ''] = /^(\d{1,5})\.(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
-  if (primary === undefined) {
+const cursorOf = ({ slot, address, scan, after }: Place): string =>
+  [slot, coded(address), scan, coded(after)].join('.')
+
+function parseCursor(cursor?: string): Place {
+  if (cursor === undefined) return { slot: 0, address: '', scan: '0', after: '' }
+  const [, slot, address = '', scan = '', after = ''] =
+    /^(\d{1,5})\.([\w-]*)\.(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
+  if (slot === undefined) {
     throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
   }
-  return { primary: Number(primary), scan, after: Buffer.from(after, 'base64url').toString() }
+  return { slot: Number(slot), address: decoded(address), scan, after: decoded(after) }
 }

@@ -1,16 +1,19 @@
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
-import { slotOf } from './slots.ts'
+import { firstSlots, inOrder, slotOf } from './slots.ts'
 
 /** As `createCluster` makes it. */
 export interface NodeRedisCluster extends NodeRedisBase {
-  readonly masters: readonly object[]
+  readonly masters: readonly { readonly address: string }[]
   sendCommand(firstKey: string | undefined, isReadonly: boolean, args: string[]): Promise<unknown>
 }
 
 export interface ClusterClient extends NodeRedisCluster {
-  readonly slots: readonly { readonly master: { readonly address: string; readonly client?: PlainClient } }[]
+  readonly slots: readonly (
+    | { readonly master: { readonly address: string; readonly client?: PlainClient } }
+    | undefined
+  )[]
   nodeClient(node: object): PlainClient | Promise<PlainClient>
 }
 
@@ -46,17 +49,23 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
   }
 
   nodeOf(key: string): string {
-    return this.client.slots[slotOf(key)]?.master.address ?? ''
+    return this.client.slots[slotOf(this.keyPrefix + key)]?.master.address ?? ''
   }
 
   reset(key: string): void {
-    const client = this.client.slots[slotOf(key)]?.master.client
+    const client = this.client.slots[slotOf(this.keyPrefix + key)]?.master.client
     if (this.owned && client !== undefined) reconnect(client)
   }
 
   async primaries(): Promise<readonly Node[]> {
-    const nodes = await Promise.all(this.client.masters.map(async (master) => this.client.nodeClient(master)))
-    return nodes.map((node) => ({ send: (args) => node.sendCommand([...args]) }))
+    const nodes = await Promise.all(
+      this.client.masters.map(async (master) => {
+        const node = await this.client.nodeClient(master)
+        const send: Node['send'] = (args) => node.sendCommand(this.words(args))
+        return { address: master.address, send }
+      }),
+    )
+    return inOrder(nodes, firstSlots(Array.from(this.client.slots, (slot) => slot?.master.address)))
   }
 
   /** In a Cluster any node hears what is published at any other. */

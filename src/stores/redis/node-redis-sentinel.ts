@@ -10,16 +10,14 @@ export interface NodeRedisSentinel extends NodeRedisBase {
 }
 
 const LOOK_AGAIN_MS = 20
-/** How long closing waits for commands that are under way. */
-const LAST_ANSWERS_MS = 2_000
 
-/**
- * This client must not be destroyed while a command of its own is under way: it would try that command again and again,
- * without a pause, and the process would stand still. So what is under way is counted.
- */
+/** A client of the user's. The store itself connects in another way; see primary-client.ts. */
 export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing> {
   readonly cluster = false
-  private underWay = 0
+
+  constructor(client: NodeRedisSentinel & Subscribing) {
+    super(client, false)
+  }
 
   ready(): boolean {
     return this.client.isReady
@@ -31,24 +29,19 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
     return () => clearInterval(timer)
   }
 
-  protected async send(_key: string, command: string[]): Promise<unknown> {
-    this.underWay++
-    try {
-      return await this.client.sendCommand(false, command)
-    } finally {
-      this.underWay--
-    }
+  protected send(_key: string, command: string[]): Promise<unknown> {
+    return this.client.sendCommand(false, command)
   }
 
   nodeOf(): string {
     return ''
   }
 
-  /** Not possible, for the reason above. It follows the sentinels to a new primary by itself. */
+  /** It is the user's, and follows the sentinels to a new primary by itself. */
   reset(): void {}
 
   primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.send('', [...args]) }])
+    return Promise.resolve([{ send: (args) => this.send('', this.words(args)) }])
   }
 
   /**
@@ -80,14 +73,5 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
       },
       close: stop,
     })
-  }
-
-  override async close(): Promise<void> {
-    if (!this.owned) return
-    const until = performance.now() + LAST_ANSWERS_MS
-    while (this.underWay > 0 && performance.now() < until) {
-      await new Promise((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS))
-    }
-    if (this.underWay === 0) await super.close()
   }
 }

@@ -27,26 +27,38 @@ export interface Subscribing {
   unsubscribe(channel: string | readonly string[], listener?: unknown): Promise<void>
 }
 
-export interface PlainClient extends NodeRedisClient, Subscribing {
+/** Leads to one server at a time. */
+export interface LeadingClient extends NodeRedisClient {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
-  unref?(): void
   connect(): Promise<unknown>
+  /** Has one only if it knows better than to connect to the same server again. */
+  reconnect?(): void
 }
+
+export interface PlainClient extends LeadingClient, Subscribing {
+  unref?(): void
+}
+
+/** Commands to one server whose first argument is a key. */
+const KEYED = new Set(['exists', 'set', 'incrby'])
 
 const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
 export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   abstract readonly cluster: boolean
-  readonly keyPrefix = ''
+  readonly keyPrefix: string
   protected readonly client: C
   protected readonly owned: boolean
   private trouble: Error | undefined
+  private wasOpen: boolean
 
   constructor(client: C, owned: boolean) {
     this.client = client
     this.owned = owned
+    this.keyPrefix = keyPrefixOf(client)
+    this.wasOpen = client.isOpen
     // Nothing is listened to on a client of the user's: an error that nobody listens to is the user's to hear of.
     if (!owned) return
     client.on('error', (error) => (this.trouble = plainError(error)))
@@ -61,8 +73,14 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   abstract subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
 
   onReady(listener: () => void): () => void {
-    const events = ['ready', 'connect', 'node-ready', 'topology-change']
+    const events = ['ready', 'connect', 'end', 'disconnect', 'node-ready', 'topology-change']
     return listen(this.client, this.owned ? [...events, 'error'] : events, listener)
+  }
+
+  ended(): boolean {
+    // One that was never open may still be connected.
+    this.wasOpen ||= this.client.isOpen
+    return this.wasOpen && !this.client.isOpen
   }
 
   notReadyBecause(): Error | undefined {
@@ -71,7 +89,7 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 
   evalsha(args: string[]): Promise<unknown> {
-    return this.send(args[2] ?? '', ['EVALSHA', ...args])
+    return this.script('EVALSHA', args)
   }
 
   /** Both are queued in one go, and so leave one behind the other on one connection. */
@@ -80,7 +98,9 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     args: string[],
     { count, ms }: ReplicaWish,
   ): [Promise<unknown>, Promise<unknown>] {
-    return [this[command](args), this.send(args[2] ?? '', ['WAIT', String(count), String(ms)])]
+    const script = this[command](args)
+    const wait = this.send(this.keyPrefix + (args[2] ?? ''), ['WAIT', String(count), String(ms)])
+    return [script, wait]
   }
 
   onConnectionChange(listener: () => void): () => void {
@@ -88,11 +108,28 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 
   eval(args: string[]): Promise<unknown> {
-    return this.send(args[2] ?? '', ['EVAL', ...args])
+    return this.script('EVAL', args)
   }
 
-  hdel(key: string, field: string): Promise<unknown> {
+  hdel(name: string, field: string): Promise<unknown> {
+    const key = this.keyPrefix + name
     return this.send(key, ['HDEL', key, field])
+  }
+
+  /** The driver puts its prefix before the keys of commands that it knows, and not of those that it is given in words. */
+  private script(command: string, args: string[]): Promise<unknown> {
+    if (this.keyPrefix === '') return this.send(args[2] ?? '', [command, ...args])
+    const [text = '', count = '0', ...rest] = args
+    const prefixed = rest.map((arg, at) => (at < Number(count) ? this.keyPrefix + arg : arg))
+    return this.send(prefixed[0] ?? '', [command, text, count, ...prefixed])
+  }
+
+  /** The same for what one server is asked. */
+  protected words([command = '', ...args]: readonly string[]): string[] {
+    const [key, ...rest] = args
+    return key === undefined || !KEYED.has(command)
+      ? [command, ...args]
+      : [command, this.keyPrefix + key, ...rest]
   }
 
   close(): Promise<void> {
@@ -101,7 +138,7 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 }
 
-export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
+export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
   readonly cluster = false
 
   ready(): boolean {
@@ -121,7 +158,7 @@ export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
   }
 
   primaries(): Promise<readonly Node[]> {
-    return Promise.resolve([{ send: (args) => this.client.sendCommand([...args]) }])
+    return Promise.resolve([{ send: (args) => this.client.sendCommand(this.words(args)) }])
   }
 
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection> {
@@ -129,13 +166,20 @@ export class NodeRedisPlainLink extends NodeRedisLink<PlainClient> {
   }
 }
 
+/** `redis` 6 has one, and says so under this name. Earlier ones take the option, and do nothing with it. */
+function keyPrefixOf(client: object): string {
+  const { _keyPrefix: prefix } = client as { _keyPrefix?: unknown }
+  return typeof prefix === 'string' || Buffer.isBuffer(prefix) ? String(prefix) : ''
+}
+
 /** Ends the connection and makes a new one. */
-export function reconnect(client: NodeRedisBase & { connect(): Promise<unknown> }): void {
+export function reconnect(client: LeadingClient): void {
+  if (client.reconnect !== undefined) return client.reconnect()
   end(client)
   client.connect().catch(() => {})
 }
 
-function end(client: NodeRedisBase): void {
+export function end(client: NodeRedisBase): void {
   if (!client.isOpen) return
   if (client.destroy === undefined) client.disconnect?.().catch(() => {})
   else client.destroy()
@@ -143,7 +187,7 @@ function end(client: NodeRedisBase): void {
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
 export async function listenThrough(
-  original: PlainClient,
+  original: LeadingClient,
   { message, end: ended }: SubscriberEvents,
 ): Promise<SubscriberConnection> {
   const connection = original.duplicate({

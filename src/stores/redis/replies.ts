@@ -8,8 +8,10 @@
 const WHOLE = /^(?:0|[1-9]\d{0,18})$/
 const TOKEN = /^[1-9]\d{0,18}$/
 
+export class UnexpectedReply extends TypeError {}
+
 export function unexpected(): Error {
-  return new TypeError('the server answered with something that no script of this store returns')
+  return new UnexpectedReply('the server answered with something that no script of this store returns')
 }
 
 export function textOf(reply: unknown): string {

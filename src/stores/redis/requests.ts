@@ -1,6 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
 import { Deadline, Deadlines } from '../../transport/deadlines.ts'
-import { failed, unknown } from './failure.ts'
+import { failed, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
 /**
@@ -26,6 +26,8 @@ export class Requests {
       request.onLate = onLate
       this.deadlines.add(request, timeout)
       if (this.link.ready()) return request.send(start)
+      const ended = this.ended()
+      if (ended !== undefined) return request.settle(ended)
       request.stopWaiting = this.whenReady(() => {
         const refusal = this.refusal()
         if (refusal !== undefined) request.settle(refusal)
@@ -63,10 +65,15 @@ export class Requests {
       : failed(reason)
   }
 
+  /** Of a client that its owner has ended: nothing is waited for any more. */
+  ended(): Unknown | undefined {
+    return this.link.ended() ? unknownForGood(new Error('the Redis client has been closed')) : undefined
+  }
+
   /** Said by a server that will not let us in, however long we wait; otherwise nothing. */
   refusal(): Unknown | undefined {
     const reason = this.link.ready() ? undefined : this.link.notReadyBecause()
-    const answer = reason && failed(reason)
+    const answer = this.ended() ?? (reason && failed(reason))
     return answer?.retryable === false ? answer : undefined
   }
 }

@@ -10,3 +10,26 @@ export function slotOf(key: string): number {
   }
   return crc & 0x3fff
 }
+
+/** The first slot of each address, of all 16,384 in their order. */
+export function firstSlots(addresses: Iterable<string | undefined>): ReadonlyMap<string, number> {
+  const first = new Map<string, number>()
+  let slot = 0
+  for (const address of addresses) {
+    if (address !== undefined && !first.has(address)) first.set(address, slot)
+    slot++
+  }
+  return first
+}
+
+/** In the order of their slots; one that has none comes last. */
+export function inOrder<N extends { readonly address: string }>(
+  nodes: readonly N[],
+  first: ReadonlyMap<string, number>,
+): (N & { readonly slot: number })[] {
+  return nodes
+    .map((node) => ({ ...node, slot: first.get(node.address) ?? SLOTS }))
+    .sort((a, b) => a.slot - b.slot)
+}
+
+const SLOTS = 16_384

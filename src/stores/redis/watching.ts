@@ -13,6 +13,8 @@ const RETRY_MS = { shortest: 20, longest: 1_000 }
 const CONNECT_MS = 5_000
 /** A connection that has been silent for so long is asked whether it still hears. */
 const SILENCE_MS = 5_000
+/** And any other now and then: what one session hears says nothing of the others. */
+const CHECK_EVERY_MS = 15_000
 /** A check that takes longer says nothing. */
 const CHECK_MS = 2_000
 
@@ -31,12 +33,15 @@ export class Watching {
     string,
     { readonly session: string; readonly listener: StoreListener }
   >()
+  /** Channels of sessions that the server has not been heard to listen for yet. */
+  private readonly joining = new Set<string>()
   private connection: SubscriberConnection | null = null
   private connecting: Promise<SubscriberConnection> | null = null
   private attempt = 0
   private retry: NodeJS.Timeout | null = null
   private failures = 0
   private heardAt = 0
+  private checkedAt = 0
   /** The check that is under way, and whether another one is due after it. */
   private checking: 'no' | 'yes' | 'again' = 'no'
   private stopListening: (() => void) | null = null
@@ -54,6 +59,7 @@ export class Watching {
     const channel = channelOf(this.prefix, session)
     const entry = { session, listener }
     this.sessions.set(channel, entry)
+    this.joining.add(channel)
     this.stopListening ??= this.link.onConnectionChange(() => this.check())
     const stop = (): void => {
       if (this.sessions.get(channel) !== entry) return
@@ -63,10 +69,11 @@ export class Watching {
     }
     const answer = await this.requests.ask(async () => {
       const { connection } = this
-      if (connection === null) await this.subscribeAnew([channel])
+      if (connection === null) await this.subscribeAnew()
       else await connection.subscribe([channel])
       return { kind: 'watching', stop } as const
     }, timeout)
+    this.joining.delete(channel)
     if (answer.kind === 'unknown') stop()
     return answer
   }
@@ -76,26 +83,29 @@ export class Watching {
    * until the system gives the connection up, which takes it a quarter of an hour.
    */
   checkAlive(): void {
-    if (performance.now() - this.heardAt >= SILENCE_MS) this.check()
+    const now = performance.now()
+    if (now - this.heardAt >= SILENCE_MS || now - this.checkedAt >= CHECK_EVERY_MS) this.check()
   }
 
   private check(): void {
     const { connection } = this
-    const [channel] = this.sessions.keys()
-    if (connection === null || channel === undefined || !this.link.ready()) return
+    const channels = [...this.sessions.keys()].filter((channel) => !this.joining.has(channel))
+    if (connection === null || channels.length === 0 || !this.link.ready()) return
     if (this.checking !== 'no') return void (this.checking = 'again')
     this.checking = 'yes'
+    this.checkedAt = performance.now()
     this.requests
-      .ask(async () => ({ kind: (await this.hearing.hears(channel)) ? 'hears' : 'deaf' }) as const, CHECK_MS)
+      .ask(async () => ({ kind: (await this.hearing.hears(channels)) ? 'hears' : 'deaf' }) as const, CHECK_MS)
       .then(({ kind }) => {
         const again = this.checking === 'again'
         this.checking = 'no'
         this.heardAt = performance.now()
-        // What the command connection could not say is not the subscriber's fault.
-        if (kind === 'deaf' && this.connection === connection && this.sessions.has(channel)) {
+        // What the command connection could not say is not the subscriber's fault, nor that of a session that has gone.
+        const same = this.connection === connection && channels.every((channel) => this.sessions.has(channel))
+        if (kind === 'deaf' && same) {
           connection.close()
           this.lost()
-        } else if (again) this.check()
+        } else if (again || (kind === 'deaf' && this.connection === connection)) this.check()
       })
       .catch(() => {})
   }
@@ -156,20 +166,22 @@ export class Watching {
   }
 
   private async reconnect(): Promise<{ readonly kind: 'connected' }> {
-    await this.subscribeAnew([...this.sessions.keys()])
+    await this.subscribeAnew()
     return { kind: 'connected' }
   }
 
-  private async subscribeAnew(channels: readonly string[]): Promise<void> {
+  /** For all sessions: others may have come while the connection was made, or have had another one before. */
+  private async subscribeAnew(): Promise<void> {
     const connection = this.connection ?? (await this.connect())
+    const channels = [...this.sessions.keys()]
     try {
+      if (channels.length === 0) throw new Error('nobody listens any more')
       await connection.subscribe(channels)
-      const [channel] = channels
-      if (channel !== undefined && !(await this.hearing.hears(channel)))
+      if (!(await this.hearing.hears(channels.filter((channel) => this.sessions.has(channel)))))
         throw new Error('the connection for wake-ups does not lead to the server that is asked for locks')
     } catch (error) {
       connection.close()
-      if (this.connection === connection) this.connection = null
+      if (this.connection === connection) this.lost()
       throw error
     }
   }
@@ -182,7 +194,7 @@ export class Watching {
       // Whatever still comes of this attempt comes too late.
       this.connecting = null
       this.attempt++
-      this.retryLater()
+      if (this.retry === null) this.retryLater()
     }
   }
 

@@ -88,6 +88,32 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
     expect(answer).toMatchObject({ kind: 'unknown', cause: { message: /client\.connect\(\)/ } })
   })
 
+  it('that its owner has closed is not waited for', async () => {
+    const first = new Redis(server.port)
+    const second = createClient({ url: server.url })
+    await second.connect()
+    for (const [client, close] of [
+      [first, () => first.quit()],
+      [second, () => second.quit()],
+    ] as const) {
+      const holdfast = new Holdfast(redisStore(client))
+      const lease = await holdfast.mutex('closed').acquire()
+      await close()
+      const began = performance.now()
+      for (const ask of [
+        () => holdfast.mutex('other').tryAcquire(),
+        () => holdfast.mutex('other').acquire({ wait: 5_000 }),
+      ])
+        await expect(ask()).rejects.toMatchObject({
+          code: 'STORE_UNAVAILABLE',
+          cause: { message: expect.stringContaining('closed') as string },
+        })
+      await lease.release()
+      expect(performance.now() - began).toBeLessThan(1_500)
+      await holdfast.close()
+    }
+  })
+
   it('must be one of the drivers that are known', () => {
     for (const thing of [undefined, null, {}, 'redis://', () => {}]) {
       expect(() => redisStore(thing as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

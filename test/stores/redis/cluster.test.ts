@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Holdfast } from 'holdfast'
 import type { HoldfastOptions, RenewRequest, Store } from 'holdfast'
 import { openRedisStore, redisStore } from 'holdfast/redis'
+import type { OpenRedisOptions } from 'holdfast/redis'
 
 import { available, redisCluster, redisCommand } from '../../../scripts/services.mjs'
 import type { RedisCluster, Server } from '../../../scripts/services.mjs'
@@ -171,4 +172,83 @@ function namesOn(
     before = found
     return found
   })
+}
+
+describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
+  'a Cluster whose primaries change, through %s',
+  (driver) => {
+    let cluster: RedisCluster
+    const opened: Holdfast[] = []
+    const open = async (options: HoldfastOptions, redisOptions: OpenRedisOptions = {}): Promise<Holdfast> => {
+      const hosts = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')
+      const store = await openRedisStore(`redis+cluster://${hosts}`, { driver, ...redisOptions })
+      const holdfast = new Holdfast(store, options)
+      opened.push(holdfast)
+      return holdfast
+    }
+    beforeAll(
+      async () => void (cluster = await redisCluster({ primaries: 3, replicas: 1, nodeTimeout: 1_500 })),
+    )
+    afterAll(() => cluster.stop())
+    afterEach(async () => {
+      for (const holdfast of opened.splice(0)) {
+        await holdfast.close()
+        await holdfast.store.close()
+      }
+    })
+
+    it('confirms grants by replicas also after planned failovers and while nobody has told the driver', async () => {
+      const holdfast = await open({ ttl: 3_000, wait: 10_000 }, { replicas: 1, replicaTimeout: 1_000 })
+      const lease = await holdfast.mutex('kept').acquire()
+      for (const replica of await replicasOf(cluster.nodes))
+        await redisCommand(replica, 'CLUSTER', 'FAILOVER')
+      const until = performance.now() + 5_000
+      for (let i = 0; performance.now() < until; i++) {
+        const other = await holdfast.mutex(`other ${i % 10}`).acquire()
+        await other.release()
+        await new Promise((resolve) => void setTimeout(resolve, 50))
+      }
+      expect(lease.held).toBe(true)
+      expect(await lease.release()).toBe('released')
+    })
+
+    it('shows every name of a list, whichever primaries change between its pages', async () => {
+      const holdfast = await open({ ttl: 60_000 })
+      const names = Array.from({ length: 60 }, (_, i) => `listed ${i}`)
+      const leases = await Promise.all(names.map((name) => holdfast.mutex(name).acquire()))
+      const shown = new Set<string>()
+      let cursor: string | undefined
+      for (let page = 0; page === 0 || cursor !== undefined; page++) {
+        const query = { prefix: 'listed', limit: 7, ...(cursor === undefined ? {} : { cursor }) }
+        const answer = await holdfast.store.list(query, 5_000)
+        if ('kind' in answer) throw answer.cause
+        for (const name of answer.names) shown.add(name)
+        ;({ cursor } = answer)
+        // The primary that is being looked through, and another one, are replaced.
+        if (page === 1 || page === 4) {
+          const replicas = await replicasOf(cluster.nodes)
+          for (const replica of replicas.slice(0, 2)) await promote(replica)
+          // Until the driver has learnt of it.
+          for (const lease of leases) await holdfast.inspect(lease.name)
+          await new Promise((resolve) => void setTimeout(resolve, 500))
+        }
+      }
+      expect([...shown].toSorted()).toEqual(names.toSorted())
+      for (const lease of leases) await lease.release()
+    })
+  },
+)
+
+async function replicasOf(nodes: readonly Server[]): Promise<Server[]> {
+  const roles = await Promise.all(nodes.map((node) => redisCommand(node, 'ROLE') as Promise<[string]>))
+  return nodes.filter((_, at) => roles[at]?.[0] !== 'master')
+}
+
+/** Makes a replica the primary. The Cluster may be busy with another one, and then forgets it. */
+async function promote(replica: Server): Promise<void> {
+  const isReplica = async (): Promise<number> => {
+    await redisCommand(replica, 'CLUSTER', 'FAILOVER').catch(() => {})
+    return (await replicasOf([replica])).length
+  }
+  await expect.poll(isReplica, { timeout: 20_000, interval: 1_000 }).toBe(0)
 }

@@ -83,6 +83,12 @@ describe.skipIf(!available('redis-cluster'))('a client of', () => {
     expect(await fencedWrite(client!.client, write)).toEqual({ accepted: true, token: 7n })
     expect(await fencedWrite(client!.client, { ...write, token: 6n })).toEqual({ accepted: false, token: 7n })
 
+    if (!one.cluster) {
+      // Where the program's own commands look for it.
+      const look = `redis.call('SELECT', ARGV[2]) return redis.call('GET', ARGV[1])`
+      expect(await redisCommand(server, 'EVAL', look, 0, one.keyPrefix + write.key, one.db)).toBe('x')
+    }
+
     // A lease whose record is gone is lost with the next renewal, and not when its time is up.
     const [holdfast] = holdfasts
     const lease = await holdfast!.mutex('lost').acquire({ ttl: 4_000 })

@@ -51,12 +51,14 @@ const IOREDIS_CLUSTER_OPTIONS: Readonly<Record<string, object>> = {
   enableAutoPipelining: { enableAutoPipelining: true },
   'enableOfflineQueue false': { enableOfflineQueue: false },
   keyPrefix: { keyPrefix: 'app:' },
+  'keyPrefix with a hash tag': { keyPrefix: '{app}:' },
   stringNumbers: { redisOptions: { stringNumbers: true } },
   readOnly: { redisOptions: { readOnly: true } },
 }
 
 const NODE_REDIS_OPTIONS: Readonly<Record<string, object>> = {
   'nothing set': {},
+  keyPrefix: { keyPrefix: 'app:' },
   RESP2: { RESP: 2 },
   RESP3: { RESP: 3 },
   'numbers as strings': { mapped: 'numbers' },
@@ -73,6 +75,7 @@ const NODE_REDIS_OPTIONS: Readonly<Record<string, object>> = {
 
 const NODE_REDIS_CLUSTER_OPTIONS: Readonly<Record<string, object>> = {
   'nothing set': {},
+  keyPrefix: { keyPrefix: 'app:' },
   useReplicas: { useReplicas: true },
   minimizeConnections: { minimizeConnections: true },
   RESP3: { RESP: 3 },
@@ -138,12 +141,13 @@ interface NodeRedisWish {
 
 function nodeRedisCombinations(name: string): Combination[] {
   const { RESP_TYPES, createClient, createCluster } = require(name) as NodeRedisPackage
-  // Version 4 speaks RESP2, and knows neither a mapping nor a timeout.
+  // Version 4 speaks RESP2, and knows neither a mapping nor a timeout. Only version 6 does anything with a prefix.
   const known = (all: Readonly<Record<string, object>>): [string, object][] =>
     Object.entries(all).filter(
       ([, options]) =>
-        RESP_TYPES !== undefined ||
-        !('RESP' in options || 'mapped' in options || 'commandTimeout' in options),
+        (RESP_TYPES !== undefined ||
+          !('RESP' in options || 'mapped' in options || 'commandTimeout' in options)) &&
+        (name === 'redis-6' || !('keyPrefix' in options)),
     )
   const optionsOf = ({ mapped, path: _, tls: __, commandTimeout, ...others }: NodeRedisWish): object => {
     if (RESP_TYPES === undefined) return others

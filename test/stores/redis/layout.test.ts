@@ -66,6 +66,19 @@ describe.skipIf(!available('redis'))('the layout of a name', () => {
     await Promise.all(['a', 'b', 'c'].map((name) => holdfasts[0]!.mutex(name).run(() => {})))
   })
 
+  it('of a later version or of somebody else keeps no other name out of a list', async () => {
+    await redisCommand(server, 'HSET', 'hf:{later}', 'v', '2', 'h', 'x', 'f', '17 1')
+    await redisCommand(server, 'HSET', 'hf:{theirs}', 'h', 'a cart', 'm', 'apples')
+    for (const key of ['hf:{later}', 'hf:{theirs}']) await redisCommand(server, 'PEXPIRE', key, 100_000_000)
+    await redisCommand(server, 'SET', 'hf:{text}', 'x')
+    const lease = await holdfasts[0]!.mutex('ours').acquire()
+    const page = await stores[0]!.list({}, 2_000)
+    if ('kind' in page) throw page.cause
+    // Somebody may hold what a later version wrote.
+    expect(page.names.toSorted()).toEqual(['later', 'ours'])
+    await lease.release()
+  })
+
   it('of a vote may have a field more; one of a later version is not touched', async () => {
     const { votes } = stores[0]!
     await votes?.identify(0, 1_000)

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Redis } from 'ioredis'
@@ -10,6 +11,11 @@ import type { OpenRedisOptions } from 'holdfast/redis'
 
 import { available, redis, redisCommand, sentinel } from '../../../scripts/services.mjs'
 import type { SentinelGroup, Server } from '../../../scripts/services.mjs'
+import { linkTo } from '../../../src/stores/redis/client.ts'
+import { withNodeRedis } from '../../../src/stores/redis/drivers.ts'
+import type { NodeRedis } from '../../../src/stores/redis/drivers.ts'
+import { storeOn } from '../../../src/stores/redis/redis-store.ts'
+import { parseUrl } from '../../../src/stores/redis/url.ts'
 import { Crew } from './crew.ts'
 
 const DRIVERS = ['ioredis', 'redis'] as const
@@ -92,11 +98,45 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
       .poll(async () => (await group.primary())?.port, { timeout: 30_000, interval: 50 })
       .not.toBe(old.port)
     served.clear()
-    // Two seconds on a quiet machine. Who is passed over because it listens at the old server waits for ten and more.
-    await expect.poll(() => served.size, { timeout: 8_000 }).toBe(4)
+    // Half a second on a quiet machine. Who is passed over because it listens at the old server waits for ten and more.
+    await expect.poll(() => served.size, { timeout: 4_000 }).toBe(4)
     over = true
     await Promise.all(working)
     if (old.pid !== undefined) await old.resume()
+  })
+
+  it('leaves the old primary of a planned failover before that is made a replica', async () => {
+    const old = await primary()
+    const scripts = async (): Promise<string> =>
+      /cmdstat_evalsha:calls=\d+/.exec(String(await redisCommand(old, 'INFO', 'commandstats')))?.[0] ?? ''
+    const crew = new Crew(await Promise.all([1, 2, 3].map(() => openRedisStore(url(), { driver }))), 'lock')
+    crew.start()
+    await crew.progress(20)
+    await redisCommand(group.sentinels[2]!, 'SENTINEL', 'FAILOVER', group.name)
+    await expect
+      .poll(async () => (await group.primary())?.port, { timeout: 20_000, interval: 20 })
+      .not.toBe(old.port)
+    // A new process that came now would be at the new primary, beside those who are still at the old one.
+    await sleep(2_000)
+    const before = await scripts()
+    await crew.progress(100)
+    expect(await scripts()).toBe(before)
+    expect(await redisCommand(old, 'ROLE')).toMatchObject({ 0: 'master' })
+    expect((await crew.stop()).tokens).toEqual([])
+  })
+
+  it('finds sentinels that the URL does not name', async () => {
+    const [first, ...others] = group.sentinels
+    const store = await openRedisStore(`redis+sentinel://${first!.host}:${first!.port}/${group.name}`, {
+      driver,
+    })
+    const holdfast = new Holdfast(store, { requestTimeout: 500, wait: 20_000 })
+    opened.push(holdfast)
+    await holdfast.mutex('lock').run(async () => {})
+    await first!.kill('SIGKILL')
+    expect(others).toHaveLength(2)
+    await failover()
+    await holdfast.mutex('lock').run(async () => {})
   })
 
   it('is found again when no sentinel has answered for a while', async () => {
@@ -110,6 +150,14 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     while (performance.now() < enough) await Promise.all([lock.tryAcquire().catch(() => {}), sleep(100)])
     for (const one of group.sentinels) await one.resume()
     expect(await (await lock.acquire()).release()).toBe('released')
+    // Nothing is left of all the attempts: to each sentinel one connection that listens, and this one that asks.
+    const ours = async (): Promise<number> => {
+      const clients = await redisCommand(group.sentinels[1]!, 'CLIENT', 'LIST')
+      return String(clients)
+        .split('\n')
+        .filter((line) => line.includes('addr=') && !line.includes('name=sentinel-')).length
+    }
+    await expect.poll(ours, { timeout: 10_000 }).toBeLessThanOrEqual(2)
   })
 
   it('keeps a lock that was replicated through a failover, and gives it to the waiter afterwards', async () => {
@@ -172,3 +220,30 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     await (await careful.mutex('lock').acquire({ wait: 10_000 })).release()
   })
 })
+
+describe.skipIf(!available('sentinel')).each(['redis-4', 'redis-6'])(
+  'a Sentinel group, through %s',
+  (name) => {
+    it('is followed to the next primary, and left alone when the store is closed', async () => {
+      const group = await sentinel({ replicas: 2, downAfter: 1_000 })
+      const places = group.sentinels.map(({ host, port }) => `${host}:${port}`).join(',')
+      const address = parseUrl(`redis+sentinel://${places}/${group.name}`)
+      const driver = createRequire(import.meta.url)(name) as NodeRedis
+      const stores = [1, 2, 3].map(() => storeOn(linkTo(withNodeRedis(driver, address), true), {}))
+      const crew = new Crew(stores, 'contended')
+      crew.start()
+      await crew.progress(20)
+      const old = await group.primary()
+      await old?.kill('SIGKILL')
+      await crew.progress(20, 30_000)
+      expect((await crew.stop()).tokens).toEqual([])
+      const left = async (): Promise<string[]> => {
+        const clients = String(await redisCommand(group.sentinels[0]!, 'CLIENT', 'LIST'))
+        return clients.split('\n').filter((line) => line.includes('addr=') && line.includes('sub=1 psub=0'))
+      }
+      // Sentinels listen to each other by connections of their own, to the servers and not here.
+      await expect.poll(left, { timeout: 5_000 }).toEqual([])
+      await group.stop()
+    })
+  },
+)

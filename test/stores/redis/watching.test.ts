@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
 import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast'
-import { openRedisStore } from 'holdfast/redis'
+import { openRedisStore, redisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
@@ -143,3 +143,33 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
     })
   },
 )
+
+describe.skipIf(!available('redis'))('several sessions of one store', () => {
+  it('are all listened to when the first one gave up a connection that the second one joined', async () => {
+    await using server = await redis()
+    const proxy = await FaultProxy.open(server)
+    const client = new Redis(server.port)
+    // What the connection for wake-ups hears comes late: later than a word may take, sooner than a subscription may.
+    proxy.set('replies', { latency: 1_500 })
+    const duplicate = client.duplicate.bind(client)
+    client.duplicate = (options) => duplicate({ ...options, port: proxy.port, enableReadyCheck: false })
+    const store = redisStore(client)
+    const listening = async (session: string): Promise<boolean> =>
+      ((await redisCommand(server, 'PUBSUB', 'CHANNELS')) as string[]).includes(`hf:s:${session}`)
+    const heard: StoreEvent[] = []
+
+    const first = store.watch('ann', () => {}, 10_000)
+    await expect.poll(() => listening('ann'), { timeout: 5_000, interval: 20 }).toBe(true)
+    await new Promise((resolve) => void setTimeout(resolve, 500))
+    expect(await store.watch('bob', (event) => heard.push(event), 10_000)).toMatchObject({ kind: 'watching' })
+    expect(await first).toMatchObject({ kind: 'unknown' })
+    proxy.heal()
+
+    await expect.poll(() => listening('bob'), { timeout: 10_000 }).toBe(true)
+    // It may have missed something meanwhile, and is told so.
+    await expect.poll(() => heard).toEqual([{ kind: 'gap' }])
+    await store.close()
+    client.disconnect()
+    await proxy.close()
+  })
+})

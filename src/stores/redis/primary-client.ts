@@ -1,0 +1,183 @@
+import { EventEmitter } from 'node:events'
+
+import { plainError } from './failure.ts'
+import { abandon, connectWithin } from './node-redis-attempt.ts'
+import type { LeadingClient, PlainClient } from './node-redis.ts'
+import { placeOf } from './sentinels.ts'
+import type { Sentinels } from './sentinels.ts'
+import type { Host } from './url.ts'
+
+const { setTimeout, clearTimeout } = globalThis
+
+/** A server that was named as the primary has so long to say that it is one: at first little, for it may stand still. */
+const REACH_MS = { shortest: 500, longest: 5_000 }
+const RETRY_MS = { shortest: 20, longest: 250 }
+/** All sentinels are listened to in about the same moment: one look is enough. */
+const LOOK_MS = 50
+
+interface Found {
+  readonly at: Host
+  readonly client: PlainClient
+}
+
+/**
+ * A client of node-redis that leads to the primary of a Sentinel group, and to the next one as soon as a sentinel speaks of
+ * it. The driver has a client for that too (`createSentinel`), which does not hear `+switch-master`: it stays at the old
+ * primary until that has been made a replica, seconds later, and after a failure it waits for a second.
+ */
+export class PrimaryClient extends EventEmitter implements LeadingClient {
+  isOpen = false
+  private readonly sentinels: Sentinels
+  private readonly clientAt: (at: Host) => PlainClient
+  private current: Found | null = null
+  /** Counts searches: what an earlier one finds is not wanted any more. */
+  private search = 0
+  private listening = false
+  private looking: NodeJS.Timeout | undefined
+
+  /** `clientAt`: a client that is not connected yet, and does not connect again by itself. */
+  constructor(sentinels: Sentinels, clientAt: (at: Host) => PlainClient) {
+    super()
+    this.sentinels = sentinels
+    this.clientAt = clientAt
+  }
+
+  get isReady(): boolean {
+    return this.current?.client.isReady ?? false
+  }
+
+  get options(): { readonly socket?: object } {
+    return this.current?.client.options ?? {}
+  }
+
+  connect(): Promise<void> {
+    this.isOpen = true
+    return this.find()
+  }
+
+  destroy(): void {
+    this.isOpen = false
+    this.search++
+    clearTimeout(this.looking)
+    this.sentinels.close()
+    this.drop()
+    this.emit('end')
+  }
+
+  /** Ends the connection and looks for the primary anew. Not while it does so anyway. */
+  reconnect(): void {
+    if (this.current !== null) this.follow()
+  }
+
+  sendCommand(args: string[]): Promise<unknown> {
+    return this.current === null ? Promise.reject(none()) : this.current.client.sendCommand(args)
+  }
+
+  /** Of the connection to the present primary: it does not follow. */
+  duplicate(options: object): PlainClient {
+    if (this.current === null) throw none()
+    return this.current.client.duplicate(options)
+  }
+
+  private drop(): void {
+    const { current } = this
+    this.current = null
+    if (current !== null) abandon(current.client)
+  }
+
+  /** `to`: where a sentinel says that the primary is now. */
+  private follow(to?: Host): void {
+    this.drop()
+    this.emit('reconnecting')
+    this.find(to).catch(() => {})
+  }
+
+  private async find(to?: Host): Promise<void> {
+    const search = ++this.search
+    const wanted = (): boolean => this.isOpen && search === this.search
+    let told = to === undefined ? undefined : [to]
+    for (let attempt = 0; wanted(); attempt++) {
+      try {
+        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest)
+        const found = await this.firstOf(told ?? (await this.sentinels.primaries()), ms, wanted)
+        if (found !== undefined) this.adopt(found)
+        return
+      } catch (error) {
+        if (wanted()) this.emit('error', error)
+      }
+      if (told === undefined)
+        await new Promise((resolve) => {
+          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, RETRY_MS.longest))
+        })
+      told = undefined
+    }
+  }
+
+  /** Nothing if it is not wanted any more. Rejects if none of the servers is a primary. */
+  private async firstOf(
+    places: readonly Host[],
+    ms: number,
+    wanted: () => boolean,
+  ): Promise<Found | undefined> {
+    let trouble: Error | undefined
+    for (const at of places) {
+      if (!wanted()) return undefined
+      const client = this.clientAt(at)
+      try {
+        await connectWithin(client, ms, () => checkRole(client, at))
+        if (wanted()) return { at, client }
+        abandon(client)
+      } catch (error) {
+        trouble = plainError(error)
+      }
+    }
+    if (trouble === undefined) return undefined
+    throw trouble
+  }
+
+  private adopt(found: Found): void {
+    this.current = found
+    const lost = (): void => {
+      if (this.current === found) this.follow()
+    }
+    found.client.on('error', lost)
+    found.client.on('end', lost)
+    if (!found.client.isReady) return lost()
+    this.emit('ready')
+    if (this.listening) return
+    this.listening = true
+    this.sentinels.listen({ moved: (to) => this.moved(to), listening: () => this.lookSoon() })
+  }
+
+  /** Said by every sentinel; the first one counts. */
+  private moved(to: Host): void {
+    const known = this.current !== null && placeOf(this.current.at) === placeOf(to)
+    if (this.isOpen && !known) this.follow(to)
+  }
+
+  private lookSoon(): void {
+    clearTimeout(this.looking)
+    this.looking = setTimeout(() => {
+      const { current } = this
+      this.sentinels
+        .primaries()
+        .then(([at]) => at !== undefined && current !== null && this.current === current && this.moved(at))
+        .catch(() => {})
+    }, LOOK_MS)
+    this.looking.unref()
+  }
+}
+
+function none(): Error {
+  return new Error('there is no connection to the primary')
+}
+
+async function checkRole(client: PlainClient, at: Host): Promise<void> {
+  const info = await client.sendCommand(['INFO', 'replication']).catch((error: unknown) => {
+    // Not allowed to ask: then what the server says to a write has to do.
+    if (error instanceof Error && error.message.startsWith('NOPERM')) return 'role:master'
+    throw error
+  })
+  if (!/^role:master/m.test(String(info)))
+    throw new Error(`the server at ${placeOf(at)} is not the primary that the sentinels take it for`)
+}
