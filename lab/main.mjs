@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Everything that the lab can show: npm run lab [-- --only TEXT --html FILE --json FILE]
 import { randomInt } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
 import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
@@ -9,7 +9,7 @@ import { coverage } from './coverage.mjs'
 import { faultTasks, OpenStage } from './faults.mjs'
 import { otherTasks } from './others/tasks.mjs'
 import { othersTable, writeTable } from './others/table.mjs'
-import { hasGo, porcupine, withSecondOpinion } from './porcupine.mjs'
+import { hasGo, withSecondOpinion } from './porcupine.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
 import { specificationTasks } from './specification.mjs'
@@ -78,12 +78,31 @@ function asksTwice(task) {
   const run = async (say) => {
     const made = await task.run(say)
     const records = Array.isArray(made) ? made : [made]
-    const there = hasGo() && (await porcupine().then(Boolean, () => false))
-    const heard = there ? await Promise.all(records.map(withSecondOpinion)) : records
+    const heard = hasGo() ? await Promise.all(records.map(withSecondOpinion)) : records
     // Evidence is large, and nobody reads it unless it is written down.
     return given.json === undefined ? heard.map(({ evidence: _, ...record }) => record) : heard
   }
   return { ...task, run }
+}
+
+/** Better to know before the runs than after them. */
+function checkWritable(files) {
+  for (const file of files) {
+    try {
+      if (file !== undefined) appendFileSync(file, '')
+    } catch (error) {
+      console.error(`${file} cannot be written: ${error.message}`)
+      process.exit(71)
+    }
+  }
+}
+
+/** One record after the other: all of them are longer than a text may be. */
+function writeJson(file, records) {
+  const out = openSync(file, 'w')
+  records.forEach((record, index) => writeSync(out, `${index === 0 ? '[' : ','}${toJson(record)}`))
+  writeSync(out, records.length === 0 ? '[]\n' : ']\n')
+  closeSync(out)
 }
 
 const given = options()
@@ -107,18 +126,30 @@ if (given.list || tasks.length === 0) {
   )
   process.exit(tasks.length === 0 ? 64 : 0)
 }
+checkWritable([given.html, given.json])
 console.log(`seed ${seed}`)
 const stop = new AbortController()
-process.once('SIGINT', () => {
-  console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
-  stop.abort()
-})
+let interrupted = 0
+let since = Infinity
+for (const [name, number] of Object.entries({ SIGINT: 2, SIGTERM: 15 })) {
+  process.on(name, () => {
+    // npm passes on what the terminal sends as well; one that comes later is meant.
+    if (performance.now() - since > 1000) process.exit(interrupted)
+    if (interrupted !== 0) return
+    interrupted = 128 + number
+    since = performance.now()
+    console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
+    stop.abort()
+  })
+}
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
 await stages.close()
 await servers.stop()
 console.log(`\n${others ? othersTable(records, seed) : summary(records, paint)}`)
 if (others && given.write) writeTable(records, seed)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
-if (given.json !== undefined) writeFileSync(given.json, toJson(records))
+if (given.json !== undefined) writeJson(given.json, records)
+const piles = tally(records)
 // Who stopped half-way has not seen that everything is as it should be.
-process.exit(exitCode(tally(records)) || (stop.signal.aborted ? 130 : 0))
+const half = piles.unexpected.length + piles.unknown.length === 0 ? interrupted : 0
+process.exit(half || exitCode(piles))

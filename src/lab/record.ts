@@ -20,6 +20,8 @@ export interface FaultRecord {
   readonly detail?: string
   /** How long it had to last to be what it says. */
   readonly least?: number
+  /** It was tried, and did not come about. */
+  readonly absent?: true
 }
 
 /** One thing that happened to a client, for the timeline. */

@@ -151,6 +151,7 @@ export class LiveClient {
       case 'stall':
       case 'noise':
       case 'error':
+      case 'refused':
       case 'failed':
       case 'gone':
         break

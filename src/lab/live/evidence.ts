@@ -45,6 +45,16 @@ export interface ErrorRecord {
   readonly message: string
 }
 
+/** A try that was told that the lock is not free. */
+export interface Refusal {
+  readonly client: string
+  readonly name: string
+  readonly weight: number
+  readonly capacity: number
+  readonly from: bigint
+  readonly at: bigint
+}
+
 /** One look at a name from outside: who is there, without the ids of their claims. */
 export interface Look {
   readonly name: string
@@ -71,6 +81,8 @@ export interface Evidence {
   readonly missed: readonly { readonly kind: string; readonly why: string }[]
   readonly clients: readonly ClientRecord[]
   readonly errors: readonly ErrorRecord[]
+  /** Absent where it was written down before refusals were. */
+  readonly refusals?: readonly Refusal[]
   readonly noise: readonly string[]
   readonly looks: readonly Look[]
   readonly registers: readonly RegisterLog[]

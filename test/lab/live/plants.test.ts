@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { judgeAgain, nemesis, runCell, toJson } from '../../../src/lab/live/index.ts'
+import type { Stage } from '../../../src/lab/live/index.ts'
 import type { RunRecord } from '../../../src/lab/record.ts'
 import { exitCode, pileOf, tally } from '../../../src/lab/report/tally.ts'
 import { lockServer } from '../../cli/cli.ts'
@@ -18,7 +19,10 @@ describe('The lab', () => {
   })
 
   let runs = 0
-  const play = (plant: string, { ttl = 1000, fault = 'none' } = {}): Promise<RunRecord> => {
+  const play = (
+    plant: string,
+    { ttl = 1000, fault = 'none', ...more }: Partial<Stage> & { fault?: string } = {},
+  ): Promise<RunRecord> => {
     const one = nemesis(fault)
     if (one === undefined) throw new Error(`there is no fault "${fault}"`)
     runs += 1
@@ -29,6 +33,7 @@ describe('The lab', () => {
       clients: 3,
       names: [`plant-${runs}:${plant}`] as const,
       library: { url: PLANTS, export: plant },
+      ...more,
     }
     return runCell(stage, [one], { seed: 1 })
   }
@@ -63,9 +68,37 @@ describe('The lab', () => {
       'heldUntilReleased',
       /^belief: .*after its release/,
     ],
+    ['permits that share a token', 'repeatsPermitTokens', /^token order: .* have the same token/],
+    ['tries that are always refused', 'refusesTries', /^refusals: .* although nobody was in its way/],
+    ['waits that nobody can end', 'goesOnWaiting', /^errors: .*it goes on 1000 ms after it was to end/],
+    ['permits that go one at a time', 'oneAtATime', /^(throughput|refusals): .*:permits"/],
+    ['locks that cannot be made', 'throwsAtOnce', /^clients: client \d ended by itself: exit code/],
+    ['one client that gets nothing', 'someGetNothing', /^liveness: client 2 was given nothing/],
+    ['permits that nobody renews', 'renewsNoPermits', /^renewal: .*lost its lease on ".*:permits"/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+
+  it.concurrent.each([
+    ['a signal that never aborts', 'neverAborts', 'partition', /^belief: .*had not aborted/],
+    ['clocks that are slow', 'slowClock', 'partition', /^exclusivity: .* both believe/],
+    ['what is broken for ever after a fault', 'neverRecovers', 'partition', /^wake-ups: .* was free for/],
+  ])('finds %s', async (_what, plant, fault, verdict) => {
+    const record = await play(plant, { fault })
+    expect(named(record)).toContainEqual(expect.stringMatching(verdict))
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+
+  it.concurrent('says that a fault was not there, although whatever makes it says so', async () => {
+    const nothing = (): Promise<void> => Promise.resolve()
+    const deeds = { kill: nothing, restart: nothing, pause: nothing, resume: nothing }
+    const idle = { host: '127.0.0.1', port: 0, url: server.url, ...deeds }
+    const record = await play('sound', { fault: 'server-pause', server: idle })
+    const faults = record.verdicts.find(({ check }) => check === 'faults')
+    expect(faults).toMatchObject({ seen: 'unknown' })
+    expect(faults?.why).toMatch(/^server-pause: clients were given \d+ locks although the server stands still/)
     expect(exitCode(tally([record]))).toBe(1)
   })
 

@@ -1,0 +1,28 @@
+import type { Hold } from '../../../testkit/holds.ts'
+import type { ViolationRecord } from '../../record.ts'
+import type { Evidence } from '../evidence.ts'
+import { since } from '../timeline.ts'
+import type { Window } from '../windows.ts'
+import { expiryOf, troubled } from '../windows.ts'
+
+/** Whoever holds a lock before and after the store was asked about it, is shown as its holder. */
+export function unseenOf(
+  { looks, began, settings }: Evidence,
+  holds: readonly Hold[],
+  windows: readonly Window[],
+): ViolationRecord[] {
+  const told = new Set<Hold>()
+  return looks.flatMap(({ name, from, to, holders }) => {
+    const asked = since(began, from)
+    if (troubled(windows, asked - expiryOf(settings), since(began, to))) return []
+    return holds.flatMap((hold) => {
+      if (hold.name !== name || hold.from >= from || hold.to <= to || told.has(hold)) return []
+      const { process: client } = hold
+      // Of another library's backend one sees that somebody holds it, and not who.
+      if (holders.includes(client) || holders.includes('somebody')) return []
+      told.add(hold)
+      const message = `the store does not show that ${client} holds "${name}"`
+      return [{ check: 'inspection', message, at: asked, clients: [client] }]
+    })
+  })
+}
