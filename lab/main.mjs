@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 // Everything that the lab can show: npm run lab [-- --only TEXT --html FILE --json FILE]
 import { randomInt } from 'node:crypto'
-import { appendFileSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
+import { exitCode, judgeAgain, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
 import { coverage } from './coverage.mjs'
 import { faultTasks, OpenStage } from './faults.mjs'
-import { otherTasks } from './others/tasks.mjs'
+import { otherTasks, unjudged } from './others/tasks.mjs'
 import { othersTable, writeTable } from './others/table.mjs'
 import { hasGo, withSecondOpinion } from './porcupine.mjs'
 import { LabServers } from './servers.mjs'
@@ -16,13 +16,14 @@ import { specificationTasks } from './specification.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
-  --only TEXT   only runs whose id contains this
+  --only TEXT   only runs whose id contains this; several, with commas between
   --exactly ID  only this run
   --seeds N     how many simulated runs in all; default 2000
   --seed N      the first fresh one of them, and the order of faults on real servers; default: a new one, which is printed
   --others      instead: other libraries through the same faults; needs npm's and Maven's packages
   --coverage    instead: how much of the runtime and the locks the simulation executes
   --write       with --others: put what was seen into docs/lab-others.md
+  --read FILES  with --others: no runs; what --json of earlier ones wrote, with commas between
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
@@ -37,6 +38,7 @@ function options() {
         seed: { type: 'string' },
         others: { type: 'boolean', default: false },
         write: { type: 'boolean', default: false },
+        read: { type: 'string' },
         coverage: { type: 'boolean', default: false },
         html: { type: 'string' },
         json: { type: 'string' },
@@ -105,6 +107,12 @@ function writeJson(file, records) {
   closeSync(out)
 }
 
+/** What was seen before, in several pieces maybe, judged by the rules of today. */
+function readAgain(files) {
+  const records = files.split(',').flatMap((file) => JSON.parse(readFileSync(file, 'utf8')))
+  return records.map((record) => unjudged(judgeAgain(record)))
+}
+
 const given = options()
 if (given.coverage) process.exit(coverage())
 const servers = new LabServers()
@@ -112,7 +120,9 @@ const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', 
 const seeds = whole('--seeds', given.seeds)
 const stages = new OpenStage()
 const others = given.others || (given.exactly ?? given.only).startsWith('others/')
-const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
+const texts = given.only.split(',')
+const wanted = ({ id }) =>
+  given.exactly === undefined ? texts.some((text) => id.includes(text)) : id === given.exactly
 const everything = () => [
   ...specimenTasks(servers),
   ...specificationTasks(),
@@ -120,6 +130,12 @@ const everything = () => [
   ...faultTasks({ seed, stages }).map(asksTwice),
 ]
 const tasks = (others ? otherTasks({ seed, stages }) : everything()).filter(wanted)
+if (given.read !== undefined) {
+  const records = readAgain(given.read)
+  console.log(othersTable(records))
+  if (given.write) writeTable(records)
+  process.exit(0)
+}
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
@@ -145,8 +161,8 @@ for (const [name, number] of Object.entries({ SIGINT: 2, SIGTERM: 15 })) {
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
 await stages.close()
 await servers.stop()
-console.log(`\n${others ? othersTable(records, seed) : summary(records, paint)}`)
-if (others && given.write) writeTable(records, seed)
+console.log(`\n${others ? othersTable(records) : summary(records, paint)}`)
+if (others && given.write) writeTable(records)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
 if (given.json !== undefined) writeJson(given.json, records)
 const piles = tally(records)

@@ -83,6 +83,8 @@ export interface RunRecord {
   /** Unique in a report; stable from run to run. */
   readonly id: string
   readonly title: string
+  /** More of what was run, for whoever looks at the details. */
+  readonly about?: string
   /** `redis`, `quorum`, `specimen: SETNX without expiry` … */
   readonly store: string
   readonly fault: string

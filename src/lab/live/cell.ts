@@ -87,7 +87,7 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   const over = (): boolean =>
     performance.now() >= until || signal?.aborted === true || scene.working.length === 0
   // What holds without any fault has to be seen first.
-  await calm(scene, over)
+  await calm(scene, scene.kinds, over)
   until = performance.now() + (forMs ?? Infinity)
   const strike = async (one: Nemesis): Promise<void> => {
     onFault(one.kind)
@@ -112,10 +112,9 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   }
 }
 
-/** A section that outlives its ttl, and some hand-overs, while nothing is in the way. */
-async function calm(scene: Scene, over: () => boolean): Promise<void> {
-  if (over()) return
-  await scene.longSections()
+/** A section of each of these kinds that outlives its ttl, and some hand-overs, while nothing is in the way. */
+async function calm(scene: Scene, kinds: Scene['kinds'], over: () => boolean): Promise<void> {
+  for (const kind of kinds) if (!over()) await scene.longSection(kind)
   const grants = (): number => scene.clients.reduce((sum, client) => sum + client.grants, 0)
   const before = grants()
   await scene.until(() => grants() >= before + CALM_GRANTS || over(), CALM_AT_MOST_MS)
@@ -128,7 +127,8 @@ async function afterwards(scene: Scene, over: () => boolean): Promise<void> {
   if (diary.faults.length === 0 || over()) return
   const last = Math.max(...diary.faults.map((fault) => troubleAfter(fault, settings)))
   await scene.until(over, last - diary.now())
-  await calm(scene, over)
+  // One of them shows whether leases are renewed again.
+  await calm(scene, [scene.random.pick(['mutex', ...scene.kinds])], over)
 }
 
 /** Strikes until the fault was what it says, a few times at the most. */

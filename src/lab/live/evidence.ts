@@ -94,6 +94,29 @@ export interface Evidence {
   readonly stalls: readonly { readonly from: At; readonly to: At }[]
 }
 
+/** Every list that a judge reads. */
+const LISTS = [
+  'history',
+  'notes',
+  'faults',
+  'missed',
+  'clients',
+  'errors',
+  'noise',
+  'looks',
+  'registers',
+  'remains',
+  'stuck',
+  'stalls',
+] as const satisfies readonly (keyof Evidence)[]
+
+/** Whether something that was read from a file can be judged. */
+export function isEvidence(evidence: Partial<Evidence>): boolean {
+  const { format, settings } = evidence
+  const known = format === 1 && typeof settings?.ttl === 'number' && Array.isArray(settings.names)
+  return known && LISTS.every((list) => Array.isArray(evidence[list]))
+}
+
 const BIGINTS: ReadonlySet<string> = new Set(['at', 'from', 'to', 'token', 'validUntil', 'began'])
 
 /** Records as text. Stamps are larger than what JSON's numbers can hold, and are written as text. */

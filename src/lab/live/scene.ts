@@ -183,19 +183,20 @@ export class Scene {
     throw new Missed(`${client.label} was to be hurt while it holds the lock, and was not given it`)
   }
 
-  /** Lets somebody hold a lock of each kind for longer than any lease lasts by itself. */
-  async longSections(): Promise<void> {
-    const kinds = new Set(this.names.map(({ kind }) => kind))
-    const idle = [...this.working]
+  /** The kinds of locks that there are. */
+  get kinds(): readonly LabName['kind'][] {
+    return [...new Set(this.names.map(({ kind }) => kind))]
+  }
+
+  /** Lets somebody hold a lock of this kind for longer than any lease lasts by itself. */
+  async longSection(kind: LabName['kind']): Promise<void> {
+    if (this.working.length === 0) return
+    const client = this.anyone()
+    const { longSections: before } = client
     const ms = Math.ceil(this.expiry * 1.15) + 200
-    const asked = [...kinds].flatMap((kind) => {
-      const [client] = idle.splice(this.random.below(idle.length), 1)
-      if (client === undefined) return []
-      const { longSections: before } = client
-      client.send({ do: 'long', kind, ms })
-      return [() => client.longSections > before || client.state !== 'working']
-    })
-    await this.until(() => asked.every((done) => done()), ms + this.expiry + TURN_MS)
+    client.send({ do: 'long', kind, ms })
+    const over = (): boolean => client.longSections > before || client.state !== 'working'
+    await this.until(over, ms + this.expiry + TURN_MS)
   }
 
   /** One of those that are at work. */

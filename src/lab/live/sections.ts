@@ -163,7 +163,7 @@ export class Sections {
     const impatient = manner === 'give up' ? AbortSignal.timeout(short) : undefined
     const wait = manner === 'time out' ? short : WAIT_MS
     const signal = impatient === undefined ? stop : AbortSignal.any([stop, impatient])
-    const over = this.settles(signal, manner === 'time out' ? short : undefined)
+    const over = this.settles(impatient, manner === 'time out' ? short : undefined)
     try {
       if (manner === 'try') {
         const lease = await lock.tryAcquire({ ...more, signal: stop })
@@ -182,7 +182,7 @@ export class Sections {
       const aborted = code === 'LOCK_ABORTED' && (stop.aborted || impatient?.aborted === true)
       // A wait that is over before the store has answered ends with that.
       const timedOut = manner === 'time out' && (code === 'LOCK_TIMEOUT' || code === 'STORE_UNAVAILABLE')
-      if (!aborted && !timedOut) this.failed('acquire', began, error)
+      if (!aborted && !timedOut) this.failed(manner === 'try' ? 'tryAcquire' : 'acquire', began, error)
       // A store that is down answers at once; it is not asked a thousand times a second.
       await sleep(aborted || timedOut ? 0 : 50)
       return null
@@ -192,7 +192,7 @@ export class Sections {
   }
 
   /** A wait that nobody wants any more, or whose time is over, ends. Call what is returned when it has. */
-  private settles(signal: AbortSignal, wait: number | undefined): () => void {
+  private settles(signal: AbortSignal | undefined, wait: number | undefined): () => void {
     const began = process.hrtime.bigint()
     const late = (): void =>
       this.failed('acquire', began, new Error(`it goes on ${SETTLES_MS} ms after it was to end`))
@@ -201,9 +201,9 @@ export class Sections {
       clearTimeout(timer)
       timer = setTimeout(late, SETTLES_MS)
     }
-    signal.addEventListener('abort', aborted, { once: true })
+    signal?.addEventListener('abort', aborted, { once: true })
     return () => {
-      signal.removeEventListener('abort', aborted)
+      signal?.removeEventListener('abort', aborted)
       clearTimeout(timer)
     }
   }
@@ -283,7 +283,8 @@ export class Sections {
 
   private failed(call: string, from: bigint, error: unknown): void {
     const code = error instanceof HoldfastError ? { code: error.code } : {}
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const because = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : ''
+    const text = error instanceof Error ? `${error.name}: ${error.message}${because}` : String(error)
     const at = process.hrtime.bigint()
     this.tools.tell({ kind: 'error', error: { call, from, at, message: text, ...code } })
   }

@@ -71,7 +71,7 @@ function section(run: RunRecord, open: boolean, usual: Detail): string {
   const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
   const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
   return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
-<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
+<div class="inside" id="${anchor(run.id)}">${run.about === undefined ? '' : `<p class="dim">${escape(run.about)}</p>`}${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
 }
 
 /** How much there was to look at, and how long the faults really were. */

@@ -38,7 +38,7 @@ export function checkAbortLatency(
       .reduce((at, { from, to }) => (from <= at + tolerance && to > at ? to : at), validUntil)
     const late = abortedAt - due
     if (late <= tolerance) return []
-    const message = `the signal of ${process}'s lease on "${name}" (token ${token}) ${silent === true ? 'had not aborted' : 'aborted'} ${late} ms after its end`
+    const message = `the signal of ${process}'s lease on "${name}" (token ${token}) ${silent === true ? 'had not aborted' : 'aborted'} ${Math.round(late)} ms after its end`
     return [{ rule: 'abort-latency' as const, message }]
   })
 }

@@ -202,7 +202,7 @@ describe('A lock that several may hold', () => {
       const token = BigInt(turn + 1)
       return [
         { ...call, kind: 'acquire', phase: 'invoke', at: ms(at), ...permits } as const,
-        { ...call, kind: 'acquire', phase: 'ok', at: ms(at + 40), token, validUntil: ms(at + 1000) } as const,
+        { ...call, kind: 'acquire', phase: 'ok', at: ms(at + 40), token, validUntil: ms(at + 10_000) } as const,
         { ...call, kind: 'release', phase: 'invoke', at: ms(at + 40 + heldFor) } as const,
         { ...call, kind: 'release', phase: 'ok', at: ms(at + 41 + heldFor) } as const,
       ]

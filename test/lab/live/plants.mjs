@@ -219,7 +219,7 @@ export const goesOnWaiting = (order) =>
     }),
   )
 
-/** Permits are given to one at a time, as if each asked for all of them. */
+/** Permits and readers go one at a time, as if each asked for everything. */
 export async function oneAtATime(order) {
   const client = await sound(order)
   const permits = (name, capacity) => {
@@ -231,7 +231,11 @@ export async function oneAtATime(order) {
       tryAcquire: (options) => lock.tryAcquire(all(options)),
     }
   }
-  return { ...client, semaphore: permits }
+  const readWriteLock = (name) => {
+    const { write, downgrade } = client.readWriteLock(name)
+    return { name, read: write, write, downgrade }
+  }
+  return { ...client, semaphore: permits, readWriteLock }
 }
 
 /** What it makes locks with throws, once it was used for a while. */

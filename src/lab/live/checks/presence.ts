@@ -9,6 +9,8 @@ export interface Presence {
   readonly name: string
   readonly weight: number
   readonly from: At
+  /** When it was told that it has it. */
+  readonly granted?: At
   readonly to: At
 }
 
@@ -27,6 +29,7 @@ export function presencesOf({ history, began, clients, endedAt, settings }: Evid
       all.set(key, { client, name, weight, from: when, to: gone.get(client) ?? Infinity })
     const presence = all.get(key)
     if (presence === undefined || phase === 'invoke') continue
+    if (kind === 'acquire' && phase === 'ok') presence.granted = when
     if (kind === 'acquire' && phase === 'fail') presence.to = when + CLEANED_UP_MS
     if (kind === 'release') presence.to = phase === 'info' ? when + expiry : when
   }
