@@ -5,6 +5,9 @@ import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
 
+/** How long a downgrade may take. */
+const DOWNGRADE_NS = 1_000_000_000n
+
 /** Whoever holds a lock before and after the store was asked about it, is shown as its holder. */
 export function unseenOf(
   { looks, began, settings }: Evidence,
@@ -17,7 +20,9 @@ export function unseenOf(
     if (troubled(windows, asked - expiryOf(settings), since(began, to))) return []
     return holds.flatMap((hold) => {
       if (hold.name !== name || hold.from >= from || hold.to <= to || told.has(hold)) return []
-      const { process: client } = hold
+      const { process: client, readsFrom } = hold
+      // A writer that becomes a reader may be neither to somebody who looks at one thing after the other.
+      if (readsFrom !== undefined && readsFrom <= to && from - readsFrom < DOWNGRADE_NS) return []
       // Of another library's backend one sees that somebody holds it, and not who.
       if (holders.includes(client) || holders.includes('somebody')) return []
       told.add(hold)
