@@ -44,7 +44,11 @@ export function coverage() {
       return missed.length === 0 ? [] : [{ file: relative(ROOT, file), missed }]
     })
     for (const { file, missed } of missing) console.log(`${file}: ${missed.join(', ')}`)
-    const wrong = notAsTold({ lines: lines.pct, branches: branches.pct, files: missing.map(({ file }) => file) })
+    const wrong = notAsTold({
+      lines: lines.pct,
+      branches: branches.pct,
+      files: missing.map(({ file }) => file),
+    })
     for (const line of wrong) console.error(line)
     return wrong.length > 0 ? 1 : code
   } finally {

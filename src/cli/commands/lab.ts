@@ -212,9 +212,13 @@ function recordsIn(file: string): readonly RunRecord[] {
   const records = readRecords(file)
   const evidence = records.flatMap((one) => (one as RunRecord | null)?.evidence ?? [])
   if (evidence.length === 0)
-    throw new UsageError(`--judge takes a file that "holdfast lab --json" wrote; ${file} has no evidence in it`)
+    throw new UsageError(
+      `--judge takes a file that "holdfast lab --json" wrote; ${file} has no evidence in it`,
+    )
   if (!evidence.every(isEvidence))
-    throw new UsageError(`--judge does not know the evidence in ${file}: another version wrote it, or a part is missing`)
+    throw new UsageError(
+      `--judge does not know the evidence in ${file}: another version wrote it, or a part is missing`,
+    )
   return records
 }
 

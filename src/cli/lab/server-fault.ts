@@ -35,7 +35,9 @@ export function serverFault(hurt: string, heal: string | undefined): Nemesis {
       }
       await sleep(expiry + CALM_MS)
       if (!seen())
-        throw new Missed(`"${hurt}" did nothing that was seen: all questions were answered, and no lease was lost`)
+        throw new Missed(
+          `"${hurt}" did nothing that was seen: all questions were answered, and no lease was lost`,
+        )
     },
   }
 }
@@ -45,8 +47,14 @@ function signsSince({ errors, diary, onlooker }: Scene): () => boolean {
   const before = { errors: errors.length, events: diary.history.length, looks: onlooker.looks.length }
   const began = process.hrtime.bigint()
   return () => {
-    const answers = [began, ...onlooker.looks.slice(before.looks).map(({ to }) => to), process.hrtime.bigint()]
-    const longest = Math.max(...answers.slice(1).map((at, index) => Number(at - (answers[index] ?? at)) / 1e6))
+    const answers = [
+      began,
+      ...onlooker.looks.slice(before.looks).map(({ to }) => to),
+      process.hrtime.bigint(),
+    ]
+    const longest = Math.max(
+      ...answers.slice(1).map((at, index) => Number(at - (answers[index] ?? at)) / 1e6),
+    )
     const lost = diary.history.slice(before.events).some(({ kind }) => kind === 'lost')
     return errors.length > before.errors || lost || longest > ANSWERED_MS
   }

@@ -132,11 +132,11 @@ export class Sections {
   }
 
   private async work(): Promise<void> {
-    const { random, tell } = this.tools
+    const { random } = this.tools
     const { long } = this
     this.long = undefined
     await sleep(long?.ms ?? random.below(WORK_MS))
-    if (long !== undefined) tell({ kind: 'long' })
+    if (long !== undefined) this.tools.tell({ kind: 'long' })
   }
 
   /** Asks, works, gives back, and writes everything down. */

@@ -25,7 +25,10 @@ export function expiryOf({ ttl, lateExpiry }: Pick<Settings, 'ttl' | 'lateExpiry
 }
 
 /** Until when a fault may keep locks from moving. */
-export function troubleAfter({ at, until = at }: FaultRecord, settings: Pick<Settings, 'ttl' | 'lateExpiry'>): At {
+export function troubleAfter(
+  { at, until = at }: FaultRecord,
+  settings: Pick<Settings, 'ttl' | 'lateExpiry'>,
+): At {
   return until + expiryOf(settings) + settings.ttl + RECOVERY_MS
 }
 

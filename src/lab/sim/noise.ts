@@ -27,8 +27,10 @@ export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {
   for (const one of heard) one.subscribe(onEvent)
   process.on('unhandledRejection', onRejection)
   process.on('warning', onWarning)
-  const { emitWarning } = process
-  if (!print) process.emitWarning = (message: string | Error) => void warnings.push(`HoldfastWarning: ${String(message)}`)
+  const emitWarning = process.emitWarning.bind(process)
+  if (!print)
+    process.emitWarning = (message: string | Error) =>
+      void warnings.push(`HoldfastWarning: ${String(message)}`)
   return {
     rejections,
     warnings,

@@ -202,7 +202,14 @@ describe('A lock that several may hold', () => {
       const token = BigInt(turn + 1)
       return [
         { ...call, kind: 'acquire', phase: 'invoke', at: ms(at), ...permits } as const,
-        { ...call, kind: 'acquire', phase: 'ok', at: ms(at + 40), token, validUntil: ms(at + 10_000) } as const,
+        {
+          ...call,
+          kind: 'acquire',
+          phase: 'ok',
+          at: ms(at + 40),
+          token,
+          validUntil: ms(at + 10_000),
+        } as const,
         { ...call, kind: 'release', phase: 'invoke', at: ms(at + 40 + heldFor) } as const,
         { ...call, kind: 'release', phase: 'ok', at: ms(at + 41 + heldFor) } as const,
       ]
@@ -280,7 +287,9 @@ describe('Evidence without anything in it', () => {
   it('is no success', () => {
     const nothing = new Script().evidence([facts('none')])
     expect(unexpected(nothing)).toContain('liveness')
-    const seen = judgeEvidence(nothing).verdicts.filter((one) => one.seen === 'held').map(({ check }) => check)
+    const seen = judgeEvidence(nothing)
+      .verdicts.filter((one) => one.seen === 'held')
+      .map(({ check }) => check)
     for (const check of ['exclusivity', 'refusals', 'inspection', 'renewal', 'wake-ups', 'throughput'])
       expect(seen).not.toContain(check)
   })

@@ -118,7 +118,11 @@ describe('holdfast lab', () => {
   it.each([
     ['nothing', '[]', 'has no evidence in it'],
     ['no record', '[null, 5]', 'has no evidence in it'],
-    ['a part', '[{ "evidence": { "format": 1, "settings": { "ttl": 5, "names": [] } } }]', 'a part is missing'],
+    [
+      'a part',
+      '[{ "evidence": { "format": 1, "settings": { "ttl": 5, "names": [] } } }]',
+      'a part is missing',
+    ],
     ['what a later version wrote', '[{ "evidence": { "format": 2 } }]', 'another version wrote it'],
   ])('does not judge %s', async (_what, text, words) => {
     const file = join(tempFolder(), 'lab.json')

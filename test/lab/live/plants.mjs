@@ -159,16 +159,19 @@ export const heldUntilReleased = (order) =>
 
 /** The same lease with something else in it. */
 function lied(lease, more) {
-  return Object.defineProperties({}, {
-    token: { get: () => lease.token },
-    name: { get: () => lease.name },
-    signal: { get: () => lease.signal },
-    held: { get: () => lease.held },
-    remaining: { value: () => lease.remaining() },
-    assertHeld: { value: (options) => lease.assertHeld(options) },
-    release: { value: () => lease.release() },
-    ...Object.fromEntries(Object.entries(more).map(([key, value]) => [key, { value }])),
-  })
+  return Object.defineProperties(
+    {},
+    {
+      token: { get: () => lease.token },
+      name: { get: () => lease.name },
+      signal: { get: () => lease.signal },
+      held: { get: () => lease.held },
+      remaining: { value: () => lease.remaining() },
+      assertHeld: { value: (options) => lease.assertHeld(options) },
+      release: { value: () => lease.release() },
+      ...Object.fromEntries(Object.entries(more).map(([key, value]) => [key, { value }])),
+    },
+  )
 }
 
 /** Nobody is ever told that a lease is lost. */
@@ -199,7 +202,14 @@ export async function slowClock({ library: _, ...order }) {
   const slow = (clock) => () => began[clock] + (systemEnv[clock]() - began[clock]) * 0.8
   const env = { ...systemEnv, mono: slow('mono'), boot: slow('boot'), wall: slow('wall') }
   const { ttl, patience, requestTimeout, label: owner } = order
-  return new Holdfast(await openStore(order.url), { closeStore: true, ttl, patience, requestTimeout, owner, env })
+  return new Holdfast(await openStore(order.url), {
+    closeStore: true,
+    ttl,
+    patience,
+    requestTimeout,
+    owner,
+    env,
+  })
 }
 
 /** Tries are always refused. */

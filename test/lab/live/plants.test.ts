@@ -103,7 +103,9 @@ describe('The lab', () => {
     const record = await play('sound', { fault: 'server-pause', server: idle })
     const faults = record.verdicts.find(({ check }) => check === 'faults')
     expect(faults).toMatchObject({ seen: 'unknown' })
-    expect(faults?.why).toMatch(/^server-pause: clients were given \d+ locks although the server stands still/)
+    expect(faults?.why).toMatch(
+      /^server-pause: clients were given \d+ locks although the server stands still/,
+    )
     expect(exitCode(tally([record]))).toBe(1)
   })
 

@@ -105,7 +105,9 @@ function lossesOf(history: readonly HistoryEvent[], began: bigint): Loss[] {
     const silent = kind === 'release' && phase === 'invoke'
     if ((kind !== 'lost' && !silent) || belief === undefined) return []
     beliefs.delete(key)
-    return [{ process, name, ...belief, abortedAt: since(began, at), ...(silent && { silent: true as const }) }]
+    return [
+      { process, name, ...belief, abortedAt: since(began, at), ...(silent && { silent: true as const }) },
+    ]
   })
 }
 

@@ -47,15 +47,15 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
       }))
   const took = timed(gapsOf(evidence, holds))
   const room = timed(roomOf(evidence, holds))
-  const late = [
-    ...lateIn(took, 'was free'),
-    ...lateIn(room, 'had room for everybody'),
-  ]
+  const late = [...lateIn(took, 'was free'), ...lateIn(room, 'had room for everybody')]
   const slow = slowness(
     evidence,
     took.map(({ ms }) => ms),
   )
-  const alone = neverShared(holds, room.map(({ gap }) => gap))
+  const alone = neverShared(
+    holds,
+    room.map(({ gap }) => gap),
+  )
   const idle = new Map(renewal.idle)
   if (took.length === 0) idle.set('wake-ups', 'nobody waited for a lock while no fault was there')
   if (took.length < LEAST_SAMPLES)

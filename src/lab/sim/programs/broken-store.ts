@@ -39,8 +39,15 @@ function spoiled(way: Exclude<(typeof WAYS)[number], 'throws'>, answer: unknown)
       return undefined
     // Nothing is wrong with a promise of another kind.
     case 'thenable':
-      return { then: (...handlers: []) => Promise.resolve(answer).then(...handlers) }
+      return thenable(Promise.resolve(answer))
     case 'short':
       return Promise.resolve(answer).then((given) => (Array.isArray(given) ? given.slice(1) : given))
   }
+}
+
+/** As a library has it that makes promises of its own. */
+function thenable(promise: Promise<unknown>): object {
+  const like = {}
+  Reflect.set(like, 'then', promise.then.bind(promise))
+  return like
 }

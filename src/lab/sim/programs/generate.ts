@@ -122,7 +122,9 @@ class Generator {
     const rare = new Random((this.seed ^ RARE) >>> 0)
     const [unheard, broken, mixed] = [rare.next() < 0.4, rare.next() < 0.08, rare.next() < 0.1]
     const again = rare.next() < 0.3 ? this.closeAgain(program.closes[0], rare) : []
-    const tasks = mixed ? program.tasks.map((task) => ({ ...task, steps: mixedUp(task.steps, rare) })) : program.tasks
+    const tasks = mixed
+      ? program.tasks.map((task) => ({ ...task, steps: mixedUp(task.steps, rare) }))
+      : program.tasks
     return {
       ...program,
       tasks,

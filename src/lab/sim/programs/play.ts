@@ -41,7 +41,9 @@ export async function play(program: Program): Promise<Played> {
 
 function noise(trace: Trace, { rejections, warnings: all }: Ear, { broken }: Program): void {
   // A store that is broken is told of.
-  const warnings = all.filter((warning) => broken === undefined || !warning.startsWith('HoldfastWarning: The'))
+  const warnings = all.filter(
+    (warning) => broken === undefined || !warning.startsWith('HoldfastWarning: The'),
+  )
   for (const reason of rejections) trace.found('noise', `a rejection was not handled: ${String(reason)}`)
   for (const warning of warnings) trace.found('noise', `a warning was given: ${warning}`)
 }
@@ -66,7 +68,8 @@ class Stage {
         : {
             ...backend,
             inspect: (name) => backend.inspect(name),
-            connect: (network, chance) => brokenStore(backend.connect(network, chance), broken, this.world.fork()),
+            connect: (network, chance) =>
+              brokenStore(backend.connect(network, chance), broken, this.world.fork()),
           }
     const { ttl, fair } = program
     const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS }
