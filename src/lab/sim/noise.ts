@@ -26,11 +26,10 @@ export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {
   const heard = locks === 'heard' ? Object.values(events) : []
   for (const one of heard) one.subscribe(onEvent)
   process.on('unhandledRejection', onRejection)
+  // Node prints them by a listener of its own.
+  const printers = print ? [] : process.listeners('warning')
+  for (const one of printers) process.off('warning', one)
   process.on('warning', onWarning)
-  const emitWarning = process.emitWarning.bind(process)
-  if (!print)
-    process.emitWarning = (message: string | Error) =>
-      void warnings.push(`HoldfastWarning: ${String(message)}`)
   return {
     rejections,
     warnings,
@@ -38,7 +37,7 @@ export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {
       for (const one of heard) one.unsubscribe(onEvent)
       process.off('unhandledRejection', onRejection)
       process.off('warning', onWarning)
-      process.emitWarning = emitWarning
+      for (const one of printers) process.on('warning', one)
     },
   }
 }

@@ -110,7 +110,8 @@ describe('holdfast lab', () => {
     expect(stderr).toContain(words)
   })
 
-  it('says that a command that was to hurt the server did nothing', async () => {
+  // A machine that is too busy to answer in time looks as if it had done something.
+  it('says that a command that was to hurt the server did nothing', { retry: 2 }, async () => {
     const { stdout } = await run(['lab', server.url, ...SHORT, '--faults', 'none', '--hurt-server', 'true'])
     expect(stdout).toMatch(/faults +holds +not run +server: "true" did nothing that was seen/)
   })

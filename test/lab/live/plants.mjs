@@ -193,13 +193,13 @@ export async function repeatsPermitTokens(order) {
   return { ...client, semaphore }
 }
 
-/** Its clocks run at four fifths of the true speed: it believes for longer than the store does. */
+/** Its clocks run at half of the true speed: it believes for longer than the store does. */
 export async function slowClock({ library: _, ...order }) {
   const { Holdfast } = await import('../../../dist/index.js')
   const { openStore } = await import('../../../dist/open.js')
   const { systemEnv } = await import('../../../dist/runtime/env.js')
   const began = { mono: systemEnv.mono(), boot: systemEnv.boot(), wall: systemEnv.wall() }
-  const slow = (clock) => () => began[clock] + (systemEnv[clock]() - began[clock]) * 0.8
+  const slow = (clock) => () => began[clock] + (systemEnv[clock]() - began[clock]) * 0.5
   const env = { ...systemEnv, mono: slow('mono'), boot: slow('boot'), wall: slow('wall') }
   const { ttl, patience, requestTimeout, label: owner } = order
   return new Holdfast(await openStore(order.url), {
