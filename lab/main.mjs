@@ -1,28 +1,29 @@
 #!/usr/bin/env node
 // Everything that the lab can show: npm run lab [-- --only TEXT --html FILE --json FILE]
 import { randomInt } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { exitCode, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
+import { exitCode, judgeAgain, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
 import { coverage } from './coverage.mjs'
 import { faultTasks, OpenStage } from './faults.mjs'
-import { otherTasks } from './others/tasks.mjs'
+import { otherTasks, unjudged } from './others/tasks.mjs'
 import { othersTable, writeTable } from './others/table.mjs'
-import { hasGo, porcupine, withSecondOpinion } from './porcupine.mjs'
+import { hasGo, withSecondOpinion } from './porcupine.mjs'
 import { LabServers } from './servers.mjs'
 import { simulationTasks } from './simulation.mjs'
 import { specificationTasks } from './specification.mjs'
 import { specimenTasks } from './specimens.mjs'
 
 const USAGE = `usage: npm run lab -- [options]
-  --only TEXT   only runs whose id contains this
+  --only TEXT   only runs whose id contains this; several, with commas between
   --exactly ID  only this run
   --seeds N     how many simulated runs in all; default 2000
   --seed N      the first fresh one of them, and the order of faults on real servers; default: a new one, which is printed
   --others      instead: other libraries through the same faults; needs npm's and Maven's packages
   --coverage    instead: how much of the runtime and the locks the simulation executes
   --write       with --others: put what was seen into docs/lab-others.md
+  --read FILES  with --others: no runs; what --json of earlier ones wrote, with commas between
   --html FILE   a report to look at; opens without network
   --json FILE   everything that was seen, for programs
   --list        the ids, and nothing is run`
@@ -37,6 +38,7 @@ function options() {
         seed: { type: 'string' },
         others: { type: 'boolean', default: false },
         write: { type: 'boolean', default: false },
+        read: { type: 'string' },
         coverage: { type: 'boolean', default: false },
         html: { type: 'string' },
         json: { type: 'string' },
@@ -78,12 +80,37 @@ function asksTwice(task) {
   const run = async (say) => {
     const made = await task.run(say)
     const records = Array.isArray(made) ? made : [made]
-    const there = hasGo() && (await porcupine().then(Boolean, () => false))
-    const heard = there ? await Promise.all(records.map(withSecondOpinion)) : records
+    const heard = hasGo() ? await Promise.all(records.map(withSecondOpinion)) : records
     // Evidence is large, and nobody reads it unless it is written down.
     return given.json === undefined ? heard.map(({ evidence: _, ...record }) => record) : heard
   }
   return { ...task, run }
+}
+
+/** Better to know before the runs than after them. */
+function checkWritable(files) {
+  for (const file of files) {
+    try {
+      if (file !== undefined) appendFileSync(file, '')
+    } catch (error) {
+      console.error(`${file} cannot be written: ${error.message}`)
+      process.exit(71)
+    }
+  }
+}
+
+/** One record after the other: all of them are longer than a text may be. */
+function writeJson(file, records) {
+  const out = openSync(file, 'w')
+  records.forEach((record, index) => writeSync(out, `${index === 0 ? '[' : ','}${toJson(record)}`))
+  writeSync(out, records.length === 0 ? '[]\n' : ']\n')
+  closeSync(out)
+}
+
+/** What was seen before, in several pieces maybe, judged by the rules of today. */
+function readAgain(files) {
+  const records = files.split(',').flatMap((file) => JSON.parse(readFileSync(file, 'utf8')))
+  return records.map((record) => unjudged(judgeAgain(record)))
 }
 
 const given = options()
@@ -93,7 +120,9 @@ const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', 
 const seeds = whole('--seeds', given.seeds)
 const stages = new OpenStage()
 const others = given.others || (given.exactly ?? given.only).startsWith('others/')
-const wanted = ({ id }) => (given.exactly === undefined ? id.includes(given.only) : id === given.exactly)
+const texts = given.only.split(',')
+const wanted = ({ id }) =>
+  given.exactly === undefined ? texts.some((text) => id.includes(text)) : id === given.exactly
 const everything = () => [
   ...specimenTasks(servers),
   ...specificationTasks(),
@@ -101,24 +130,42 @@ const everything = () => [
   ...faultTasks({ seed, stages }).map(asksTwice),
 ]
 const tasks = (others ? otherTasks({ seed, stages }) : everything()).filter(wanted)
+if (given.read !== undefined) {
+  const records = readAgain(given.read)
+  console.log(othersTable(records))
+  if (given.write) writeTable(records)
+  process.exit(0)
+}
 if (given.list || tasks.length === 0) {
   console.log(
     tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
   )
   process.exit(tasks.length === 0 ? 64 : 0)
 }
+checkWritable([given.html, given.json])
 console.log(`seed ${seed}`)
 const stop = new AbortController()
-process.once('SIGINT', () => {
-  console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
-  stop.abort()
-})
+let interrupted = 0
+let since = Infinity
+for (const [name, number] of Object.entries({ SIGINT: 2, SIGTERM: 15 })) {
+  process.on(name, () => {
+    // npm passes on what the terminal sends as well; one that comes later is meant.
+    if (performance.now() - since > 1000) process.exit(interrupted)
+    if (interrupted !== 0) return
+    interrupted = 128 + number
+    since = performance.now()
+    console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
+    stop.abort()
+  })
+}
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
 await stages.close()
 await servers.stop()
-console.log(`\n${others ? othersTable(records, seed) : summary(records, paint)}`)
-if (others && given.write) writeTable(records, seed)
+console.log(`\n${others ? othersTable(records) : summary(records, paint)}`)
+if (others && given.write) writeTable(records)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
-if (given.json !== undefined) writeFileSync(given.json, toJson(records))
+if (given.json !== undefined) writeJson(given.json, records)
+const piles = tally(records)
 // Who stopped half-way has not seen that everything is as it should be.
-process.exit(exitCode(tally(records)) || (stop.signal.aborted ? 130 : 0))
+const half = piles.unexpected.length + piles.unknown.length === 0 ? interrupted : 0
+process.exit(half || exitCode(piles))

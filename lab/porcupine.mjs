@@ -57,6 +57,11 @@ export async function withSecondOpinion(record) {
 
 async function secondOpinion({ evidence, verdicts }) {
   const verdict = { check: 'second opinion', expected: 'holds' }
+  try {
+    await porcupine()
+  } catch (error) {
+    return { ...verdict, seen: 'not run', why: `Porcupine could not be built: ${firstLine(error)}` }
+  }
   const ours = verdicts.find(({ check }) => check === 'linearizability')?.seen ?? 'not run'
   const histories = callsOf(evidence).map(({ of, calls }) => ({ id: of.name, kind: of.kind, calls }))
   const theirs = worst(await askPorcupine(histories))
@@ -68,6 +73,10 @@ async function secondOpinion({ evidence, verdicts }) {
     seen: 'broke',
     why: `Porcupine says "${theirs}" of the order of calls, the lab "${ours}"`,
   }
+}
+
+function firstLine(error) {
+  return String(error.stderr ?? error.message).split('\n')[0]
 }
 
 function worst(all) {

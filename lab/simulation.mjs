@@ -27,7 +27,8 @@ async function recordOf({ scenario, runs, distinct, verdicts, example, unexpecte
   return {
     ...run,
     id: `sim/${scenario.id}`,
-    title: `Simulation, ${runs} seeds (${FIXED.length} that are always the same, the others from ${seed} on), ${distinct} different logs: ${scenario.title}; shown is seed ${example.seed}`,
+    title: `Simulation, ${scenario.title} (${runs} seeds, ${distinct} unlike each other)`,
+    about: `${FIXED.length} of the seeds are always the same, the others begin with ${seed}; drawn is seed ${example.seed}.`,
     store: `simulated ${scenario.store}`,
     fault: scenario.id.split('/').slice(1).join('/'),
     verdicts: verdicts

@@ -118,6 +118,7 @@ async function fiveRedis(env) {
     port: nodes[0].port,
     url: `redlock://${hosts}?setup=now`,
     nodes,
+    minority: true,
     kill: (signal) => minority((node) => node.kill(signal)),
     restart: (options) => minority((node) => node.restart(options)),
     pause: () => minority((node) => node.pause()),

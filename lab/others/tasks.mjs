@@ -44,11 +44,15 @@ async function lead(other, nemesis, { seed, stages }) {
   }
   const command = `npm run lab -- --exactly '${about.id}' --seed ${seed}`
   try {
-    const record = await runCell(stage, [nemesis], { seed, command })
-    return { ...record, ...about, ...(library !== undefined && { verdicts: record.verdicts.map(unjudged) }) }
+    return unjudged({ ...(await runCell(stage, [nemesis], { seed, command })), ...about })
   } finally {
     await close()
   }
 }
 
-const unjudged = (verdict) => ({ ...verdict, expected: 'not asked' })
+/** Of somebody else's library only what was seen is told. */
+export function unjudged(record) {
+  const { library } = OTHERS.find(({ id }) => record.id.startsWith(`others/${id}/`)) ?? {}
+  if (library === undefined) return record
+  return { ...record, verdicts: record.verdicts.map((verdict) => ({ ...verdict, expected: 'not asked' })) }
+}

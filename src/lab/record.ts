@@ -20,6 +20,8 @@ export interface FaultRecord {
   readonly detail?: string
   /** How long it had to last to be what it says. */
   readonly least?: number
+  /** It was tried, and did not come about. */
+  readonly absent?: true
 }
 
 /** One thing that happened to a client, for the timeline. */
@@ -81,6 +83,8 @@ export interface RunRecord {
   /** Unique in a report; stable from run to run. */
   readonly id: string
   readonly title: string
+  /** More of what was run, for whoever looks at the details. */
+  readonly about?: string
   /** `redis`, `quorum`, `specimen: SETNX without expiry` … */
   readonly store: string
   readonly fault: string

@@ -37,6 +37,8 @@ export class FaultPipe {
   private timer: NodeJS.Timeout | NodeJS.Immediate | undefined
   /** Bytes were swallowed: the stream can never be whole again, not even after healing. */
   private broken = false
+  /** What was written has not left yet. */
+  private full = false
 
   constructor({ from, to, faults, onSwallow }: FaultPipeOptions) {
     this.from = from
@@ -100,9 +102,13 @@ export class FaultPipe {
     if (to.destroyed || to.writableEnded) return
     if (bytes === undefined) {
       to.end()
-    } else if (!to.write(bytes)) {
+    } else if (!to.write(bytes) && !this.full) {
+      this.full = true
       from.pause()
-      to.once('drain', () => from.resume())
+      to.once('drain', () => {
+        this.full = false
+        from.resume()
+      })
     }
   }
 

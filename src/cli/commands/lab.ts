@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Nemesis, Stage } from '../../lab/live/index.ts'
-import { judgeAgain, runCell, settingsOf, toJson } from '../../lab/live/index.ts'
+import { isEvidence, judgeAgain, runCell, settingsOf, toJson } from '../../lab/live/index.ts'
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
@@ -209,16 +209,28 @@ function judged(file: string, html: string | undefined, url: string | undefined)
 }
 
 function recordsIn(file: string): readonly RunRecord[] {
+  const records = readRecords(file)
+  const evidence = records.flatMap((one) => (one as RunRecord | null)?.evidence ?? [])
+  if (evidence.length === 0)
+    throw new UsageError(
+      `--judge takes a file that "holdfast lab --json" wrote; ${file} has no evidence in it`,
+    )
+  if (!evidence.every(isEvidence))
+    throw new UsageError(
+      `--judge does not know the evidence in ${file}: another version wrote it, or a part is missing`,
+    )
+  return records
+}
+
+function readRecords(file: string): readonly RunRecord[] {
   try {
     const records: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    if (Array.isArray(records) && records.some((one) => Object.hasOwn(one as object, 'evidence')))
-      return records as readonly RunRecord[]
+    return Array.isArray(records) ? (records as readonly RunRecord[]) : []
   } catch (error) {
     throw new UsageError(
       `--judge cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
-  throw new UsageError(`--judge takes a file that "holdfast lab --json" wrote; ${file} has no evidence in it`)
 }
 
 function whole(option: string, text: string, least: number, most: number): number {

@@ -1,8 +1,16 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Nemesis } from '../../lab/live/nemesis.ts'
+import type { Nemesis, Scene } from '../../lab/live/index.ts'
+import { Missed } from '../../lab/live/index.ts'
 import { CommandError, EXIT } from '../exit.ts'
+
+/** A command that hurts a server, or heals it, ends. One that does not would keep the lab for ever. */
+const COMMAND_MS = 120_000
+/** Beyond the longest lease: what was hurt has worn off, and what is seen then is seen without it. */
+const CALM_MS = 1500
+/** Between two answers to the lab itself, where nothing is wrong. */
+const ANSWERED_MS = 300
 
 /**
  * How to hurt a server that the lab did not start: by commands of the user's, who alone knows how it runs. What holds is
@@ -14,7 +22,9 @@ export function serverFault(hurt: string, heal: string | undefined): Nemesis {
     what: 'the server is hurt by a command',
     row: 'storeRestart',
     missing: () => undefined,
-    async strike({ diary, stage }) {
+    async strike(scene) {
+      const { diary, stage, expiry } = scene
+      const seen = signsSince(scene)
       const end = diary.faultBegins('server', 'the server', { detail: hurt })
       try {
         await shell(hurt)
@@ -23,17 +33,41 @@ export function serverFault(hurt: string, heal: string | undefined): Nemesis {
         if (heal !== undefined) await shell(heal)
         end()
       }
-      await sleep(stage.ttl)
+      await sleep(expiry + CALM_MS)
+      if (!seen())
+        throw new Missed(
+          `"${hurt}" did nothing that was seen: all questions were answered, and no lease was lost`,
+        )
     },
   }
 }
 
+/** Whether anybody noticed something from now on: a call that failed, a lease that was lost, a question without an answer. */
+function signsSince({ errors, diary, onlooker }: Scene): () => boolean {
+  const before = { errors: errors.length, events: diary.history.length, looks: onlooker.looks.length }
+  const began = process.hrtime.bigint()
+  return () => {
+    const answers = [
+      began,
+      ...onlooker.looks.slice(before.looks).map(({ to }) => to),
+      process.hrtime.bigint(),
+    ]
+    const longest = Math.max(
+      ...answers.slice(1).map((at, index) => Number(at - (answers[index] ?? at)) / 1e6),
+    )
+    const lost = diary.history.slice(before.events).some(({ kind }) => kind === 'lost')
+    return errors.length > before.errors || lost || longest > ANSWERED_MS
+  }
+}
+
 async function shell(command: string): Promise<void> {
-  const child = spawn('/bin/sh', ['-c', command], { stdio: ['ignore', 'ignore', 'inherit'] })
-  const code = await new Promise<number | null>((resolve, reject) => {
+  const child = spawn('/bin/sh', ['-c', command], { stdio: ['ignore', 'ignore', 'inherit'], detached: true })
+  const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', resolve)
   })
+  const timer = setTimeout(() => child.pid !== undefined && process.kill(-child.pid, 'SIGKILL'), COMMAND_MS)
+  const code = await ended.finally(() => clearTimeout(timer))
   if (code !== 0)
     throw new CommandError(`The command ended with ${code ?? 'a signal'}: ${command}`, EXIT.failed)
 }

@@ -9,7 +9,7 @@ import type { Nemesis } from './nemesis.ts'
 import type { Stage } from './scene.ts'
 import { Missed, Scene } from './scene.ts'
 import { recordOf } from './telling.ts'
-import { lasted } from './windows.ts'
+import { lasted, troubleAfter } from './windows.ts'
 
 export interface CellOptions {
   readonly seed: number
@@ -31,8 +31,8 @@ const START_SLACK_MS = 5000
 const LIVENESS_SLACK_MS = 5000
 /** A fault that missed, or was over too soon, is made again so many times. */
 const ATTEMPTS = 3
-/** How often a section beyond the ttl comes in between. */
-const LONG_EVERY = 4
+/** After so many faults there is a time without any: what a fault left broken shows when it is over. */
+const CALM_EVERY = 4
 
 /** One run: clients at work, faults on them, healing, and a look at everything that was written down. */
 export async function runCell(
@@ -65,6 +65,7 @@ async function observe(stage: Stage, nemeses: readonly Nemesis[], options: CellO
   try {
     await act(scene, nemeses, options)
     await scene.heal()
+    await afterwards(scene, () => options.signal?.aborted === true || scene.working.length === 0)
     await stuckAfterHeal(scene)
     await scene.finish()
     const remains = await remainsOf(scene)
@@ -85,11 +86,8 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   let until = Infinity
   const over = (): boolean =>
     performance.now() >= until || signal?.aborted === true || scene.working.length === 0
-  // What holds without any fault has to be seen first: that leases outlive their ttl is part of it.
-  await scene.longSection()
-  const grants = (): number => scene.clients.reduce((sum, client) => sum + client.grants, 0)
-  const before = grants()
-  await scene.until(() => grants() >= before + CALM_GRANTS || over(), CALM_AT_MOST_MS)
+  // What holds without any fault has to be seen first.
+  await calm(scene, scene.kinds, over)
   until = performance.now() + (forMs ?? Infinity)
   const strike = async (one: Nemesis): Promise<void> => {
     onFault(one.kind)
@@ -110,8 +108,27 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   for (let count = 1; !over(); count += 1) {
     const one = first[count - 1] ?? nemeses[scene.random.below(nemeses.length)]
     if (one !== undefined) await strike(one)
-    if (count % LONG_EVERY === 0 && !over()) await scene.longSection()
+    if (count % CALM_EVERY === 0) await afterwards(scene, over)
   }
+}
+
+/** A section of each of these kinds that outlives its ttl, and some hand-overs, while nothing is in the way. */
+async function calm(scene: Scene, kinds: Scene['kinds'], over: () => boolean): Promise<void> {
+  for (const kind of kinds) if (!over()) await scene.longSection(kind)
+  const grants = (): number => scene.clients.reduce((sum, client) => sum + client.grants, 0)
+  const before = grants()
+  await scene.until(() => grants() >= before + CALM_GRANTS || over(), CALM_AT_MOST_MS)
+}
+
+/** Waits until nothing can be laid to the faults any more, and looks whether everything works again. */
+async function afterwards(scene: Scene, over: () => boolean): Promise<void> {
+  const { stage, diary, expiry } = scene
+  const settings = { ttl: stage.ttl, lateExpiry: expiry - stage.ttl }
+  if (diary.faults.length === 0 || over()) return
+  const last = Math.max(...diary.faults.map((fault) => troubleAfter(fault, settings)))
+  await scene.until(over, last - diary.now())
+  // One of them shows whether leases are renewed again.
+  await calm(scene, [scene.random.pick(['mutex', ...scene.kinds])], over)
 }
 
 /** Strikes until the fault was what it says, a few times at the most. */
@@ -124,6 +141,7 @@ async function strikeOnce(scene: Scene, one: Nemesis): Promise<void> {
       if (one.kind === 'none' || own.some(lasted)) return
     } catch (error) {
       if (!(error instanceof Missed)) throw error
+      scene.diary.absent(before)
       scene.missed.push({ kind: one.kind, why: error.message })
       if (scene.working.length === 0) return
     }

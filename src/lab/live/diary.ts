@@ -69,6 +69,12 @@ export class Diary {
     }
   }
 
+  /** What was struck since there were so many did not come about. */
+  absent(since: number): void {
+    for (const [index, fault] of this.struck.entries())
+      if (index >= since) this.struck[index] = { ...fault, absent: true }
+  }
+
   /** What is not part of the history: renewals, writes. */
   note(
     event: Omit<TimelineEvent, 'at'>,

@@ -45,6 +45,16 @@ export interface ErrorRecord {
   readonly message: string
 }
 
+/** A try that was told that the lock is not free. */
+export interface Refusal {
+  readonly client: string
+  readonly name: string
+  readonly weight: number
+  readonly capacity: number
+  readonly from: bigint
+  readonly at: bigint
+}
+
 /** One look at a name from outside: who is there, without the ids of their claims. */
 export interface Look {
   readonly name: string
@@ -71,6 +81,8 @@ export interface Evidence {
   readonly missed: readonly { readonly kind: string; readonly why: string }[]
   readonly clients: readonly ClientRecord[]
   readonly errors: readonly ErrorRecord[]
+  /** Absent where it was written down before refusals were. */
+  readonly refusals?: readonly Refusal[]
   readonly noise: readonly string[]
   readonly looks: readonly Look[]
   readonly registers: readonly RegisterLog[]
@@ -80,6 +92,29 @@ export interface Evidence {
   readonly stuck: readonly ViolationRecord[]
   /** When the lab's own process, or a client, stood still without using a processor: the machine was busy. */
   readonly stalls: readonly { readonly from: At; readonly to: At }[]
+}
+
+/** Every list that a judge reads. */
+const LISTS = [
+  'history',
+  'notes',
+  'faults',
+  'missed',
+  'clients',
+  'errors',
+  'noise',
+  'looks',
+  'registers',
+  'remains',
+  'stuck',
+  'stalls',
+] as const satisfies readonly (keyof Evidence)[]
+
+/** Whether something that was read from a file can be judged. */
+export function isEvidence(evidence: Partial<Evidence>): boolean {
+  const { format, settings } = evidence
+  const known = format === 1 && typeof settings?.ttl === 'number' && Array.isArray(settings.names)
+  return known && LISTS.every((list) => Array.isArray(evidence[list]))
 }
 
 const BIGINTS: ReadonlySet<string> = new Set(['at', 'from', 'to', 'token', 'validUntil', 'began'])

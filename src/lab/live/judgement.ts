@@ -2,8 +2,10 @@ import { holdsOf } from '../../testkit/holds.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
 import { progressOf } from './checks/progress.ts'
+import { refusalsOf } from './checks/refusals.ts'
 import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
+import { unseenOf } from './checks/shown.ts'
 import type { Evidence } from './evidence.ts'
 import { expectedOfAll } from './expected.ts'
 import { busyOf, excused, struckBy, troubled, windowsOf } from './windows.ts'
@@ -28,6 +30,8 @@ const CHECKS = [
   'liveness',
   'wake-ups',
   'throughput',
+  'refusals',
+  'inspection',
   'leftovers',
   'clients',
   'errors',
@@ -46,11 +50,17 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const safety = safetyOf(evidence, holds)
   const progress = progressOf(evidence, holds, windows)
   const busy = [...windows, ...busyOf(evidence)]
-  const duties = [...progress.violations, ...errorsOf(evidence, windows), ...safety.order]
+  const duties = [
+    ...progress.violations,
+    ...errorsOf(evidence, windows),
+    ...refusalsOf(evidence, windows),
+    ...safety.order,
+  ]
   // Those of them that cannot be laid to a machine that was too busy.
   const firm = [
     ...progressOf(evidence, holds, busy).violations,
     ...errorsOf(evidence, busy),
+    ...refusalsOf(evidence, busy),
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
   ]
   const undecided = new Map(safety.undecided)
@@ -67,11 +77,17 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...endsOf(evidence),
     ...closingsOf(evidence),
     ...unreleasedOf(evidence, windows),
+    ...unseenOf(evidence, holds, windows),
     ...stuck,
     ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
     ...remains.map((message) => ({ check: 'leftovers', message })),
     ...noise.map((message) => ({ check: 'noise', message })),
   ]
+  const idle = new Map(progress.idle)
+  const { refusals = [], looks } = evidence
+  if (refusals.length === 0) idle.set('refusals', 'no try was refused')
+  if (!looks.some(({ holders }) => holders.length > 0))
+    idle.set('inspection', 'the store was never seen to show a holder')
   const struck = struckBy(evidence)
   // Under faults the order in which clients came is nobody's promise.
   const calm = settings.nemeses.every(({ kind }) => kind === 'none')
@@ -90,7 +106,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     }
     const [first] = own
     if (first !== undefined) return { check, expected, seen: 'broke', why: first.message }
-    const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : progress.idle.get(check)
+    const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : idle.get(check)
     if (unseen !== undefined) return { check, expected, seen: 'not run', why: unseen }
     const why = undecided.get(check)
     return why === undefined ? { check, expected, seen: 'held' } : { check, expected, seen: 'unknown', why }

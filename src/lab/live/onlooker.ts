@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { CLEANED_UP_MS } from './checks/presence.ts'
 import type { Look } from './evidence.ts'
 import type { Scene } from './scene.ts'
 import { since } from './timeline.ts'
@@ -59,6 +60,7 @@ export class Onlooker {
 
   private async look(name: string): Promise<void> {
     const { clients, diary } = this.scene
+    const cleanedUp = performance.now() - CLEANED_UP_MS
     const before = new Map(clients.map(({ label, op }) => [label, op]))
     const from = process.hrtime.bigint()
     const info = await this.scene.inspect(name)
@@ -71,6 +73,8 @@ export class Onlooker {
       const client = clients.find(({ label }) => label === owner)
       const key = `${owner}#${client?.op}`
       if (client?.waitsFor !== name || client.op !== before.get(owner) || this.seen.has(key)) continue
+      // It may be what is left of the call before.
+      if ((client.gaveUp.get(name) ?? -Infinity) > cleanedUp) continue
       this.seen.add(key)
       diary.history.push({ process: owner, op: client.op, kind: 'acquire', phase: 'queued', at: to, name })
     }

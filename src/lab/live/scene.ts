@@ -4,7 +4,7 @@ import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
 import { LiveClient } from './client.ts'
 import { Diary } from './diary.ts'
-import type { ErrorRecord, Evidence, LabName } from './evidence.ts'
+import type { ErrorRecord, Evidence, LabName, Refusal } from './evidence.ts'
 import type { NemesisFacts } from './nemesis.ts'
 import { factsOf } from './nemesis.ts'
 import type { Foreign } from './library.ts'
@@ -78,6 +78,7 @@ export class Scene {
   readonly names: readonly [LabName, ...LabName[]]
   readonly onlooker: Onlooker
   readonly errors: ErrorRecord[] = []
+  readonly refusals: Refusal[] = []
   /** What was waited for in vain. */
   readonly stuck: ViolationRecord[] = []
   readonly missed: { readonly kind: string; readonly why: string }[] = []
@@ -182,17 +183,20 @@ export class Scene {
     throw new Missed(`${client.label} was to be hurt while it holds the lock, and was not given it`)
   }
 
-  /** Lets somebody hold a mutex for longer than any lease lasts by itself. */
-  async longSection(): Promise<void> {
+  /** The kinds of locks that there are. */
+  get kinds(): readonly LabName['kind'][] {
+    return [...new Set(this.names.map(({ kind }) => kind))]
+  }
+
+  /** Lets somebody hold a lock of this kind for longer than any lease lasts by itself. */
+  async longSection(kind: LabName['kind']): Promise<void> {
     if (this.working.length === 0) return
     const client = this.anyone()
     const { longSections: before } = client
     const ms = Math.ceil(this.expiry * 1.15) + 200
-    client.send({ do: 'long', ms })
-    await this.until(
-      () => client.longSections > before || client.state !== 'working',
-      ms + this.expiry + TURN_MS,
-    )
+    client.send({ do: 'long', kind, ms })
+    const over = (): boolean => client.longSections > before || client.state !== 'working'
+    await this.until(over, ms + this.expiry + TURN_MS)
   }
 
   /** One of those that are at work. */
@@ -265,7 +269,7 @@ export class Scene {
 
   /** Everything that was seen. */
   async evidence(nemeses: readonly NemesisFacts[], remains: readonly string[]): Promise<Evidence> {
-    const { diary, stage, capabilities, names, errors, noise, missed, stuck, healedAt } = this
+    const { diary, stage, capabilities, names, errors, refusals, noise, missed, stuck, healedAt } = this
     const { looks, stalls } = this.onlooker
     return {
       format: 1,
@@ -286,6 +290,7 @@ export class Scene {
       missed,
       clients: this.clients.map(({ record }) => record),
       errors,
+      refusals,
       noise,
       looks,
       registers: await this.resource.logs(),
@@ -307,6 +312,7 @@ export class Scene {
     if (message.kind === 'event') this.diary.write(message.event)
     else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message)
     else if (message.kind === 'error') this.errors.push({ client: client.label, ...message.error })
+    else if (message.kind === 'refused') this.refusals.push({ client: client.label, ...message.refusal })
     else if (message.kind === 'stall') this.onlooker.stalled(message.from, message.to)
     else if (message.kind === 'noise') this.noise.push(`${client.label}: ${message.message}`)
     for (const look of this.watchers) look()

@@ -14,13 +14,17 @@ import type { FromWorker, Manner, Place, WorkOrder } from './worker-protocol.ts'
 const WORK_MS = 40
 const CHECK_EVERY_MS = 15
 const WAIT_MS = 30_000
+/** The longest that somebody waits who does not want to wait for long. */
+const IMPATIENT_MS = 60
+/** How long a wait may go on when its time is over, or its caller does not want it any more. */
+const SETTLES_MS = 1000
 /** A write that is sent with less than this left could arrive too late on a machine that is busy. */
 const MARGIN_MS = 120
 
 /** What a client was told to do in one of its next sections. */
 export interface Wishes {
-  /** The next one lasts so long. */
-  longMs: number | undefined
+  /** The next one is of this kind of lock, and lasts so long. */
+  long: { readonly kind: LabName['kind']; readonly ms: number } | undefined
   stand(where: Place, name: string): Promise<void>
   readonly lingers: boolean
 }
@@ -50,30 +54,39 @@ interface Asked {
 /** One section after the other: every kind of lock that the store has, asked for in every way there is. */
 export class Sections {
   private readonly tools: SectionTools
+  /** What this section was told to be. */
+  private long: Wishes['long']
 
   constructor(tools: SectionTools) {
     this.tools = tools
   }
 
   async next(): Promise<void> {
+    const { wishes } = this.tools
+    this.long = wishes.long
+    wishes.long = undefined
+    await this.section()
+    // It was not given: the next one has to be.
+    wishes.long ??= this.long
+  }
+
+  private async section(): Promise<void> {
     const { random, order, wishes } = this.tools
     const [first, ...others] = order.names
-    const mutexes = order.names.filter(({ kind }) => kind === 'mutex')
-    const plain = wishes.lingers || wishes.longMs !== undefined || random.next() < 0.6
-    const name = plain
-      ? random.pick([mutexes[0] ?? first, ...mutexes.slice(1)])
-      : random.pick([first, ...others])
+    const steady = wishes.lingers || random.next() < 0.6
+    const wanted = this.long?.kind ?? (steady ? 'mutex' : undefined)
+    const [one, ...more] = order.names.filter(({ kind }) => wanted === undefined || kind === wanted)
+    const name = one === undefined ? random.pick([first, ...others]) : random.pick([one, ...more])
     await (name.kind === 'mutex'
-      ? this.mutex(name, plain)
+      ? this.mutex(name, steady)
       : name.kind === 'semaphore'
         ? this.permits(name)
         : this.readWrite(name))
   }
 
   private async mutex({ name }: LabName, steady: boolean): Promise<void> {
-    const { library, random, wishes } = this.tools
-    const told = wishes.lingers || wishes.longMs !== undefined
-    const manner = told || (steady && random.next() < 0.7) ? 'wait' : this.manner()
+    const { library, random } = this.tools
+    const manner = steady && random.next() < 0.7 ? 'wait' : this.manner()
     const lock = library.mutex(name, { reentrant: manner === 'nested' })
     const asked: Asked = { lock, name, manner, shape: {} }
     if (manner !== 'nested') return this.play(asked, (lease) => this.update(name, lease))
@@ -87,7 +100,7 @@ export class Sections {
     const manner = this.manner()
     const shape = { weight: permits, capacity }
     await this.play({ lock, name, shape, permits, manner: manner === 'nested' ? 'wait' : manner }, () =>
-      sleep(random.below(WORK_MS)),
+      this.work(),
     )
   }
 
@@ -98,7 +111,7 @@ export class Sections {
     const plain = manner === 'nested' ? 'wait' : manner
     if (random.next() < 0.6) {
       const shape = { weight: 1, capacity: ALL }
-      await this.play({ lock: both.read, name, manner: plain, shape }, () => sleep(random.below(WORK_MS)))
+      await this.play({ lock: both.read, name, manner: plain, shape }, () => this.work())
       return
     }
     const shape = { weight: ALL, capacity: ALL }
@@ -112,9 +125,18 @@ export class Sections {
     })
   }
 
+  /** Who was told to do something in its section has to be given one. */
   private manner(): Manner {
-    const { random, order } = this.tools
-    return random.pick(order.manners)
+    const { random, order, wishes } = this.tools
+    return wishes.lingers || this.long !== undefined ? 'wait' : random.pick(order.manners)
+  }
+
+  private async work(): Promise<void> {
+    const { random } = this.tools
+    const { long } = this
+    this.long = undefined
+    await sleep(long?.ms ?? random.below(WORK_MS))
+    if (long !== undefined) this.tools.tell({ kind: 'long' })
   }
 
   /** Asks, works, gives back, and writes everything down. */
@@ -133,27 +155,56 @@ export class Sections {
     }
   }
 
-  private async ask({ lock, manner, permits }: Asked, story: Story): Promise<Lease | null> {
+  private async ask({ lock, name, manner, permits, shape }: Asked, story: Story): Promise<Lease | null> {
     const { stop, random } = this.tools
     const began = process.hrtime.bigint()
     const more = permits === undefined ? {} : { permits }
-    const impatient = manner === 'give up' ? AbortSignal.timeout(1 + random.below(60)) : undefined
+    const short = 1 + random.below(IMPATIENT_MS)
+    const impatient = manner === 'give up' ? AbortSignal.timeout(short) : undefined
+    const wait = manner === 'time out' ? short : WAIT_MS
+    const signal = impatient === undefined ? stop : AbortSignal.any([stop, impatient])
+    const over = this.settles(impatient, manner === 'time out' ? short : undefined)
     try {
       if (manner === 'try') {
         const lease = await lock.tryAcquire({ ...more, signal: stop })
-        if (lease === null) story.failed()
-        return lease
+        if (lease !== null) return lease
+        story.failed()
+        const { weight = 1, capacity = 1 } = shape
+        const refusal = { name, weight, capacity, from: began, at: process.hrtime.bigint() }
+        this.tools.tell({ kind: 'refused', refusal })
+        return null
       }
-      const signal = impatient === undefined ? stop : AbortSignal.any([stop, impatient])
-      return await lock.acquire({ ...more, wait: WAIT_MS, signal })
+      return await lock.acquire({ ...more, wait, signal })
     } catch (error) {
+      over()
       story.failed()
-      const wanted = stop.aborted || impatient?.aborted === true
-      const ours = error instanceof HoldfastError && error.code === 'LOCK_ABORTED'
-      if (!(wanted && ours)) this.failed('acquire', began, error)
+      const code = error instanceof HoldfastError ? error.code : undefined
+      const aborted = code === 'LOCK_ABORTED' && (stop.aborted || impatient?.aborted === true)
+      // A wait that is over before the store has answered ends with that.
+      const timedOut = manner === 'time out' && (code === 'LOCK_TIMEOUT' || code === 'STORE_UNAVAILABLE')
+      if (!aborted && !timedOut) this.failed(manner === 'try' ? 'tryAcquire' : 'acquire', began, error)
       // A store that is down answers at once; it is not asked a thousand times a second.
-      await sleep(ours ? 0 : 50)
+      await sleep(aborted || timedOut ? 0 : 50)
       return null
+    } finally {
+      over()
+    }
+  }
+
+  /** A wait that nobody wants any more, or whose time is over, ends. Call what is returned when it has. */
+  private settles(signal: AbortSignal | undefined, wait: number | undefined): () => void {
+    const began = process.hrtime.bigint()
+    const late = (): void =>
+      this.failed('acquire', began, new Error(`it goes on ${SETTLES_MS} ms after it was to end`))
+    let timer = wait === undefined ? undefined : setTimeout(late, wait + SETTLES_MS)
+    const aborted = (): void => {
+      clearTimeout(timer)
+      timer = setTimeout(late, SETTLES_MS)
+    }
+    signal?.addEventListener('abort', aborted, { once: true })
+    return () => {
+      signal?.removeEventListener('abort', aborted)
+      clearTimeout(timer)
     }
   }
 
@@ -220,14 +271,9 @@ export class Sections {
 
   /** Reads, works, checks, writes: what locks are for. */
   private async update(name: string, lease: Lease): Promise<void> {
-    const { resource, random, wishes } = this.tools
+    const { resource, wishes } = this.tools
     const read = await resource.read(name, lease.token)
-    const { longMs } = wishes
-    if (longMs !== undefined) {
-      wishes.longMs = undefined
-      await sleep(longMs)
-      this.tools.tell({ kind: 'long' })
-    } else await sleep(random.below(WORK_MS))
+    await this.work()
     await wishes.stand('before the check', name)
     // What careful code does. It cannot see what happens between this line and the write.
     if (!(await sure(lease))) return
@@ -237,7 +283,8 @@ export class Sections {
 
   private failed(call: string, from: bigint, error: unknown): void {
     const code = error instanceof HoldfastError ? { code: error.code } : {}
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const because = error instanceof Error && error.cause instanceof Error ? ` (${error.cause.message})` : ''
+    const text = error instanceof Error ? `${error.name}: ${error.message}${because}` : String(error)
     const at = process.hrtime.bigint()
     this.tools.tell({ kind: 'error', error: { call, from, at, message: text, ...code } })
   }

@@ -3,6 +3,8 @@ export interface ServerHandle {
   readonly host: string
   readonly port: number
   readonly url: string
+  /** What is done to it is done to a part of several servers that the others can do without. */
+  readonly minority?: true
   kill(signal?: NodeJS.Signals): Promise<void>
   restart(options?: { keepData?: boolean }): Promise<void>
   pause(): Promise<void>

@@ -25,6 +25,11 @@ export class Way {
     for (const proxy of this.proxies) proxy.set(direction, faults)
   }
 
+  /** Connections that are open now. */
+  get connections(): number {
+    return this.proxies.reduce((sum, { connections }) => sum + connections, 0)
+  }
+
   heal(): void {
     for (const proxy of this.proxies) proxy.heal()
   }

@@ -20,8 +20,16 @@ const LATE_MS = 500
 const RECOVERY_MS = 1500
 
 /** How long the store may keep what a dead client held. */
-export function expiryOf({ ttl, lateExpiry }: Settings): number {
+export function expiryOf({ ttl, lateExpiry }: Pick<Settings, 'ttl' | 'lateExpiry'>): number {
   return ttl + lateExpiry
+}
+
+/** Until when a fault may keep locks from moving. */
+export function troubleAfter(
+  { at, until = at }: FaultRecord,
+  settings: Pick<Settings, 'ttl' | 'lateExpiry'>,
+): At {
+  return until + expiryOf(settings) + settings.ttl + RECOVERY_MS
 }
 
 export function windowsOf({ faults, settings }: Evidence): Window[] {
@@ -31,8 +39,9 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
     return {
       kind: fault.kind,
       from: fault.at,
-      belief: over + expiry + LATE_MS,
-      trouble: over + expiry + settings.ttl + RECOVERY_MS,
+      // What did not come about made nothing wrong, though it may have been in somebody's way.
+      belief: fault.absent === true ? fault.at : over + expiry + LATE_MS,
+      trouble: troubleAfter(fault, settings),
     }
   })
 }
@@ -70,7 +79,8 @@ export function excused(
 }
 
 /** Whether a fault lasted as long as it says. */
-export function lasted({ at, until, least }: FaultRecord): boolean {
+export function lasted({ at, until, least, absent }: FaultRecord): boolean {
+  if (absent === true) return false
   return least === undefined || (until !== undefined && until - at >= least)
 }
 

@@ -1,6 +1,6 @@
 import type { HistoryEvent } from '../../testkit/history.ts'
 import type { TimelineEvent } from '../record.ts'
-import type { ErrorRecord, LabName } from './evidence.ts'
+import type { ErrorRecord, LabName, Refusal } from './evidence.ts'
 
 /** Another library than this one, or a broken one: a module that Node can import, and which of its exports opens it. */
 export interface Library {
@@ -9,9 +9,9 @@ export interface Library {
 }
 
 /** How a lock is asked for. */
-export type Manner = 'wait' | 'try' | 'give up' | 'nested'
+export type Manner = 'wait' | 'try' | 'give up' | 'time out' | 'nested'
 
-export const MANNERS: readonly [Manner, ...Manner[]] = ['wait', 'try', 'give up', 'nested']
+export const MANNERS: readonly [Manner, ...Manner[]] = ['wait', 'try', 'give up', 'time out', 'nested']
 
 /** What a client of the lab is told by the process that started it. The store's address comes this way, never as an argument. */
 export interface WorkOrder {
@@ -41,7 +41,7 @@ export type ToWorker =
   | { readonly do: 'linger'; readonly where: Place }
   | { readonly do: 'go' }
   /** The next section is to last so long: beyond the ttl, so that its lease has to be renewed. */
-  | { readonly do: 'long'; readonly ms: number }
+  | { readonly do: 'long'; readonly kind: LabName['kind']; readonly ms: number }
   /** Keep the event loop busy. */
   | { readonly do: 'block'; readonly ms: number }
   /** No further section; then give everything back and end. */
@@ -65,8 +65,11 @@ export type FromWorker =
   | { readonly kind: 'stall'; readonly from: bigint; readonly to: bigint }
   | { readonly kind: 'noise'; readonly message: string }
   | { readonly kind: 'error'; readonly error: Omit<ErrorRecord, 'client'> }
+  /** A try was refused. */
+  | { readonly kind: 'refused'; readonly refusal: Omit<Refusal, 'client'> }
   /** It has given everything back; `error`: closing failed. */
   | { readonly kind: 'done'; readonly error?: string }
+  /** It could not begin. */
   | { readonly kind: 'failed'; readonly message: string }
   /** Its process has ended. */
   | { readonly kind: 'gone' }

@@ -7,6 +7,7 @@ import { Recorder } from '../../testkit/history.ts'
 import { Random } from '../../testkit/random.ts'
 import { ResourceClient } from '../resource/client.ts'
 import { openLibrary } from './library.ts'
+import type { LabClient } from './library.ts'
 import type { Wishes } from './sections.ts'
 import { Sections } from './sections.ts'
 import type { FromWorker, Place, ToWorker, WorkOrder } from './worker-protocol.ts'
@@ -22,7 +23,7 @@ let finishing = false
 const stop = new AbortController()
 
 const wishes: Wishes = {
-  longMs: undefined,
+  long: undefined,
   get lingers() {
     return linger !== undefined
   },
@@ -73,7 +74,7 @@ function watchStalls(): void {
   }, TICK_MS)
 }
 
-async function begin(order: WorkOrder): Promise<void> {
+async function begin(order: WorkOrder): Promise<() => Promise<void>> {
   const library = await openLibrary(order)
   const resource = new ResourceClient(order.resourcePort, order.label)
   const random = new Random(order.seed)
@@ -87,16 +88,26 @@ async function begin(order: WorkOrder): Promise<void> {
     tell({ kind: 'stall', from: to - BigInt(Math.round(ms * 1e6)), to })
   })
   tell({ kind: 'ready', ...(companion !== undefined && { companion }) })
-  while (!finishing) {
-    await sections.next()
-    await sleep(random.below(order.restMs))
+  return async () => {
+    while (!finishing) {
+      await sections.next()
+      await sleep(random.below(order.restMs))
+    }
+    await end(library, resource)
   }
+}
+
+async function end(library: LabClient, resource: ResourceClient): Promise<void> {
   const error = await library.close().then(
     () => undefined,
     (reason: unknown) => String(reason),
   )
   resource.close()
   tell({ kind: 'done', ...(error !== undefined && { error }) })
+}
+
+function thrown(error: unknown): never {
+  throw error
 }
 
 process.on('disconnect', () => process.exit())
@@ -115,15 +126,17 @@ process.on('message', (message: ToWorker) => {
     case 'begin':
       watchRenewals()
       watchStalls()
-      begin(message).catch((error: unknown) => {
-        tell({ kind: 'failed', message: error instanceof Error ? error.message : String(error) })
-      })
+      begin(message).then(
+        // What goes wrong from then on ends this process, as it would end a user's.
+        (work) => void work().catch((error: unknown) => setImmediate(() => thrown(error))),
+        (error: unknown) => tell({ kind: 'failed', message: String(error) }),
+      )
       break
     case 'linger':
       linger = message.where
       break
     case 'long':
-      wishes.longMs = message.ms
+      wishes.long = message
       break
     case 'go':
       linger = undefined

@@ -3,7 +3,7 @@ import { anchor, escape, milliseconds } from './escape.ts'
 import { allEvents, MOST_ROWS, violationSections } from './events.ts'
 import { picture } from './picture.ts'
 import { STYLE } from './style.ts'
-import type { Pile } from './tally.ts'
+import type { Pile, Tally } from './tally.ts'
 import { tally } from './tally.ts'
 import { verdictList, verdictTables } from './verdicts.ts'
 import { MOST_EVENTS, windowOf } from './window.ts'
@@ -16,7 +16,7 @@ export interface ReportOptions {
 }
 
 const COUNTS: readonly (readonly [Pile, string])[] = [
-  ['held', 'held'],
+  ['held', 'verdicts: held'],
   ['broke', 'broke, as expected'],
   ['lucky', 'held, though not promised'],
   ['unexpected', 'not as the table says'],
@@ -58,7 +58,8 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>${escape(title)}</title><style>${STYLE}</style></head>
 <body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} runs</p></header>
-<main><ul class="counts">${counts.join('')}</ul>
+<main><p class="outcome">${outcome(piles)}</p><ul class="counts">${counts.join('')}</ul>
+<p class="dim">One verdict is one check in one run. What broke as expected is what the table of guarantees says cannot hold there: it has to be seen to break, or the lab would prove nothing.</p>
 <h2>Verdicts</h2>${verdictTables(records)}
 <h2>Runs</h2><ul class="legend">${LEGEND.map(([colour, words]) => `<li><i style="background:var(${colour})"></i>${words}</li>`).join('')}</ul>
 ${records.map((run) => section(run, bad.has(run), most)).join('\n')}
@@ -66,12 +67,24 @@ ${records.map((run) => section(run, bad.has(run), most)).join('\n')}
 `
 }
 
+/** The whole in a sentence. */
+function outcome({ held, broke, lucky, unexpected, unknown, notRun }: Tally): string {
+  if (unexpected.length + unknown.length > 0)
+    return `<b class="bad">${unexpected.length} not as promised, ${unknown.length} undecided.</b>`
+  const seen = [...held, ...broke, ...lucky]
+  if (seen.every(({ verdict }) => verdict.expected === 'not asked') && seen.length > 0)
+    return '<b>What was seen of other libraries. Nothing is judged.</b>'
+  if (seen.length === 0) return '<b class="bad">Nothing was run.</b>'
+  const rest = notRun.length === 0 ? '' : ` ${notRun.length} not run, and not counted as held.`
+  return `<b class="good">Everything that was run is as promised.</b>${rest}`
+}
+
 function section(run: RunRecord, open: boolean, usual: Detail): string {
   const most = open ? FULL : usual
   const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
   const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
   return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
-<div class="inside" id="${anchor(run.id)}">${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
+<div class="inside" id="${anchor(run.id)}">${run.about === undefined ? '' : `<p class="dim">${escape(run.about)}</p>`}${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
 }
 
 /** How much there was to look at, and how long the faults really were. */

@@ -11,6 +11,7 @@ a { color: var(--held) } :focus-visible { outline: 3px solid var(--held); outlin
 .dim { color: var(--dim) } .scroll { overflow-x: auto; max-width: 100% }
 .counts { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; margin: 1rem 0; padding: 0 }
 .counts li { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem }
+.outcome { font-size: 1.1rem; margin: 1rem 0 0 } .outcome .good { color: var(--good) } .outcome .bad { color: var(--bad) }
 .counts b { font-size: 1.3rem; margin-right: .35rem; font-variant-numeric: tabular-nums }
 table { border-collapse: collapse; font-size: .86rem; width: 100% } caption { text-align: left; color: var(--dim); padding: .25rem 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left; vertical-align: top }

@@ -50,7 +50,8 @@ export function tally(records: readonly RunRecord[]): Tally {
   return piles
 }
 
-/** 0: everything that was run is as the table says. 1: something is not, or could not be decided. */
-export function exitCode({ unexpected, unknown }: Tally): 0 | 1 {
+/** 0: everything that was run is as the table says. 1: something is not, or could not be decided, or nothing was run at all. */
+export function exitCode({ held, broke, lucky, unexpected, unknown }: Tally): 0 | 1 {
+  if (held.length + broke.length + lucky.length === 0) return 1
   return unexpected.length + unknown.length === 0 ? 0 : 1
 }

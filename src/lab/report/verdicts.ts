@@ -64,7 +64,16 @@ function seen(verdict: Verdict): string {
   const hint = [`expected: ${expected}`, `seen: ${verdict.seen}`, why ?? '']
     .filter((part) => part !== '')
     .join('. ')
-  return `<span title="${escape(hint)}"><b aria-hidden="true">${sign}</b> ${word}<small> expected: ${expected}</small></span>`
+  const promise = promiseOf(verdict)
+  const small = promise === '' ? '' : `<small> ${promise}</small>`
+  return `<span title="${escape(hint)}"><b aria-hidden="true">${sign}</b> ${word}${small}</span>`
+}
+
+/** What was promised, where that is not what one takes for granted. */
+function promiseOf({ expected, seen }: Verdict): string {
+  if (seen === 'not run' || expected === 'not asked') return ''
+  if (expected === 'holds') return seen === 'held' ? '' : 'promised to hold'
+  return expected === 'breaks' ? 'known to break here' : 'not promised here'
 }
 
 /** The verdicts of one run, in full. */

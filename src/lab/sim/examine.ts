@@ -48,6 +48,20 @@ const HAND_OVER_MS = 20
 /** Enough for a run of this size by a factor of a hundred. */
 const SEARCH_LIMIT = 200_000
 
+const BARREN: Violation = { rule: 'liveness', message: 'nobody was ever given a lock' }
+
+/** What a call may end with that was told to end, and with something in its way. */
+const ASKED_FOR: ReadonlySet<string> = new Set(['LOCK_ABORTED'])
+const IN_TROUBLE: ReadonlySet<string> = new Set([
+  ...ASKED_FOR,
+  'busy',
+  'LOCK_TIMEOUT',
+  'LOCK_LOST',
+  'STORE_UNAVAILABLE',
+  'QUORUM_UNAVAILABLE',
+  'CLOSED',
+])
+
 const MODELS: Readonly<Record<NameKind, Model<unknown>>> = {
   mutex: reentrantMutex as Model<unknown>,
   reentrant: reentrantMutex as Model<unknown>,
@@ -92,7 +106,7 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
     ofGrants('lost update', updates('fenced')),
     ofGrants('unfenced resource', updates('plain')),
     holds.length === 0 ? notRun('linearizability') : linearizability(traces),
-    finding('liveness', [...checkLiveness(waits, bounds), ...late]),
+    finding('liveness', [...checkLiveness(waits, bounds), ...late, ...(holds.length === 0 ? [BARREN] : [])]),
     calm && queue ? finding('bypass', overtaken(traces, steady)) : notRun('bypass'),
     finding('leftovers', leftovers(traces)),
     finding('noise', checkNoise(noiseOf(traces, ear))),
@@ -101,8 +115,21 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
       ...diaries.flatMap(({ lies }) => lies.map((message) => ({ rule: 'abort-latency' as const, message }))),
     ]),
     messages(traces),
-    finding('calls', callsOf(traces, calm && pushed)),
+    finding('calls', [...callsOf(traces, calm && pushed), ...failuresOf(traces, calm)]),
   ]
+}
+
+/** Nobody's calls fail where nothing is in the way, unless they are told to end; elsewhere they say that something is. */
+function failuresOf({ world, names }: Traces, calm: boolean): Violation[] {
+  return world.processes.flatMap(({ diary }) =>
+    diary.timeline.flatMap(({ kind, client, name, detail = '' }) => {
+      if (!names.includes(name as NameKind)) return []
+      const wrong =
+        (kind === 'failed' && !(calm ? ASKED_FOR : IN_TROUBLE).has(detail)) || (kind === 'lost' && calm)
+      const what = kind === 'lost' ? 'lost a lease' : `was told ${detail}`
+      return wrong ? [{ rule: 'noise' as const, message: `${client} ${what} on "${name}"` }] : []
+    }),
+  )
 }
 
 /** What the random program's calls ended with; where nothing is in the way and waiters are told, also when. */

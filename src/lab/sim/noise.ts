@@ -7,26 +7,37 @@ export interface Ear {
   stop(): void
 }
 
+export interface EarOptions {
+  /** Whether somebody listens to what happens to locks, as a program with metrics does. */
+  readonly locks?: 'heard' | 'unheard'
+  /** False: warnings are expected, and not for people. */
+  readonly print?: boolean
+}
+
 /** Listens for rejections that nobody handles, and for warnings, until it is told to stop. */
-export function listenForNoise(): Ear {
+export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {}): Ear {
   const rejections: unknown[] = []
   const warnings: string[] = []
   const onRejection = (reason: unknown): void => void rejections.push(reason)
   const onWarning = ({ name, message }: Error): void => {
     if (name !== 'ExperimentalWarning') warnings.push(`${name}: ${message}`)
   }
-  // Somebody listens to what happens to locks, as a program with metrics does.
   const onEvent = (): void => undefined
-  for (const one of Object.values(events)) one.subscribe(onEvent)
+  const heard = locks === 'heard' ? Object.values(events) : []
+  for (const one of heard) one.subscribe(onEvent)
   process.on('unhandledRejection', onRejection)
+  // Node prints them by a listener of its own.
+  const printers = print ? [] : process.listeners('warning')
+  for (const one of printers) process.off('warning', one)
   process.on('warning', onWarning)
   return {
     rejections,
     warnings,
     stop() {
-      for (const one of Object.values(events)) one.unsubscribe(onEvent)
+      for (const one of heard) one.unsubscribe(onEvent)
       process.off('unhandledRejection', onRejection)
       process.off('warning', onWarning)
+      for (const one of printers) process.on('warning', one)
     },
   }
 }

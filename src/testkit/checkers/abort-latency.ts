@@ -8,6 +8,8 @@ export interface Loss {
   /** Until when its client had believed in it. */
   readonly validUntil: number
   readonly abortedAt: number
+  /** It had not aborted then: its owner gave the lease back without having been told. */
+  readonly silent?: true
 }
 
 /** A time in which a process stood still, and could not have aborted anything. */
@@ -29,14 +31,14 @@ export function checkAbortLatency(
   { standstills = [], tolerance = 5 }: AbortLatencyOptions = {},
 ): Violation[] {
   const sorted = [...standstills].sort((a, b) => a.from - b.from)
-  return losses.flatMap(({ process, name, token, validUntil, abortedAt }) => {
+  return losses.flatMap(({ process, name, token, validUntil, abortedAt, silent }) => {
     // A standstill excuses what would have happened in it, not what was late before it began.
     const due = sorted
       .filter((each) => each.process === process)
       .reduce((at, { from, to }) => (from <= at + tolerance && to > at ? to : at), validUntil)
     const late = abortedAt - due
     if (late <= tolerance) return []
-    const message = `the signal of ${process}'s lease on "${name}" (token ${token}) aborted ${late} ms after its end`
+    const message = `the signal of ${process}'s lease on "${name}" (token ${token}) ${silent === true ? 'had not aborted' : 'aborted'} ${Math.round(late)} ms after its end`
     return [{ rule: 'abort-latency' as const, message }]
   })
 }

@@ -188,3 +188,109 @@ describe('Throughput', () => {
     expect(unexpected(script.evidence([facts('none')], { looks }))).toEqual(['throughput'])
   })
 })
+
+describe('A lock that several may hold', () => {
+  const ms = (time: number): bigint => BigInt(time) * 1_000_000n
+  const permits = { weight: 1, capacity: 3 }
+  /** Calls of two clients, every one of them asked for while the other one holds. */
+  const played = (turns: number, heldFor: number): Evidence => {
+    const script = new Script()
+    const evidence = script.evidence([facts('none')])
+    const history = Array.from({ length: turns }, (_, turn) => {
+      const call = { process: turn % 2 === 0 ? 'a' : 'b', op: turn, name: 'seat' }
+      const at = turn * 50
+      const token = BigInt(turn + 1)
+      return [
+        { ...call, kind: 'acquire', phase: 'invoke', at: ms(at), ...permits } as const,
+        {
+          ...call,
+          kind: 'acquire',
+          phase: 'ok',
+          at: ms(at + 40),
+          token,
+          validUntil: ms(at + 10_000),
+        } as const,
+        { ...call, kind: 'release', phase: 'invoke', at: ms(at + 40 + heldFor) } as const,
+        { ...call, kind: 'release', phase: 'ok', at: ms(at + 41 + heldFor) } as const,
+      ]
+    }).flat()
+    const names = [{ name: 'seat', kind: 'semaphore', capacity: 3 } as const]
+    return { ...evidence, history, settings: { ...evidence.settings, names } }
+  }
+
+  it('is held by several now and then, where there is room', () => {
+    expect(verdict(played(20, 30), 'throughput').why).toContain('never held by two at once')
+    expect(unexpected(played(20, 70))).not.toContain('throughput')
+  })
+
+  it('is given to whoever waits while there is room', () => {
+    const evidence = played(4, 5000)
+    const late = { process: 'c', op: 1, name: 'seat', ...permits }
+    const history = [
+      ...evidence.history.filter(({ op }) => op < 2),
+      { ...late, kind: 'acquire', phase: 'invoke', at: ms(200) } as const,
+      { ...late, kind: 'acquire', phase: 'ok', at: ms(3000), token: 9n, validUntil: ms(4000) } as const,
+    ]
+    expect(verdict({ ...evidence, history }, 'wake-ups').why).toContain('had room for everybody for 2800 ms')
+  })
+})
+
+describe('A try', () => {
+  const ms = (time: number): bigint => BigInt(time) * 1_000_000n
+  const refusedAt = (at: number): Evidence => {
+    const script = new Script()
+    script.turns(10, 20)
+    const asked = { process: 'c', op: 1, name: 'seat', kind: 'acquire' } as const
+    const call = [
+      { ...asked, phase: 'invoke', at: ms(at), weight: 1, capacity: 1 } as const,
+      { ...asked, phase: 'fail', at: ms(at + 1) } as const,
+    ]
+    const refusal = { client: 'c', name: 'seat', weight: 1, capacity: 1, from: ms(at), at: ms(at + 1) }
+    const evidence = script.evidence([facts('none')], { refusals: [refusal] })
+    return { ...evidence, history: [...evidence.history, ...call] }
+  }
+
+  it('is refused only where somebody is in its way', () => {
+    expect(verdict(refusedAt(100), 'refusals').seen).toBe('held')
+    expect(verdict(refusedAt(600), 'refusals').why).toContain('although nobody was in its way')
+    expect(verdict({ ...refusedAt(600), refusals: [] }, 'refusals').seen).toBe('not run')
+  })
+})
+
+describe('The store', () => {
+  it('shows whoever holds', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const look = { name: 'seat', from: 28_000_000n, to: 29_000_000n, waiters: [] }
+    const shown = (holders: readonly string[]): Evidence =>
+      script.evidence([facts('none')], { looks: [{ ...look, holders }] })
+    expect(verdict(shown(['a']), 'inspection').seen).toBe('held')
+    expect(verdict(shown([]), 'inspection').why).toBe('the store does not show that a holds "seat"')
+  })
+})
+
+describe('A signal', () => {
+  it('that had not aborted when its lease was given back is named', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const evidence = script.evidence([facts('none')])
+    const late = evidence.history.map((event) =>
+      event.process === 'b' && event.op === 1 && event.kind === 'release'
+        ? { ...event, at: event.at + 2_000_000_000n }
+        : event,
+    )
+    expect(verdict({ ...evidence, history: late }, 'belief').why).toContain('had not aborted')
+  })
+})
+
+describe('Evidence without anything in it', () => {
+  it('is no success', () => {
+    const nothing = new Script().evidence([facts('none')])
+    expect(unexpected(nothing)).toContain('liveness')
+    const seen = judgeEvidence(nothing)
+      .verdicts.filter((one) => one.seen === 'held')
+      .map(({ check }) => check)
+    for (const check of ['exclusivity', 'refusals', 'inspection', 'renewal', 'wake-ups', 'throughput'])
+      expect(seen).not.toContain(check)
+  })
+})

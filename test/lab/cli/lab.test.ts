@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -106,6 +106,29 @@ describe('holdfast lab', () => {
     ['--judge', 'package.json', 'needs no store'],
   ])('refuses %s %s before it does anything', async (option, value, words) => {
     const { code, stderr } = await run(['lab', server.url, option, value])
+    expect(code).toBe(64)
+    expect(stderr).toContain(words)
+  })
+
+  // A machine that is too busy to answer in time looks as if it had done something.
+  it('says that a command that was to hurt the server did nothing', { retry: 2 }, async () => {
+    const { stdout } = await run(['lab', server.url, ...SHORT, '--faults', 'none', '--hurt-server', 'true'])
+    expect(stdout).toMatch(/faults +holds +not run +server: "true" did nothing that was seen/)
+  })
+
+  it.each([
+    ['nothing', '[]', 'has no evidence in it'],
+    ['no record', '[null, 5]', 'has no evidence in it'],
+    [
+      'a part',
+      '[{ "evidence": { "format": 1, "settings": { "ttl": 5, "names": [] } } }]',
+      'a part is missing',
+    ],
+    ['what a later version wrote', '[{ "evidence": { "format": 2 } }]', 'another version wrote it'],
+  ])('does not judge %s', async (_what, text, words) => {
+    const file = join(tempFolder(), 'lab.json')
+    writeFileSync(file, text)
+    const { code, stderr } = await run(['lab', '--judge', file])
     expect(code).toBe(64)
     expect(stderr).toContain(words)
   })

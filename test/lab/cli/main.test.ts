@@ -18,4 +18,12 @@ describe('npm run lab', () => {
     expect(await running.end()).toBe(130)
     expect(running.stdout).toMatch(/Not run:\n( .*the lab was interrupted before\n?)+/)
   })
+
+  it.each(['--html', '--json'])('says before the runs that %s cannot be written', async (option) => {
+    const args = [MAIN, '--only', 'sim/claim-queue/calm', '--seeds', '1', option, '/nowhere/at/all']
+    const running = new Running(spawn(process.execPath, args, { stdio: 'pipe' }))
+    expect(await running.end()).toBe(71)
+    expect(running.stderr).toContain('/nowhere/at/all cannot be written')
+    expect(running.stdout).toBe('')
+  })
 })

@@ -156,3 +156,143 @@ export const heldUntilReleased = (order) =>
       }
     }),
   )
+
+/** The same lease with something else in it. */
+function lied(lease, more) {
+  return Object.defineProperties(
+    {},
+    {
+      token: { get: () => lease.token },
+      name: { get: () => lease.name },
+      signal: { get: () => lease.signal },
+      held: { get: () => lease.held },
+      remaining: { value: () => lease.remaining() },
+      assertHeld: { value: (options) => lease.assertHeld(options) },
+      release: { value: () => lease.release() },
+      ...Object.fromEntries(Object.entries(more).map(([key, value]) => [key, { value }])),
+    },
+  )
+}
+
+/** Nobody is ever told that a lease is lost. */
+export const neverAborts = (order) =>
+  withLocks(order, (lock) =>
+    acquiring(lock, async (go) => lied(await go(), { signal: new AbortController().signal })),
+  )
+
+/** All permits of a client have the same token; other locks have tokens of their own. */
+export async function repeatsPermitTokens(order) {
+  const client = await sound(order)
+  let token
+  const semaphore = (name, capacity) =>
+    acquiring(client.semaphore(name, capacity), async (go) => {
+      const lease = await go()
+      token ??= lease.token
+      return lied(lease, { token })
+    })
+  return { ...client, semaphore }
+}
+
+/** Its clocks run at half of the true speed: it believes for longer than the store does. */
+export async function slowClock({ library: _, ...order }) {
+  const { Holdfast } = await import('../../../dist/index.js')
+  const { openStore } = await import('../../../dist/open.js')
+  const { systemEnv } = await import('../../../dist/runtime/env.js')
+  const began = { mono: systemEnv.mono(), boot: systemEnv.boot(), wall: systemEnv.wall() }
+  const slow = (clock) => () => began[clock] + (systemEnv[clock]() - began[clock]) * 0.5
+  const env = { ...systemEnv, mono: slow('mono'), boot: slow('boot'), wall: slow('wall') }
+  const { ttl, patience, requestTimeout, label: owner } = order
+  return new Holdfast(await openStore(order.url), {
+    closeStore: true,
+    ttl,
+    patience,
+    requestTimeout,
+    owner,
+    env,
+  })
+}
+
+/** Tries are always refused. */
+export const refusesTries = (order) =>
+  withLocks(order, (lock) => ({ ...acquiring(lock, (go) => go()), tryAcquire: async () => null }))
+
+/** A wait that nobody wants any more goes on for a while. */
+export const goesOnWaiting = (order) =>
+  withLocks(order, (lock) =>
+    acquiring(lock, async (go, { signal }) => {
+      try {
+        return await go()
+      } catch (error) {
+        if (signal?.aborted === true) await sleep(1500)
+        throw error
+      }
+    }),
+  )
+
+/** Permits and readers go one at a time, as if each asked for everything. */
+export async function oneAtATime(order) {
+  const client = await sound(order)
+  const permits = (name, capacity) => {
+    const lock = client.semaphore(name, capacity)
+    const all = (options) => ({ ...options, permits: capacity })
+    return {
+      name,
+      acquire: (options) => lock.acquire(all(options)),
+      tryAcquire: (options) => lock.tryAcquire(all(options)),
+    }
+  }
+  const readWriteLock = (name) => {
+    const { write, downgrade } = client.readWriteLock(name)
+    return { name, read: write, write, downgrade }
+  }
+  return { ...client, semaphore: permits, readWriteLock }
+}
+
+/** What it makes locks with throws, once it was used for a while. */
+export async function throwsAtOnce(order) {
+  const client = await sound(order)
+  let calls = 0
+  const mutex = (name, options) => {
+    calls += 1
+    if (calls === 12) throw new TypeError('planted: undefined is not iterable')
+    return client.mutex(name, options)
+  }
+  return { ...client, mutex }
+}
+
+/** Some clients are never given anything, and the others are. */
+export const someGetNothing = (order) => (order.label === 'client 2' ? grantsNothing(order) : sound(order))
+
+/** Once the store did not answer, it is woken late for ever. */
+export async function neverRecovers(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
+  const { renew } = store
+  let broken = false
+  store.renew = async (requests, timeout) => {
+    const answers = await renew.call(store, requests, timeout)
+    broken ||= answers.some(({ kind }) => kind === 'unknown')
+    return answers
+  }
+  const late = (lock) =>
+    acquiring(lock, async (go) => {
+      const lease = await go()
+      if (broken) await sleep(3000)
+      return lease
+    })
+  return { ...client, mutex: (name, options) => late(client.mutex(name, options)) }
+}
+
+/** Leases of permits are not renewed; those of other locks are. */
+export async function renewsNoPermits(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
+  const { renew } = store
+  store.renew = async (requests, timeout) => {
+    // A request with tokens is one for a place in line.
+    const asked = requests.filter(({ name, tokens }) => tokens > 0 || !name.endsWith(':permits'))
+    const answers = asked.length === 0 ? [] : await renew.call(store, asked, timeout)
+    return requests.map((request) => answers[asked.indexOf(request)] ?? { kind: 'lost' })
+  }
+  return client
+}

@@ -23,6 +23,7 @@ describe('The summary', () => {
 
   it('is a success only if nothing was unexpected and nothing undecided', () => {
     expect(exitCode(tally([calm, missing]))).toBe(0)
+    expect(exitCode(tally([missing]))).toBe(1)
     expect(exitCode(tally([calm, paused]))).toBe(1)
     const undecided = { ...paused, verdicts: paused.verdicts.filter(({ seen }) => seen === 'unknown') }
     expect(exitCode(tally([calm, undecided]))).toBe(1)

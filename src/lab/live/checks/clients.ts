@@ -1,4 +1,5 @@
 import { checkAbortLatency } from '../../../testkit/checkers/abort-latency.ts'
+import type { Loss } from '../../../testkit/checkers/abort-latency.ts'
 import { checkBelief } from '../../../testkit/checkers/belief.ts'
 import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { ViolationRecord } from '../../record.ts'
@@ -6,6 +7,7 @@ import type { Evidence } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
+import { CLEANED_UP_MS } from './presence.ts'
 
 /** What users may get while something stands in the way. Everything else is a mistake of ours at any time. */
 const IN_TROUBLE: ReadonlySet<string> = new Set([
@@ -82,22 +84,30 @@ export function beliefsOf(evidence: Evidence): ViolationRecord[] {
     .filter(({ kind }) => kind === 'pause' || kind === 'block')
     .map(({ target, at, until }) => ({ process: target, from: at, to: until ?? at }))
   const busy = clients.flatMap(({ label }) => stalls.map(({ from, to }) => ({ process: label, from, to })))
-  const late = checkAbortLatency(lossesOf(inOrder, began), {
-    standstills: [...stopped, ...busy],
-    tolerance: TIMER_MS,
-  })
-  return [...checkBelief(inOrder), ...late].map(({ message }) => ({ check: 'belief', message }))
+  const excuses = { standstills: [...stopped, ...busy], tolerance: TIMER_MS }
+  // Another library may have no way to tell of a loss but to be asked.
+  const asked = evidence.settings.tokens === false
+  const losses = lossesOf(inOrder, began).filter(({ silent }) => !asked || silent !== true)
+  return [...checkBelief(inOrder), ...checkAbortLatency(losses, excuses)].map(({ message }) => ({
+    check: 'belief',
+    message,
+  }))
 }
 
-function lossesOf(history: readonly HistoryEvent[], began: bigint): Parameters<typeof checkAbortLatency>[0] {
+/** Leases that told of their loss, and those that had not when they were given back. */
+function lossesOf(history: readonly HistoryEvent[], began: bigint): Loss[] {
   const beliefs = new Map<string, { validUntil: number; token: bigint }>()
-  return history.flatMap(({ process, op, name, kind, at, validUntil, token }) => {
+  return history.flatMap(({ process, op, name, kind, phase, at, validUntil, token }) => {
     const key = `${process}\n${op}`
     if (validUntil !== undefined && token !== undefined)
       beliefs.set(key, { validUntil: since(began, validUntil), token })
     const belief = beliefs.get(key)
-    if (kind !== 'lost' || belief === undefined) return []
-    return [{ process, name, ...belief, abortedAt: since(began, at) }]
+    const silent = kind === 'release' && phase === 'invoke'
+    if ((kind !== 'lost' && !silent) || belief === undefined) return []
+    beliefs.delete(key)
+    return [
+      { process, name, ...belief, abortedAt: since(began, at), ...(silent && { silent: true as const }) },
+    ]
   })
 }
 
@@ -129,8 +139,7 @@ interface Ended {
   given: bigint | undefined
 }
 
-/** A wait that was given up is cleaned up in the background: whatever stands for it is not looked at for a while. */
-const CLEANED_UP_NS = 1_000_000_000n
+const CLEANED_UP_NS = BigInt(CLEANED_UP_MS) * 1_000_000n
 
 function storiesOf(history: readonly HistoryEvent[]): Map<string, Ended[]> {
   const all = new Map<string, Ended[]>()

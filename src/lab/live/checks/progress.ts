@@ -20,35 +20,65 @@ const USUAL_ANSWERS = 20
 /** Fewer say nothing about most. */
 const LEAST_SAMPLES = 8
 
-/** A time in which nobody held a name although somebody wanted it. */
+/** A time in which nobody held a name although somebody wanted it, or in which there was room for all who did. */
 interface Gap {
   readonly name: string
   readonly from: number
   readonly to: number
+  /** Somebody else was there when it began. */
+  readonly beside?: boolean
 }
 
 /** Whether locks move on, and leases last, while nothing stands in the way. */
 export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): Progress {
   const renewal = renewalsOf(evidence, holds, windows)
-  const gaps = gapsOf(evidence, holds).filter(({ from, to }) => !troubled(windows, from, to))
   const { wakeups } = evidence.settings.capabilities
-  const took = gaps.map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
-  const late = took
-    .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
-    .map(({ gap, ms }) => ({
-      check: 'wake-ups',
-      message: `"${gap.name}" was free for ${Math.round(ms)} ms although somebody waited for it`,
-      at: gap.from,
-    }))
+  const timed = (gaps: readonly Gap[]): { readonly gap: Gap; readonly ms: number }[] =>
+    gaps
+      .filter(({ from, to }) => !troubled(windows, from, to))
+      .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
+  const lateIn = (all: ReturnType<typeof timed>, what: string): ViolationRecord[] =>
+    all
+      .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
+      .map(({ gap, ms }) => ({
+        check: 'wake-ups',
+        message: `"${gap.name}" ${what} for ${Math.round(ms)} ms although somebody waited for it`,
+        at: gap.from,
+      }))
+  const took = timed(gapsOf(evidence, holds))
+  const room = timed(roomOf(evidence, holds))
+  const late = [...lateIn(took, 'was free'), ...lateIn(room, 'had room for everybody')]
   const slow = slowness(
     evidence,
     took.map(({ ms }) => ms),
+  )
+  const alone = neverShared(
+    holds,
+    room.map(({ gap }) => gap),
   )
   const idle = new Map(renewal.idle)
   if (took.length === 0) idle.set('wake-ups', 'nobody waited for a lock while no fault was there')
   if (took.length < LEAST_SAMPLES)
     idle.set('throughput', `a lock changed hands only ${took.length} times while no fault was there`)
-  return { violations: [...renewal.violations, ...late, ...slow], idle }
+  return { violations: [...renewal.violations, ...late, ...slow, ...alone], idle }
+}
+
+/** Locks that several may hold are held by several now and then, where several ask for them at once. */
+function neverShared(holds: readonly Hold[], waits: readonly Gap[]): ViolationRecord[] {
+  const names = new Set(waits.map(({ name }) => name))
+  return [...names].flatMap((name) => {
+    const own = holds.filter((hold) => hold.name === name).sort((a, b) => (a.from < b.from ? -1 : 1))
+    let end = 0n
+    let shared = 0
+    for (const { from, to } of own) {
+      if (from < end) shared += 1
+      if (to > end) end = to
+    }
+    const chances = waits.filter((wait) => wait.name === name && wait.beside === true).length
+    if (shared > 0 || chances < LEAST_SAMPLES) return []
+    const message = `"${name}" was never held by two at once, although there was room ${chances} times`
+    return [{ check: 'throughput', message }]
+  })
 }
 
 /** Most hand-overs take a few answers of the store's. A collapse is seen here, whatever the machine. */
@@ -129,6 +159,43 @@ function gapsOf({ history, began, clients, endedAt }: Evidence, holds: readonly 
       }
     }
     return gaps
+  })
+}
+
+/** Of locks that several may hold: how long each wait went on while there was room for everybody. */
+function roomOf({ history, began, clients, endedAt }: Evidence, holds: readonly Hold[]): Gap[] {
+  const gone = new Map(clients.map(({ label, exit }) => [label, exit?.at ?? endedAt]))
+  const ends = new Map(holds.map(({ process, op, to }) => [`${process}\n${op}`, since(began, to)]))
+  type Step = { readonly at: number; readonly by: number; readonly begins?: Gap; readonly ends?: Gap }
+  const steps = new Map<string, { readonly capacity: number; readonly all: Step[] }>()
+  for (const [from, to, { name, process, op, weight = 1, capacity = 1 }] of waitsOf(history)) {
+    if (capacity === 1) continue
+    const over = to === undefined ? (gone.get(process) ?? endedAt) : since(began, to)
+    const wait = { name, from: since(began, from), to: over }
+    const end = ends.get(`${process}\n${op}`)
+    const known = steps.get(name) ?? { capacity, all: [] }
+    steps.set(name, known)
+    known.all.push({ at: wait.from, by: weight, begins: wait }, { at: end ?? wait.to, by: -weight })
+    // A wait that was given up soon did not have to be served.
+    if (end !== undefined || wait.to - wait.from > WAKE_UP_MS.poll)
+      known.all.push({ at: wait.to, by: 0, ends: wait })
+  }
+  return [...steps.values()].flatMap(({ capacity, all }) => {
+    let taken = 0
+    let there = 0
+    let room = 0
+    const beside = new Set<Gap>()
+    return all
+      .sort((a, b) => a.at - b.at || b.by - a.by)
+      .flatMap(({ at, by, begins, ends }) => {
+        const full = taken > capacity
+        taken += by
+        there += Math.sign(by)
+        if (full && taken <= capacity) room = at
+        if (begins !== undefined && taken <= capacity && there > 1) beside.add(begins)
+        if (ends === undefined || taken > capacity) return []
+        return [{ ...ends, from: Math.max(room, ends.from), beside: beside.has(ends) }]
+      })
   })
 }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { EndFault } from '../diary.ts'
 import type { LiveClient } from '../client.ts'
+import { Missed } from '../scene.ts'
 import type { Scene, Stage } from '../scene.ts'
 import { endpointsOf } from '../url.ts'
 
@@ -38,6 +39,18 @@ export async function during(end: EndFault, act: () => Promise<unknown>, back: (
     await back()
     end()
   }
+}
+
+/** Long enough for what was under way before. */
+const UNDER_WAY_MS = 150
+
+/** Waits while nobody can be given anything. That somebody was shows that the fault was not there. */
+export async function nothingGiven(scene: Scene, ms: number, but: string): Promise<void> {
+  const count = (): number => scene.clients.reduce((sum, { grants }) => sum + grants, 0)
+  await sleep(UNDER_WAY_MS)
+  const before = count()
+  await sleep(Math.max(0, ms - UNDER_WAY_MS))
+  if (count() > before) throw new Missed(`clients were given ${count() - before} locks although ${but}`)
 }
 
 /** Cuts a client off on both ways, without either side being told, and back again. */

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Nemesis } from '../nemesis.ts'
 import { Missed } from '../scene.ts'
-import { byNetwork, cutOff, during, longEnough } from './common.ts'
+import { byNetwork, cutOff, during, longEnough, nothingGiven } from './common.ts'
+
+const TELLS_MS = 1000
 
 export const reset: Nemesis = {
   kind: 'reset',
@@ -10,12 +12,17 @@ export const reset: Nemesis = {
   row: 'partition',
   missing: byNetwork,
   async strike(scene) {
+    let done = 0
     for (let times = 0; times < 3; times += 1) {
-      const client = scene.anyone()
-      scene.diary.fault('reset', client.label)
-      client.way?.reset()
+      const { label, way } = scene.anyone()
+      if (way !== undefined && way.connections > 0) {
+        scene.diary.fault('reset', label)
+        way.reset()
+        done += 1
+      }
       await sleep(scene.random.below(200))
     }
+    if (done === 0) throw new Missed('no connection was open that could be reset')
   },
 }
 
@@ -51,7 +58,8 @@ export const partition: Nemesis = {
   missing: byNetwork,
   async strike(scene) {
     const { client, name } = await scene.lingerer('before the check')
-    const { ttl: least } = scene.stage
+    // Its lease runs out, and there is time to see that it says so.
+    const least = scene.stage.ttl + TELLS_MS
     const meanwhile = (): Promise<void> => longEnough(scene, { client, name }, { times: 1, least })
     await cutOff(scene, client, meanwhile, least)
     scene.goOn(client)
@@ -93,6 +101,6 @@ export const refuse: Nemesis = {
     const back = async (): Promise<void> => {
       for (const { way } of scene.clients) await way?.accept()
     }
-    await during(end, () => sleep(ttl + 5), back)
+    await during(end, () => nothingGiven(scene, ttl + 5, 'none of them could connect'), back)
   },
 }

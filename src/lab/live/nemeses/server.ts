@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Nemesis } from '../nemesis.ts'
-import { byServer, cutOff, during, longEnough } from './common.ts'
+import { byServer, cutOff, during, longEnough, nothingGiven } from './common.ts'
 
 export const serverPause: Nemesis = {
   kind: 'server-pause',
@@ -12,11 +12,10 @@ export const serverPause: Nemesis = {
     const { server, ttl } = scene.stage
     const end = scene.diary.faultBegins('server-pause', 'server', { detail: 'SIGSTOP', least: ttl })
     await server?.pause()
-    await during(
-      end,
-      () => sleep(ttl * 1.5),
-      () => server?.resume(),
-    )
+    const but = 'the server stands still'
+    const meanwhile = (): Promise<unknown> =>
+      server?.minority === true ? sleep(ttl * 1.5) : nothingGiven(scene, ttl * 1.5, but)
+    await during(end, meanwhile, () => server?.resume())
   },
 }
 

@@ -1,3 +1,4 @@
+import type { NameInfo } from '../../../core/contract.ts'
 import { HoldfastError } from '../../../core/errors.ts'
 import type { PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
@@ -288,11 +289,17 @@ export class Actor {
   private async force(name: string): Promise<void> {
     const { trace, process } = this.place
     const { store } = process.holdfast
-    const info = await store.inspect(name, FORCE_MS)
-    if ('kind' in info) return
+    const info = await Promise.resolve(name)
+      .then((which) => store.inspect(which, FORCE_MS))
+      .catch(() => undefined)
+    // No answer, or one of a store that is broken.
+    if (!Array.isArray((info as NameInfo | undefined)?.holders)) return
     const forced = { name, from: this.now(), to: Infinity }
     trace.forced.push(forced)
-    for (const { id } of info.holders) await store.withdraw({ name, id }, FORCE_MS)
+    for (const { id } of (info as NameInfo).holders)
+      await Promise.resolve(id)
+        .then((one) => store.withdraw({ name, id: one }, FORCE_MS))
+        .catch(() => undefined)
     forced.to = this.now()
   }
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 
 import { LockLostError } from '../../../core/errors.ts'
-import type { Lock } from '../../../locks/lock.ts'
+import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
 import { Holdfast } from '../../../locks/holdfast.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { LeaseSet } from '../../../locks/lock-set.ts'
@@ -121,6 +121,28 @@ const ABOUT_OURSELVES = [
   mistake('outside of nothing', ({ holdfast }) => holdfast.outside(any(undefined))),
   mistake('a list of none', ({ holdfast }) => holdfast.list({ limit: 0 })),
   mistake('a misspelt close', ({ holdfast }) => holdfast.close(any({ drian: 5 }))),
+  mistake('a store that can do the impossible', ({ holdfast: { store } }) => {
+    const capabilities = { ...store.capabilities, minTtl: 'soon' }
+    return new Holdfast(any(replaced(store, 'capabilities', capabilities)))
+  }),
+  mistake('a downgrade of what only reads, or is no writer at all', async ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    const { read, downgrade } = bothSides(holdfast)
+    const lease = await read.tryAcquire().catch(() => null)
+    if (lease === null) return holdfast.all([])
+    return downgrade(lease).finally(() => lease.release())
+  }),
+  mistake('a downgrade of a mutex', async ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    const lease = await holdfast
+      .mutex(`${NAME}:mutex`)
+      .tryAcquire()
+      .catch(() => null)
+    if (lease === null) return holdfast.all([])
+    return bothSides(holdfast)
+      .downgrade(lease)
+      .finally(() => lease.release())
+  }),
   mistake('a downgrade of something', async ({ holdfast, lease }) => {
     if (!holdfast.store.capabilities.shared) return holdfast.all([])
     return holdfast.readWriteLock(NAME).downgrade(any(lease ?? {}))
@@ -135,6 +157,7 @@ const LOOKS = [
   }),
   fine('everything as text', ({ holdfast, lease }) => {
     const set = holdfast.all([NAME, 'other'])
+    if (holdfast.closed) return []
     const shown = [holdfast, set, holdfast.mutex(NAME, { reentrant: true }), lease].map((one) => inspect(one))
     const { permits } = holdfast.store.capabilities
     return [...shown, permits ? inspect(holdfast.semaphore(NAME, 2)) : '']
@@ -162,7 +185,15 @@ export const ASIDES: readonly Aside[] = [
 
 /** The store without one of its properties. */
 function proxied(store: object, without: string): object {
+  return replaced(store, without, undefined)
+}
+
+function replaced(store: object, what: string, value: unknown): object {
   return new Proxy(store, {
-    get: (target, key) => (key === without ? undefined : (Reflect.get(target, key) as unknown)),
+    get: (target, key) => (key === what ? value : (Reflect.get(target, key) as unknown)),
   })
+}
+
+function bothSides(holdfast: Holdfast): ReadWriteLock {
+  return holdfast.readWriteLock(`${NAME}:both`)
 }

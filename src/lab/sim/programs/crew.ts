@@ -54,7 +54,8 @@ export class Crew {
   close(index: number, options: Program['closes'][number]['options']): void {
     const { trace, world } = this
     const place = this.places[index]
-    if (place === undefined || trace.closeOf(index) !== undefined) return
+    if (place === undefined) return
+    if (trace.closeOf(index) !== undefined) return this.closeAgain(index, options)
     const closed = { process: index, options, from: world.now(), to: undefined as number | undefined }
     trace.closes.push(closed)
     this.closing++
@@ -72,6 +73,26 @@ export class Crew {
     place.process.holdfast.close(options).then(done, (error: unknown) => {
       done()
       trace.found('close', `close() rejected with ${String(error)}`)
+    })
+  }
+
+  /** A later call may bring the end forward, and is over when the first is. */
+  private closeAgain(index: number, options: Program['closes'][number]['options']): void {
+    const { trace, world, places } = this
+    const first = trace.closeOf(index)
+    const holdfast = places[index]?.process.holdfast
+    if (first === undefined || holdfast === undefined || first.to !== undefined) return
+    const { drain } = options
+    const sooner = drain === undefined ? Infinity : world.now() - first.from + drain
+    first.options = { ...first.options, drain: Math.min(first.options.drain ?? Infinity, sooner) }
+    this.closing++
+    const done = (): void => {
+      this.closing--
+      if (first.to === undefined) trace.found('close', `a second close() of p${index} ended before the first`)
+    }
+    holdfast.close(options).then(done, (error: unknown) => {
+      done()
+      trace.found('close', `a second close() rejected with ${String(error)}`)
     })
   }
 

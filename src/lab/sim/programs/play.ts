@@ -9,6 +9,8 @@ import { World } from '../world.ts'
 import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
 import { examine } from './checks/index.ts'
 import { Crew } from './crew.ts'
+import { brokenStore } from './broken-store.ts'
+import { isCalm } from './program.ts'
 import type { Program } from './program.ts'
 import type { Finding, Trace } from './trace.ts'
 
@@ -24,19 +26,24 @@ export interface Played {
 
 /** Runs a program in a world of its own, and checks what happened. */
 export async function play(program: Program): Promise<Played> {
-  const ear = listenForNoise()
+  const locks = program.unheard === true ? 'unheard' : 'heard'
+  const ear = listenForNoise({ locks, print: program.broken === undefined })
   try {
     const stage = new Stage(program)
     await stage.play()
     const { trace, world } = stage
-    noise(trace, ear)
+    noise(trace, ear, program)
     return { program, trace, findings: [...trace.findings, ...examine(program, trace)], log: world.log }
   } finally {
     ear.stop()
   }
 }
 
-function noise(trace: Trace, { rejections, warnings }: Ear): void {
+function noise(trace: Trace, { rejections, warnings: all }: Ear, { broken }: Program): void {
+  // A store that is broken is told of.
+  const warnings = all.filter(
+    (warning) => broken === undefined || !warning.startsWith('HoldfastWarning: The'),
+  )
   for (const reason of rejections) trace.found('noise', `a rejection was not handled: ${String(reason)}`)
   for (const warning of warnings) trace.found('noise', `a warning was given: ${warning}`)
 }
@@ -51,9 +58,19 @@ class Stage {
 
   constructor(program: Program) {
     this.program = program
-    this.calm = program.world !== 'stormy'
+    this.calm = isCalm(program)
     this.world = new World(program.seed)
-    this.backend = backendOf(program, this.world)
+    const backend = backendOf(program, this.world)
+    const { broken } = program
+    this.backend =
+      broken === undefined
+        ? backend
+        : {
+            ...backend,
+            inspect: (name) => backend.inspect(name),
+            connect: (network, chance) =>
+              brokenStore(backend.connect(network, chance), broken, this.world.fork()),
+          }
     const { ttl, fair } = program
     const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS }
     const processes = Array.from({ length: program.processes }, () =>

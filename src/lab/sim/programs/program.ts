@@ -17,6 +17,15 @@ export interface Program {
   readonly tasks: readonly TaskPlan[]
   readonly closes: readonly ClosePlan[]
   readonly faults: readonly Fault[]
+  /** How many of the store's calls end in a way that no store's may. */
+  readonly broken?: number
+  /** Nobody listens to what happens to locks. */
+  readonly unheard?: true
+}
+
+/** Nothing goes wrong on the way to the store, nor in it. */
+export function isCalm({ world, broken }: Pick<Program, 'world' | 'broken'>): boolean {
+  return world !== 'stormy' && broken === undefined
 }
 
 export interface TaskPlan {
@@ -83,9 +92,10 @@ export interface Section {
 
 /** For people. */
 export function print(program: Program): string {
-  const { seed, world, processes, ttl, fair, tasks, closes, faults } = program
+  const { seed, world, processes, ttl, fair, tasks, closes, faults, broken, unheard } = program
+  const odd = `${broken === undefined ? '' : `, a store that is broken (${broken})`}${unheard === true ? ', unheard' : ''}`
   return [
-    `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}`,
+    `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}${odd}`,
     ...tasks.map(({ process, at, steps }) => `  p${process} at ${at}: ${printAll(steps)}`),
     ...closes.map(({ process, at, options }) => `  p${process} at ${at}: close(${JSON.stringify(options)})`),
     ...faults.map((fault) => `  ${JSON.stringify(fault)}`),

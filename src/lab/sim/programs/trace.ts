@@ -56,7 +56,7 @@ export interface Grant {
 
 export interface Closed {
   readonly process: number
-  readonly options: ClosePlan['options']
+  options: ClosePlan['options']
   readonly from: number
   to: number | undefined
 }

@@ -1,3 +1,4 @@
+import { isCalm } from '../program.ts'
 import type { Program } from '../program.ts'
 import type { Finding, Trace } from '../trace.ts'
 import { exclusivity, tokens } from './safety.ts'
@@ -8,14 +9,26 @@ import { taken } from './taken.ts'
 
 /** Everything that must be true of a program that ran, whatever it was. */
 export function examine(program: Program, trace: Trace): readonly Finding[] {
-  const calm = program.world !== 'stormy'
+  const calm = isCalm(program)
   return [
     ...exclusivity(trace),
     ...tokens(trace),
     // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
-    ...(calm ? examineCalm(trace) : []),
-    ...promises(trace, calm),
+    ...(calm && !isMixedUp(trace) ? examineCalm(trace) : []),
+    ...promises(trace, calm, program.broken !== undefined),
   ]
+}
+
+/** Some think that a name has another capacity than others do: whether there is room for all of them nobody can say. */
+function isMixedUp({ calls }: Trace): boolean {
+  const capacities = new Map<string, number>()
+  return calls.some(({ wants }) =>
+    wants.some(({ name, capacity }) => {
+      const known = capacities.get(name)
+      capacities.set(name, capacity)
+      return known !== undefined && known !== capacity
+    }),
+  )
 }
 
 /** What can be measured where nothing is in the way. */

@@ -1,6 +1,6 @@
 import { REQUEST_TIMEOUT_MS } from '../bounds.ts'
 import { isNested } from '../context.ts'
-import type { Call, Finding, ProgramCheck, Trace } from '../trace.ts'
+import type { Call, Finding, ProgramCheck, Trace, Wanted } from '../trace.ts'
 
 /** How late a timer may be, and how long one request and its answer take. */
 const TIMER_MS = 2
@@ -9,18 +9,21 @@ const REQUEST_MS = 25
 const LONGEST_PAUSE_MS = 1000
 
 /** What each call and each close may end with, and when. */
-export function promises(trace: Trace, calm: boolean): readonly Finding[] {
-  const judge = new Judge(trace, calm)
+export function promises(trace: Trace, calm: boolean, broken: boolean): readonly Finding[] {
+  const judge = new Judge(trace, calm, broken)
   return [...trace.calls.flatMap((call) => judge.call(call)), ...judge.afterClose()]
 }
 
 class Judge {
   private readonly trace: Trace
   private readonly calm: boolean
+  /** The store may do anything. */
+  private readonly broken: boolean
 
-  constructor(trace: Trace, calm: boolean) {
+  constructor(trace: Trace, calm: boolean, broken: boolean) {
     this.trace = trace
     this.calm = calm
+    this.broken = broken
   }
 
   call(call: Call): readonly Finding[] {
@@ -52,6 +55,7 @@ class Judge {
     if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
     const where = `inside a section of its own, p${process} asked for "${want.name}" (${want.mode}) at ${from}`
     if (to === undefined || to > from) return finding('nesting', `${where} and waited until ${to}`)
+    if (error === 'CAPACITY_MISMATCH' && this.isMixedUp(want)) return []
     if (want.nesting === 'refused' && error !== 'LOCK_REENTRY')
       return finding('nesting', `${where} and heard ${error ?? end} instead of LOCK_REENTRY`)
     if (want.nesting === 'refused') return []
@@ -96,10 +100,21 @@ class Judge {
         // The first of several may run out while the last one is waited for.
         return wants.length > 1
       case 'STORE_UNAVAILABLE':
-        return this.wasSilent(process, from, to)
+        return this.broken || this.wasSilent(process, from, to)
+      case 'STORE_BROKEN':
+        return this.broken
+      case 'CAPACITY_MISMATCH':
+        return wants.some((want) => this.isMixedUp(want))
       default:
         return false
     }
+  }
+
+  /** Others think that the name has another capacity. */
+  private isMixedUp({ name, capacity }: Wanted): boolean {
+    return this.trace.calls.some(({ wants }) =>
+      wants.some((other) => other.name === name && other.capacity !== capacity),
+    )
   }
 
   /** A store was asked and did not answer: not at all, or not in the time that was left; and it has not been asked again since. */
