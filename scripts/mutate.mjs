@@ -7,7 +7,7 @@
 // A mistake that no test notices is listed, unless scripts/mutation/equivalent.json says why it is none. Not part of `npm test`.
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -138,7 +138,8 @@ function wanted({ folder, file }) {
 }
 
 function copyOfTree(sample) {
-  const to = mkdtempSync(join(ROOT, 'node_modules/.mutate-'))
+  // By its real path: that is how vitest names its files.
+  const to = realpathSync(mkdtempSync(join(ROOT, 'node_modules/.mutate-')))
   for (const part of COPIED)
     cpSync(join(ROOT, part), join(to, part), {
       recursive: true,
@@ -172,7 +173,7 @@ class Tests {
   async run({ mutant, files, bail, limit }) {
     this.child ??= await this.start()
     const { child } = this
-    const { failed, took, ended } = await new Promise((resolve) => {
+    const { failed, took, ended, broken } = await new Promise((resolve) => {
       const gone = (why) => () => resolve({ failed: [why], took: [], ended: true })
       const timer = setTimeout(gone('no end in time'), limit)
       const died = gone('the tests end')
@@ -184,6 +185,7 @@ class Tests {
       })
       child.send({ mutant, files: files?.map((file) => join(this.tree, file)), bail })
     })
+    if (broken !== undefined) throw new Error(broken)
     if (ended) this.stop()
     return { failed, took: took.map(([file, ms]) => [relative(this.tree, file), ms]) }
   }

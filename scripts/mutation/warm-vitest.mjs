@@ -11,7 +11,7 @@ const vitest = await createVitest('test', {
 const specifications = await vitest.globTestSpecifications()
 const byFile = new Map(specifications.map((each) => [each.moduleId, each]))
 
-process.on('message', async ({ mutant, files, bail }) => {
+async function run({ mutant, files, bail }) {
   writeFileSync('.mutant.json', JSON.stringify(mutant))
   vitest.config.bail = bail
   for (const project of vitest.projects) project.config.bail = bail
@@ -30,7 +30,15 @@ process.on('message', async ({ mutant, files, bail }) => {
     const { collectDuration, duration } = module.diagnostic()
     return [module.moduleId, Math.round(collectDuration + duration)]
   })
-  process.send({ kind: 'ran', failed, took })
+  return { failed, took }
+}
+
+process.on('message', (message) => {
+  run(message).then(
+    (answer) => process.send(answer),
+    // None of the tests' doing: the measurement itself does not work.
+    (error) => process.send({ broken: error.stack }),
+  )
 })
 
 process.send({ kind: 'ready', files: [...byFile.keys()] })
