@@ -17,6 +17,7 @@ describe('a URL as it may be shown', () => {
     ['redis://user@h', 'redis://user@h'],
     ['redlock://u:p@h1,h2/0?maxTtl=5', 'redlock://u:***@h1,h2/0?maxTtl=5'],
     ['redlock://u:p@h1,u:q@h2', 'redlock://u:***@h1,u:***@h2'],
+    ['redis://?password=pw', 'redis://?password=***'],
     ['redis://h?password=pw&x=1', 'redis://h?password=***&x=1'],
     ['redis://h/?x=1&authToken=pw#k', 'redis://h/?x=1&authToken=***#k'],
     ['redis://u:pw@h?sslkey=s', 'redis://u:***@h?sslkey=***'],
