@@ -47,7 +47,9 @@ const FOLDERS = {
 
 const { values } = parseArgs({
   options: {
+    /** One, or several with commas: each has a sample and a report of its own, and all share the first run. */
     seed: { type: 'string', default: '1' },
+    /** How many of each seed. */
     sample: { type: 'string', default: '200' },
     /** Of the sample, only these folders or files. */
     only: { type: 'string' },
@@ -128,9 +130,23 @@ function sampleOf(list, size, seed) {
   const sample = []
   while (sample.length < size && rest.length > 0) {
     const [mutant] = rest.splice(Math.floor(next() * rest.length), 1)
-    if (isValid(mutant)) sample.push({ ...mutant, id: sample.length + 1 })
+    if (isValid(mutant)) sample.push(mutant)
   }
   return sample
+}
+
+const SEEDS = values.seed.split(',').map(Number)
+const SIZES = values.sample.split(',').map(Number)
+
+/** The samples of all seeds, each mistake once, with the seeds that it is of. */
+function samples() {
+  const all = allMutants()
+  const seedsOf = new Map()
+  SEEDS.forEach((seed, at) => {
+    for (const mutant of sampleOf(all, SIZES[at] ?? SIZES.at(-1), seed))
+      seedsOf.set(mutant, [...(seedsOf.get(mutant) ?? []), seed])
+  })
+  return [...seedsOf].map(([mutant, seeds], at) => ({ ...mutant, seeds, id: at + 1 }))
 }
 
 function wanted({ folder, file }) {
@@ -348,7 +364,7 @@ function report(results, reasons) {
 }
 
 async function main() {
-  const sample = sampleOf(allMutants(), Number(values.sample), Number(values.seed)).filter(wanted)
+  const sample = samples().filter(wanted)
   const log = new Log(values.log, hashOf(sample))
   const results = []
   const rest = []
@@ -393,11 +409,15 @@ async function main() {
       process.exitCode = 75
       return
     }
-    console.log(`\nseed ${values.seed}, ${sample.length} mistakes`)
-    report(
-      results.sort((a, b) => (a.file + a.line < b.file + b.line ? -1 : 1)),
-      JSON.parse(readFileSync(EQUIVALENT, 'utf8')),
-    )
+    const reasons = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
+    for (const seed of SEEDS) {
+      const own = results.filter(({ seeds }) => seeds.includes(seed))
+      console.log(`\nseed ${seed}, ${own.length} mistakes`)
+      report(
+        own.sort((a, b) => (a.file + a.line < b.file + b.line ? -1 : 1)),
+        reasons,
+      )
+    }
   } finally {
     stop()
   }
