@@ -13,6 +13,9 @@ else {
     return false
   }
   afterAll(() => {
-    appendFileSync(reachedTo, `${JSON.stringify({ file: expect.getState().testPath, reached: [...reached] })}\n`)
+    appendFileSync(
+      reachedTo,
+      `${JSON.stringify({ file: expect.getState().testPath, reached: [...reached] })}\n`,
+    )
   })
 }

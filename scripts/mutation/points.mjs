@@ -95,7 +95,16 @@ function pointsIn(line, number) {
 
 function point(line, number, { at, from, to }) {
   const after = line.slice(0, at) + to + line.slice(at + from.length)
-  return { line: number, column: at, cut: from, put: to, from: from.trim(), to: to.trim(), before: line, after }
+  return {
+    line: number,
+    column: at,
+    cut: from,
+    put: to,
+    from: from.trim(),
+    to: to.trim(),
+    before: line,
+    after,
+  }
 }
 
 /** The same length, with texts and comments at the end blanked out. */

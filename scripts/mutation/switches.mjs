@@ -35,7 +35,16 @@ export function withSwitches(text, points) {
     chosen.set(node, [...(chosen.get(node) ?? []), { id, mutated }])
   }
   const outermost = (a, b) => a.start - b.start || b.end - a.end || a.depth - b.depth
-  return { text: render(text, 0, text.length, [...chosen].sort(([a], [b]) => outermost(a, b))) + QUESTION, without }
+  return {
+    text:
+      render(
+        text,
+        0,
+        text.length,
+        [...chosen].sort(([a], [b]) => outermost(a, b)),
+      ) + QUESTION,
+    without,
+  }
 }
 
 function lineStarts(text) {
@@ -61,7 +70,12 @@ function nodesOf(program) {
     const kind = kindOf(node, parent, key)
     if (kind !== null) found.push({ kind, start: node.start, end: node.end, depth })
     for (const [name, child] of Object.entries(node)) {
-      if (name === 'typeAnnotation' || name === 'returnType' || name === 'typeArguments' || name === 'typeParameters') {
+      if (
+        name === 'typeAnnotation' ||
+        name === 'returnType' ||
+        name === 'typeArguments' ||
+        name === 'typeParameters'
+      ) {
         if (child !== null && child !== undefined)
           found.push({ kind: 'none', start: child.start, end: child.end, depth: depth + 1 })
         continue
@@ -85,7 +99,8 @@ const WRAPPERS = new Set([
 function kindOf(node, parent, key) {
   const { type } = node
   if (type === 'VariableDeclaration' || type.endsWith('Declaration')) return null
-  if (type === 'BlockStatement' && !['BlockStatement', 'Program', 'IfStatement'].includes(parent?.type)) return null
+  if (type === 'BlockStatement' && !['BlockStatement', 'Program', 'IfStatement'].includes(parent?.type))
+    return null
   if (type.endsWith('Statement')) return 'statement'
   if (!type.endsWith('Expression') && type !== 'Literal') return null
   // An expression at the beginning of a statement would be taken for the arguments of the line before.
@@ -100,7 +115,11 @@ function smallestAround(nodes, start, end, statement) {
   for (const node of nodes) {
     if (node.start > start || node.end < end) continue
     if (statement && node.kind === 'expression') continue
-    if (best === null || node.end - node.start < best.end - best.start || (node.end - node.start === best.end - best.start && node.depth > best.depth))
+    if (
+      best === null ||
+      node.end - node.start < best.end - best.start ||
+      (node.end - node.start === best.end - best.start && node.depth > best.depth)
+    )
       best = node
   }
   return best?.kind === 'none' ? null : best
@@ -110,7 +129,7 @@ function smallestAround(nodes, start, end, statement) {
 function render(text, start, end, chosen) {
   let out = ''
   let at = start
-  for (let i = 0; i < chosen.length; ) {
+  for (let i = 0; i < chosen.length;) {
     const [node, mutants] = chosen[i]
     const inner = []
     for (i++; i < chosen.length && chosen[i][0].start < node.end; i++) inner.push(chosen[i])

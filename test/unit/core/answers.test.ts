@@ -1,12 +1,37 @@
 import { describe, expect, it } from 'vitest'
 
-import { CLAIM, DOWNGRADE, EVENT, INSPECT, inShort, LIST, RELEASE, RENEW, WATCH, WITHDRAW } from '../../../src/core/answers.ts'
+import {
+  CLAIM,
+  DOWNGRADE,
+  EVENT,
+  INSPECT,
+  inShort,
+  LIST,
+  RELEASE,
+  RENEW,
+  WATCH,
+  WITHDRAW,
+} from '../../../src/core/answers.ts'
 import type { Shape } from '../../../src/core/answers.ts'
 
 const unknown = { kind: 'unknown', cause: new Error('away') }
 const held = { kind: 'held', token: 1n, count: 1, contended: false }
 /** No answer to anything. */
-const NONSENSE = [undefined, null, 0, 1, '', 'held', true, [], [undefined], {}, { kind: 'nonsense' }, { kind: 7 }, () => {}]
+const NONSENSE = [
+  undefined,
+  null,
+  0,
+  1,
+  '',
+  'held',
+  true,
+  [],
+  [undefined],
+  {},
+  { kind: 'nonsense' },
+  { kind: 7 },
+  () => {},
+]
 /** A grant without what makes it one. */
 const HALVES = [
   { ...held, token: 1 },
@@ -16,7 +41,8 @@ const HALVES = [
   { ...held, count: '1' },
   { ...held, count: undefined },
 ]
-const untimely = (kind: string): object[] => [null, '5', 5n, Number.NaN, {}].map((retryAfter) => ({ kind, retryAfter }))
+const untimely = (kind: string): object[] =>
+  [null, '5', 5n, Number.NaN, {}].map((retryAfter) => ({ kind, retryAfter }))
 
 interface Case {
   readonly shape: Shape
@@ -98,7 +124,11 @@ const CASES: Readonly<Record<string, Case>> = {
       { holders: 'a', waiters: [] },
     ],
   },
-  list: { shape: LIST, fits: [unknown, { names: [] }, { names: ['a'] }], not: [{ names: 'a' }, { names: undefined }] },
+  list: {
+    shape: LIST,
+    fits: [unknown, { names: [] }, { names: ['a'] }],
+    not: [{ names: 'a' }, { names: undefined }],
+  },
   event: {
     shape: EVENT,
     fits: [

@@ -19,7 +19,13 @@ const nested = (depth: number, made: (cause: unknown) => Error): Error => {
 
 describe('a driver’s error, bared', () => {
   it('is itself where nothing hangs on it', () => {
-    const plain = Object.assign(new TypeError('x'), { code: 'E', errno: 1, syscall: 's', address: 'a', port: 1 })
+    const plain = Object.assign(new TypeError('x'), {
+      code: 'E',
+      errno: 1,
+      syscall: 's',
+      address: 'a',
+      port: 1,
+    })
     const deep = new Error('outer', { cause: plain })
     const ours = Object.assign(new ClosedError('x'), { more: 1 })
     for (const same of [plain, deep, ours, 'text', null, { secret: 1 }]) expect(bare(same)).toBe(same)
@@ -57,7 +63,11 @@ describe('an error as JSON', () => {
     })
     expect(at(Object.assign(new Error('no'), { code: 7 }))).toEqual({ name: 'Error', message: 'no', code: 7 })
     expect(at(Object.assign(new Error('no'), { code: {} }))).toEqual({ name: 'Error', message: 'no' })
-    expect(at(new ClosedError('shut', { lock: 'y' }))).toMatchObject({ code: 'CLOSED', lock: 'y', name: 'ClosedError' })
+    expect(at(new ClosedError('shut', { lock: 'y' }))).toMatchObject({
+      code: 'CLOSED',
+      lock: 'y',
+      name: 'ClosedError',
+    })
     expect(at({ secret: 1 })).toBe('[object Object]')
     expect(at(() => 1)).toBe('[object Function]')
     expect(at(12n)).toBe('12')
@@ -74,7 +84,8 @@ describe('an error as JSON', () => {
   })
 
   it('shows what the function did under a lock that was lost, without its value', () => {
-    const lost = (outcome: object) => new LockLostError('x', { token: 1n, outcome: outcome as never }).toJSON()
+    const lost = (outcome: object) =>
+      new LockLostError('x', { token: 1n, outcome: outcome as never }).toJSON()
     expect(lost({ status: 'fulfilled', value: { secret: 1n } })['outcome']).toEqual({ status: 'fulfilled' })
     expect(lost({ status: 'rejected', reason: new Error('why') })).toMatchObject({
       token: '1',
@@ -93,7 +104,9 @@ describe('an error as text', () => {
     expect(text).toContain('token: 5n')
     expect(text).toMatch(/\[cause\]: Error: inner\n[^]*\[cause\]: ClosedError: ours[^]*lock: 'y'/)
     expect(inspect(new ClosedError('x'))).not.toContain('[cause]')
-    expect(inspect({ deep: { deeper: { error: new ClosedError('x') } } }, { depth: 2 })).toContain('[HoldfastError]')
+    expect(inspect({ deep: { deeper: { error: new ClosedError('x') } } }, { depth: 2 })).toContain(
+      '[HoldfastError]',
+    )
   })
 
   it('has of a driver’s error nothing but its stack', () => {
@@ -101,7 +114,9 @@ describe('an error as text', () => {
     expect(text).toContain('inner')
     expect(text).not.toContain('secret')
     const bareStack = Object.assign(new Error('stackless'), { stack: undefined })
-    expect(inspect(new StoreUnavailableError('x', { cause: bareStack }))).toContain('[cause]: Error: stackless')
+    expect(inspect(new StoreUnavailableError('x', { cause: bareStack }))).toContain(
+      '[cause]: Error: stackless',
+    )
   })
 })
 
@@ -121,7 +136,12 @@ describe('the way back', () => {
     expect(cause('text')).toBe('text')
     expect(cause(null)).toBeNull()
     expect(cause({ other: 1 })).toEqual({ other: 1 })
-    const made = cause({ name: 'TypeError', message: 'no', code: 'E', cause: { name: 'Error', message: 'deep' } })
+    const made = cause({
+      name: 'TypeError',
+      message: 'no',
+      code: 'E',
+      cause: { name: 'Error', message: 'deep' },
+    })
     expect(made).toBeInstanceOf(Error)
     expect(made).toMatchObject({ name: 'TypeError', message: 'no', code: 'E', cause: { message: 'deep' } })
     const short = cause({ name: 'Error', message: 'no' }) as Error

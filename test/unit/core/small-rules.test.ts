@@ -73,7 +73,11 @@ describe('what was probably meant', () => {
   })
 
   it('is one slip away: a letter too many, too few, another one, or two in the wrong order', () => {
-    const letters = fc.string({ unit: fc.constantFrom(...'abcdefgh'), minLength: 2, maxLength: 9 })
+    const letters = fc.string({
+      unit: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'),
+      minLength: 2,
+      maxLength: 9,
+    })
     const slips = fc.constantFrom('none', 'drop', 'add', 'other', 'swap')
     fc.assert(
       fc.property(letters, slips, fc.nat(100), (word, slip, where) => {
@@ -103,7 +107,10 @@ describe('one or many entries', () => {
     const action = fc.record({ add: fc.boolean(), id: fc.constantFrom('a', 'b', 'c') })
     fc.assert(
       fc.property(fc.array(action, { maxLength: 12 }), (run) => {
-        const [some, map] = [new OneOrMany<{ id: string; at: number }>(), new Map<string, { id: string; at: number }>()]
+        const [some, map] = [
+          new OneOrMany<{ id: string; at: number }>(),
+          new Map<string, { id: string; at: number }>(),
+        ]
         run.forEach(({ add, id }, at) => {
           if (add) {
             some.add({ id, at })
@@ -128,16 +135,23 @@ describe('a line of tasks', () => {
       fc.property(fc.array(action, { maxLength: 30 }), (run) => {
         const line = new TaskLine()
         const list: Task[] = []
+        const shifted: boolean[] = []
         for (const { do: what, which } of run) {
           if (what === 'push') {
-            const task = new Task(undefined as never, { since: 0, maxHold: 1 }, () => {}, () => {})
+            const task = new Task(
+              undefined as never,
+              { since: 0, maxHold: 1 },
+              () => {},
+              () => {},
+            )
             line.push(task)
             list.push(task)
-          } else if (what === 'shift') expect(line.shift()).toBe(list.shift() ?? null)
+          } else if (what === 'shift') shifted.push(line.shift() === (list.shift() ?? null))
           else {
             const [task] = list.splice(which % Math.max(list.length, 1), 1)
             if (task !== undefined) line.remove(task)
           }
+          expect(shifted).not.toContain(false)
           expect(line.length).toBe(list.length)
           const seen: Task[] = []
           for (let task = line.first; task !== null; task = task.following) seen.push(task)
@@ -194,7 +208,10 @@ describe('what a store knows of a name', () => {
     expect(isIdle(state)).toBe(false)
     step(state, { kind: 'release', claim: { name: 'n', id: 'a.1' } }, at(20))
     expect(isIdle(state)).toBe(false)
-    expect([isSpent(state, at(9 + WITHDRAWN_MS)), isSpent(state, at(10 + WITHDRAWN_MS))]).toEqual([false, true])
+    expect([isSpent(state, at(9 + WITHDRAWN_MS)), isSpent(state, at(10 + WITHDRAWN_MS))]).toEqual([
+      false,
+      true,
+    ])
     step(state, { kind: 'release', claim: { name: 'n', id: 'a.1' } }, at(10 + WITHDRAWN_MS))
     expect(isIdle(state)).toBe(true)
   })

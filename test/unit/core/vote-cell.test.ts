@@ -1,7 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 
 import type { ExtendRequest, VoteRequest } from '../../../src/core/contract.ts'
-import { confirm, emptyCell, extend, isIdleCell, release, viewCell, vote, withdraw } from '../../../src/core/vote-cell.ts'
+import {
+  confirm,
+  emptyCell,
+  extend,
+  isIdleCell,
+  release,
+  viewCell,
+  vote,
+  withdraw,
+} from '../../../src/core/vote-cell.ts'
 import type { CellAnswer, CellNotice, VoteCell } from '../../../src/core/vote-cell.ts'
 
 /** One store's part in a quorum; the model beside this file goes through orders of events, this one through the answers. */
@@ -32,7 +41,11 @@ const extended = (id: string, token: number, more: Partial<ExtendRequest> = {}):
   const usual = { attempt: 1, owner: 'me', ttl: 1_000, probation: 0, tokens: 0, mode: 'keep' } as const
   return extend(cell, { name: 'x', id, ...usual, token: from, top: to, ...more }, now())
 }
-const confirmed = (id: string, token: number, more: { attempt?: number; base?: number; count?: number } = {}) =>
+const confirmed = (
+  id: string,
+  token: number,
+  more: { attempt?: number; base?: number; count?: number } = {},
+) =>
   confirm(
     cell,
     {
@@ -45,14 +58,22 @@ const confirmed = (id: string, token: number, more: { attempt?: number; base?: n
     },
     now(),
   )
-const released = (id: string, more: { attempt?: number; tell?: boolean; reachable?: (s: string) => boolean } = {}) =>
+const released = (
+  id: string,
+  more: { attempt?: number; tell?: boolean; reachable?: (s: string) => boolean } = {},
+) =>
   release(
     cell,
     { name: 'x', id, attempt: more.attempt ?? 1 },
     { now: now(), tell: more.tell ?? true, reachable: more.reachable ?? (() => true) },
     heard,
   )
-const granted = (token: number, count = 1, contended = false): CellAnswer => ({ kind: 'granted', token, count, contended })
+const granted = (token: number, count = 1, contended = false): CellAnswer => ({
+  kind: 'granted',
+  token,
+  count,
+  contended,
+})
 const seen = () => viewCell(cell, 'x', now())
 
 describe('a vote', () => {
@@ -242,7 +263,13 @@ describe('a renewal', () => {
     expect(extended('a.1', START, top)).toEqual({ kind: 'free' })
     expect(seen()).toEqual({ kind: 'free' })
     expect(extended('a.1', START, { ...top, mode: 'restore' })).toEqual({ kind: 'renewed', contended: false })
-    expect(seen()).toMatchObject({ id: 'a.1', attempt: 1, owner: 'me', token: BigInt(START), expiresIn: 1_000 })
+    expect(seen()).toMatchObject({
+      id: 'a.1',
+      attempt: 1,
+      owner: 'me',
+      token: BigInt(START),
+      expiresIn: 1_000,
+    })
     expect(cell.holder).toMatchObject({ count: 2, created: START })
   })
 

@@ -11,13 +11,17 @@ const HOLD = 10_000
 const SILENT: Unknown = { kind: 'unknown', cause: new Error('silent') }
 const RECORD: RunRecord<number> = { began: 1, ended: 2, token: '3', outcome: { kind: 'result', value: 4 } }
 
-function open(change: (store: Store) => Partial<Store> = () => ({}), limits: Partial<Store['capabilities']> = {}) {
+function open(
+  change: (store: Store) => Partial<Store> = () => ({}),
+  limits: Partial<Store['capabilities']> = {},
+) {
   const env = new VirtualEnv()
   const server = memoryStore({ now: () => env.instant() })
   const capabilities = { ...server.capabilities, ...limits }
   const store = changed(server, { capabilities, ...change(server) })
   const memory = () => claimMemory<number>(store, { name: 'job', hold: HOLD, env })
-  const begin = (remaining = 60_000): Promise<Mark<number> | null> => env.until(memory().begin(() => remaining))
+  const begin = (remaining = 60_000): Promise<Mark<number> | null> =>
+    env.until(memory().begin(() => remaining))
   return { env, server, memory, begin }
 }
 
@@ -81,22 +85,25 @@ describe('the mark of a run', () => {
         throw new Error('no')
       },
     ],
-  ])('that is dropped while the store %s is asked for until it is gone, and then no more', async (_, answer) => {
-    let withdrawn = 0
-    const { env, begin, server } = open((store) => ({
-      release: () => answer() as never,
-      withdraw: (ref, timeout) => (++withdrawn < 4 ? SILENT : store.withdraw(ref, timeout)),
-    }))
-    const mark = await begin()
-    await env.until(mark?.drop() ?? Promise.resolve())
-    expect(withdrawn).toBe(1)
-    // Nobody waits for it, and no process either.
-    expect(env.foregroundTimers).toBe(0)
-    await env.advance(5_000)
-    expect([withdrawn, await holders(server)]).toEqual([4, 0])
-    await env.advance(100_000)
-    expect([withdrawn, env.timers]).toEqual([4, 0])
-  })
+  ])(
+    'that is dropped while the store %s is asked for until it is gone, and then no more',
+    async (_, answer) => {
+      let withdrawn = 0
+      const { env, begin, server } = open((store) => ({
+        release: () => answer() as never,
+        withdraw: (ref, timeout) => (++withdrawn < 4 ? SILENT : store.withdraw(ref, timeout)),
+      }))
+      const mark = await begin()
+      await env.until(mark?.drop() ?? Promise.resolve())
+      expect(withdrawn).toBe(1)
+      // Nobody waits for it, and no process either.
+      expect(env.foregroundTimers).toBe(0)
+      await env.advance(5_000)
+      expect([withdrawn, await holders(server)]).toEqual([4, 0])
+      await env.advance(100_000)
+      expect([withdrawn, env.timers]).toEqual([4, 0])
+    },
+  )
 
   it('that may have been made is taken back, for a minute, and the run is not made', async () => {
     const asked: number[] = []

@@ -67,7 +67,9 @@ describe('a request', () => {
       ask(() => new Promise(() => {}))
       expect(settled).toEqual([])
       requests.look()
-      expect(settled).toMatchObject([[{ kind: 'unknown', cause: { code: 'STORE_BROKEN', method: 'claim' } }, false]])
+      expect(settled).toMatchObject([
+        [{ kind: 'unknown', cause: { code: 'STORE_BROKEN', method: 'claim' } }, false],
+      ])
       expect(requests.size).toBe(1)
       late({ kind: 'busy' })
       await turns()
@@ -89,13 +91,15 @@ describe('a request', () => {
       requests.ask(RENEW, (() => 7) as never, (answer, atOnce) => settled.push([answer, atOnce]))
       await turns()
     })
-    expect(settled.map(([answer]) => (answer as { cause: Error }).cause.message.replace(/\..*/, ''))).toEqual([
-      'The theirs store is broken: claim() threw: oops',
-      'The theirs store is broken: claim() answered undefined',
-      'The theirs store is broken: renew() answered 7',
-      'The theirs store is broken: claim() rejected: later',
-      'The theirs store is broken: claim() answered 7',
-    ])
+    expect(settled.map(([answer]) => (answer as { cause: Error }).cause.message.replace(/\..*/, ''))).toEqual(
+      [
+        'The theirs store is broken: claim() threw: oops',
+        'The theirs store is broken: claim() answered undefined',
+        'The theirs store is broken: renew() answered 7',
+        'The theirs store is broken: claim() rejected: later',
+        'The theirs store is broken: claim() answered 7',
+      ],
+    )
     // What it throws may be gone the next time; what it answers will not.
     expect(settled.map(([answer]) => (answer as { retryable?: boolean }).retryable)).toEqual([
       undefined,
@@ -117,7 +121,9 @@ describe('a claim that is answered with nonsense', () => {
       claim: () => (asked++, Promise.resolve({ kind: 'OK' } as never)),
     })
     const holdfast = new Holdfast(store, { env })
-    await expect(env.until(holdfast.mutex('x').acquire({ wait: 20_000 }))).rejects.toMatchObject({ code: 'STORE_BROKEN' })
+    await expect(env.until(holdfast.mutex('x').acquire({ wait: 20_000 }))).rejects.toMatchObject({
+      code: 'STORE_BROKEN',
+    })
     expect([asked, env.mono() < 1_000]).toEqual([1, true])
     await env.until(holdfast.close())
   })

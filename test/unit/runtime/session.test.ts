@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { StoreEvent, StoreListener, Store, Unknown, Watch } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/index.ts'
-import { Lane } from '../../../src/runtime/lane.ts'
+import type { Lane } from '../../../src/runtime/lane.ts'
 import { laneKind } from '../../../src/runtime/lane-kind.ts'
 import { Session } from '../../../src/runtime/session.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
@@ -29,10 +29,22 @@ function open(capabilities: Partial<Capabilities> = {}, more: Partial<Store> = {
 
 describe('what a session can count on', () => {
   it.each([
-    [{ queue: true, wakeups: 'push' }, { pushes: true, unordered: false }],
-    [{ queue: true, wakeups: 'poll' }, { pushes: false, unordered: false }],
-    [{ queue: false, wakeups: 'push' }, { pushes: false, unordered: false }],
-    [{ queue: false, wakeups: 'poll' }, { pushes: false, unordered: true }],
+    [
+      { queue: true, wakeups: 'push' },
+      { pushes: true, unordered: false },
+    ],
+    [
+      { queue: true, wakeups: 'poll' },
+      { pushes: false, unordered: false },
+    ],
+    [
+      { queue: false, wakeups: 'push' },
+      { pushes: false, unordered: false },
+    ],
+    [
+      { queue: false, wakeups: 'poll' },
+      { pushes: false, unordered: true },
+    ],
   ] as const)('of a store with %o is %o', (capabilities, expected) => {
     const { session } = open(capabilities)
     expect({ pushes: session.pushes, unordered: session.unordered }).toEqual(expected)
@@ -253,7 +265,8 @@ describe('a store that tells nonsense', () => {
     const lease = await env.until(a.mutex('x').acquire())
     const waiting = b.mutex('x').acquire()
     await env.advance(10)
-    for (const listener of listeners) for (const event of [undefined, { kind: 'granted' }]) listener(event as unknown as StoreEvent)
+    for (const listener of listeners)
+      for (const event of [undefined, { kind: 'granted' }]) listener(event as unknown as StoreEvent)
     await env.until(lease.release())
     await env.until((await env.until(waiting)).release())
     await env.settle()

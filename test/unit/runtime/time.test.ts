@@ -8,16 +8,16 @@ import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 
 class Alarm extends Deadline {
   readonly rang: number[] = []
-  private readonly then: (now: number) => void
+  private readonly effect: (now: number) => void
 
-  constructor(then: (now: number) => void = () => {}) {
+  constructor(effect: (now: number) => void = () => {}) {
     super()
-    this.then = then
+    this.effect = effect
   }
 
   due(now: number): void {
     this.rang.push(now)
-    this.then(now)
+    this.effect(now)
   }
 }
 
@@ -36,12 +36,16 @@ describe('deadlines', () => {
         const deadlines = new Deadlines(steady(env), env, { background: false })
         const order: number[] = []
         const due = new Map<number, number>()
-        const alarms = Array.from({ length: 6 }, (_, at) => new Alarm(() => {
-          order.push(at)
-          expect(env.mono()).toBeGreaterThanOrEqual(due.get(at) ?? Infinity)
-          expect(env.mono()).toBeLessThan((due.get(at) ?? -Infinity) + 2)
-          due.delete(at)
-        }))
+        const alarms = Array.from(
+          { length: 6 },
+          (_, at) =>
+            new Alarm(() => {
+              order.push(at)
+              expect(env.mono()).toBeGreaterThanOrEqual(due.get(at) ?? Infinity)
+              expect(env.mono()).toBeLessThan((due.get(at) ?? -Infinity) + 2)
+              due.delete(at)
+            }),
+        )
         for (const { do: what, which, ms } of run) {
           const alarm = alarms[which] as Alarm
           if (what === 'set') {
@@ -53,7 +57,7 @@ describe('deadlines', () => {
           } else await env.advance(ms)
           expect(deadlines.size).toBe(due.size)
           expect(env.timers).toBeLessThanOrEqual(1)
-          if (due.size > 0) expect(env.timers).toBe(1)
+          expect(env.timers).toBeGreaterThanOrEqual(Math.min(due.size, 1))
         }
         await env.advance(200)
         expect(due.size).toBe(0)
@@ -171,7 +175,10 @@ describe('deadlines', () => {
 
   it('are of the list that they were last put in', () => {
     const env = new VirtualEnv()
-    const [one, other] = [0, 1].map(() => new Deadlines(steady(env), env, { background: true })) as [Deadlines, Deadlines]
+    const [one, other] = [0, 1].map(() => new Deadlines(steady(env), env, { background: true })) as [
+      Deadlines,
+      Deadlines,
+    ]
     const alarm = new Alarm()
     one.set(alarm, 10, 10)
     other.set(alarm, 20, 10)
@@ -289,7 +296,14 @@ describe('the clock of leases', () => {
 })
 
 describe('the watch for jumps', () => {
-  const watched = () => ({ inUse: true, watched: false, looks: 0, look() { this.looks++ } })
+  const watched = () => ({
+    inUse: true,
+    watched: false,
+    looks: 0,
+    look() {
+      this.looks++
+    },
+  })
 
   it('is one timer for all, which looks twice a second and ends with the last', async () => {
     const env = new VirtualEnv()

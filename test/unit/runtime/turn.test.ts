@@ -29,7 +29,14 @@ function claim(more: object = {}, { lane, session, kind }: Given = {}): Claim {
       lastTurn: 0,
       sharers: 0,
       kind: { fair: 'turns', ...kind },
-      session: { closed: false, patience: 10_000, turn: { count: 16, ms: 4 }, pushes: true, era: 3, ...session },
+      session: {
+        closed: false,
+        patience: 10_000,
+        turn: { count: 16, ms: 4 },
+        pushes: true,
+        era: 3,
+        ...session,
+      },
       ...lane,
     },
   } as unknown as Claim
@@ -109,12 +116,22 @@ describe('what a lane is made for', () => {
     expect(laneKind({ ...spec, weight: 2 })).toMatchObject({ most: 2 })
     expect(laneKind({ ...spec, capacity: ALL })).toMatchObject({ reads: true, shared: true })
     expect(laneKind({ ...spec, capacity: ALL, renew: false })).toMatchObject({ reads: true, shared: false })
-    expect(laneKind({ ...spec, capacity: ALL, weight: ALL })).toMatchObject({ reads: false, shared: false, most: 1 })
+    expect(laneKind({ ...spec, capacity: ALL, weight: ALL })).toMatchObject({
+      reads: false,
+      shared: false,
+      most: 1,
+    })
   })
 
   it('is the same only if all of it is', () => {
     expect(sameSpec(spec, { ...spec })).toBe(true)
-    const others = [{ weight: 2 }, { capacity: 6 }, { ttl: 101 }, { renew: false }, { fair: 'strict' as const }]
+    const others = [
+      { weight: 2 },
+      { capacity: 6 },
+      { ttl: 101 },
+      { renew: false },
+      { fair: 'strict' as const },
+    ]
     for (const other of others) expect(sameSpec(spec, { ...spec, ...other })).toBe(false)
   })
 })

@@ -92,7 +92,10 @@ describe('the list of names', () => {
       const seen: string[] = []
       let pages = 0
       for (let cursor: string | undefined; ; pages++) {
-        const page = (await store.list({ prefix: 'p:', limit, ...(cursor && { cursor }) }, TIMEOUT)) as ListPage
+        const page = (await store.list(
+          { prefix: 'p:', limit, ...(cursor && { cursor }) },
+          TIMEOUT,
+        )) as ListPage
         expect(page.names.length).toBeLessThanOrEqual(limit)
         seen.push(...page.names)
         cursor = page.cursor
@@ -111,7 +114,10 @@ describe('the list of names', () => {
     a.on.names = fails
     expect(await store.list({}, TIMEOUT)).toEqual({ names: ['x'] })
     b.on.names = fails
-    expect(await store.list({}, TIMEOUT)).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE' } })
+    expect(await store.list({}, TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      cause: { code: 'QUORUM_UNAVAILABLE' },
+    })
   })
 
   it('has a hundred in a page by itself', async () => {

@@ -73,17 +73,20 @@ describe('a renewal', () => {
     expect(lease.holders()).toEqual([undefined, undefined, undefined])
   })
 
-  it.each(['lost', 'fenced', 'not-ready'])('is lost when so many say "%s" that no majority is left', async (kind) => {
-    const lease = await holding(5)
-    // As soon as that is certain: the others need not answer.
-    lease.extend(says(kind), says(kind), says(kind), never, never)
-    expect(await lease.renew()).toEqual({ kind: 'lost' })
-    // From then on it is nobody's: no store is asked again.
-    lease.extend()
-    const before = extensions(lease)
-    expect(await lease.renew()).toEqual({ kind: 'lost' })
-    expect(extensions(lease)).toEqual(before)
-  })
+  it.each(['lost', 'fenced', 'not-ready'])(
+    'is lost when so many say "%s" that no majority is left',
+    async (kind) => {
+      const lease = await holding(5)
+      // As soon as that is certain: the others need not answer.
+      lease.extend(says(kind), says(kind), says(kind), never, never)
+      expect(await lease.renew()).toEqual({ kind: 'lost' })
+      // From then on it is nobody's: no store is asked again.
+      lease.extend()
+      const before = extensions(lease)
+      expect(await lease.renew()).toEqual({ kind: 'lost' })
+      expect(extensions(lease)).toEqual(before)
+    },
+  )
 
   it('of four is lost at two stores, and not at one', async () => {
     const lease = await holding(4)
@@ -99,7 +102,13 @@ describe('a renewal', () => {
     const answer = await lease.renew()
     expect(answer).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE', needed: 3 } })
     const { nodes } = (answer as { cause: { nodes: readonly { state: string }[] } }).cause
-    expect(nodes.map(({ state }) => state)).toEqual(['no answer', 'no answer', 'no answer', 'granted', 'granted'])
+    expect(nodes.map(({ state }) => state)).toEqual([
+      'no answer',
+      'no answer',
+      'no answer',
+      'granted',
+      'granted',
+    ])
     lease.extend(failsAll, failsAll, says('lost'), says('lost'))
     expect(await lease.renew()).toMatchObject({ kind: 'unknown' })
     lease.extend()
@@ -249,7 +258,9 @@ describe('tokens of a renewal', () => {
   it('are none where the stores cannot agree: the time is extended all the same', async () => {
     const lease = await holding(3)
     for (const { on } of lease.members) on.confirm = () => ({ kind: 'lost' })
-    lease.extend((call) => (call() as readonly HeldAnswer[]).map((answer) => ({ ...answer, token: answer.token + 9n })))
+    lease.extend((call) =>
+      (call() as readonly HeldAnswer[]).map((answer) => ({ ...answer, token: answer.token + 9n })),
+    )
     expect(await lease.renew(3)).toEqual({ kind: 'renewed', contended: false })
     for (const { on } of lease.members) delete on.confirm
     lease.extend(but({ kind: 'renewed' }), but({ kind: 'renewed' }), never)
@@ -278,7 +289,8 @@ describe('a claim that was left to run out', () => {
     await lease.store.renew([renewal(0, { name: 'y', id: 'a.2' })], TIMEOUT)
     await lease.env.advance(TTL + 2)
     // The next thousand or two make it look at what it has.
-    for (let i = 0; i < 2_100; i++) await lease.store.claim(request(`n ${i}`, `b.${i}`, { ttl: 100 }), TIMEOUT)
+    for (let i = 0; i < 2_100; i++)
+      await lease.store.claim(request(`n ${i}`, `b.${i}`, { ttl: 100 }), TIMEOUT)
     const before = extensions(lease)
     expect(await lease.renew()).toEqual({ kind: 'lost' })
     expect(extensions(lease)).toEqual(before)

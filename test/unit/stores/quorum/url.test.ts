@@ -8,17 +8,27 @@ import type { Store } from '../../../../src/core/contract.ts'
 
 describe('a redlock URL', () => {
   it('names servers, one login and database for all, and settings', () => {
-    expect(parseRedlockUrl('redlock://me:pw@A:1,b,[::1],[::2]:7/3?setup=now&maxTtl=5000&nodeTimeout=70')).toEqual({
+    expect(
+      parseRedlockUrl('redlock://me:pw@A:1,b,[::1],[::2]:7/3?setup=now&maxTtl=5000&nodeTimeout=70'),
+    ).toEqual({
       nodes: [
         { url: 'redis://me:pw@A:1/3', label: 'a:1' },
         { url: 'redis://me:pw@b/3', label: 'b:6379' },
         { url: 'redis://me:pw@[::1]/3', label: '[::1]:6379' },
         { url: 'redis://me:pw@[::2]:7/3', label: '[::2]:7' },
       ],
-      options: { setUp: 'now', maxTtl: 5_000, nodeTimeout: 70, labels: ['a:1', 'b:6379', '[::1]:6379', '[::2]:7'] },
+      options: {
+        setUp: 'now',
+        maxTtl: 5_000,
+        nodeTimeout: 70,
+        labels: ['a:1', 'b:6379', '[::1]:6379', '[::2]:7'],
+      },
     })
     expect(parseRedlockUrl('redlocks://a,b').nodes[0]).toEqual({ url: 'rediss://a', label: 'a:6379' })
-    expect(parseRedlockUrl('redlock://a,b?SETUP=wait').options).toEqual({ setUp: 'wait', labels: ['a:6379', 'b:6379'] })
+    expect(parseRedlockUrl('redlock://a,b?SETUP=wait').options).toEqual({
+      setUp: 'wait',
+      labels: ['a:6379', 'b:6379'],
+    })
   })
 
   it.each([
@@ -65,7 +75,9 @@ describe('the settings of a quorum', () => {
     [{ labels: ['a'] }, 'labels'],
     [{ labels: ['a', 'b', 'c'] }, 'labels'],
   ])('refuse %o', (options, argument) => {
-    expect(() => settingsOf(stores, options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', argument }))
+    expect(() => settingsOf(stores, options)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', argument }),
+    )
   })
 
   it('let a vote take up to ten seconds, and leases a day', () => {
@@ -93,7 +105,12 @@ describe('the settings of a quorum', () => {
       some({ reach: 'network', minTtl: 10, maxTtl: 50_000, earlyExpiry: 5 }),
       some({ reach: 'machine', minTtl: 20, maxTtl: 90_000, earlyExpiry: 2 }),
     ]
-    expect(capabilitiesOf(all, 60_000)).toMatchObject({ reach: 'machine', minTtl: 20, maxTtl: 50_000, earlyExpiry: 5 })
+    expect(capabilitiesOf(all, 60_000)).toMatchObject({
+      reach: 'machine',
+      minTtl: 20,
+      maxTtl: 50_000,
+      earlyExpiry: 5,
+    })
     expect(capabilitiesOf(all, 30_000).maxTtl).toBe(30_000)
   })
 })

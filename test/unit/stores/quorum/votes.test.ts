@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Held as HeldAnswer, Store, Unknown, VoteAnswer, VoteRequest } from '../../../../src/core/contract.ts'
+import type {
+  Held as HeldAnswer,
+  Store,
+  Unknown,
+  VoteAnswer,
+  VoteRequest,
+} from '../../../../src/core/contract.ts'
 import { memoryNode, memoryStore } from '../../../../src/stores/memory/index.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
 import { fails, Held, heardOnly, never, request, SILENT, TIMEOUT, TTL, world } from './kit.ts'
@@ -26,7 +32,10 @@ describe('a claim', () => {
     const [a, b] = all.members as [Member, Member]
     a.on.vote = never
     b.on.vote = heardOnly
-    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({ kind: 'held', contended: false })
+    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({
+      kind: 'held',
+      contended: false,
+    })
     expect(holders(all)).toEqual([undefined, 'a.1', 'a.1', 'a.1', 'a.1'])
   })
 
@@ -150,7 +159,10 @@ describe('a claim', () => {
     expect(holders(all)).toEqual(['a.1', 'a.1', 'a.1'])
     for (const { on } of all.members)
       on.extend = (call) => (call() as readonly object[]).map((answer) => ({ ...answer, contended: true }))
-    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({ token: first.token, contended: true })
+    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({
+      token: first.token,
+      contended: true,
+    })
   })
 
   it('that is sent again when it is lost is voted on anew', async () => {
@@ -168,14 +180,20 @@ describe('a claim', () => {
     for (const { on } of all.members) on.extend = fails
     expect((await all.store.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('unknown')
     for (const { on } of all.members) delete on.extend
-    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({ kind: 'held', token: first.token })
+    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({
+      kind: 'held',
+      token: first.token,
+    })
   })
 
   it('says that others wait if one of the stores does', async () => {
     const all = open(3)
     const [a, b] = all.members as [Member, Member]
     b.on.vote = (call) => ({ ...(call() as object), contended: true })
-    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({ kind: 'held', contended: true })
+    expect(await all.store.claim(request('x', 'a.1'), TIMEOUT)).toMatchObject({
+      kind: 'held',
+      contended: true,
+    })
     expect(a.asked).toContain('vote')
   })
 })
@@ -244,7 +262,9 @@ describe('a release', () => {
     const all = open(3)
     await all.store.claim(request('x', 'a.1'), TIMEOUT)
     await all.store.release(CLAIM, undefined, TIMEOUT)
-    expect(await all.store.renew([{ ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    expect(await all.store.renew([{ ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }], TIMEOUT)).toEqual([
+      { kind: 'lost' },
+    ])
     expect(all.members.flatMap(({ asked }) => asked)).not.toContain('extend')
   })
 })
@@ -255,7 +275,9 @@ describe('a withdrawal', () => {
     await all.store.claim(request('x', 'a.1'), TIMEOUT)
     expect(await all.store.withdraw(CLAIM, TIMEOUT)).toMatchObject({ kind: 'released', of: 3 })
     expect(holders(all)).toEqual([undefined, undefined, undefined])
-    expect(await all.store.renew([{ ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    expect(await all.store.renew([{ ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }], TIMEOUT)).toEqual([
+      { kind: 'lost' },
+    ])
     expect((await all.store.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('busy')
     expect(await all.store.withdraw({ name: 'x', id: 'a.9' }, TIMEOUT)).toEqual({ kind: 'not-held' })
   })
@@ -277,7 +299,10 @@ describe('which servers vote', () => {
     expect(answer).toMatchObject({ kind: 'unknown', retryable: false, cause: { code: 'INVALID_ARGUMENT' } })
     expect(((answer as Unknown).cause as Error).message).toMatch(/memory 1 and memory 3 are one server/)
     expect(members.flatMap(({ asked }) => asked)).not.toContain('vote')
-    expect(await store.claim(request('x', 'a.2'), TIMEOUT)).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(await store.claim(request('x', 'a.2'), TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+    })
   })
 
   it('need not be known of all: those that do not say look on until they do', async () => {
@@ -330,7 +355,11 @@ describe('which servers vote', () => {
 
 describe('a store that tells its answers instead of promising them', () => {
   /** As a store on a connection does it. */
-  function direct(all: World): { readonly store: Store; readonly asked: string[]; answer: VoteAnswer | null } {
+  function direct(all: World): {
+    readonly store: Store
+    readonly asked: string[]
+    answer: VoteAnswer | null
+  } {
     const state = { asked: [] as string[], answer: null as VoteAnswer | null }
     const [first, ...others] = all.members as [Member, Member, Member]
     const votes = Object.assign(Object.create(first.votes) as object, {
@@ -399,7 +428,8 @@ describe('a store that does not answer', () => {
     a.asked.length = 0
     a.on.release = never
     for (let at = 0; at < 200; at++) await all.store.claim(request(`${at}`, `b.${at}`), TIMEOUT)
-    for (let at = 0; at < 200; at++) await all.store.release({ name: `${at}`, id: `b.${at}` }, undefined, TIMEOUT)
+    for (let at = 0; at < 200; at++)
+      await all.store.release({ name: `${at}`, id: `b.${at}` }, undefined, TIMEOUT)
     expect(a.asked.filter((what) => what === 'release').length).toBeLessThanOrEqual(64)
     expect(a.asked.filter((what) => what === 'release').length).toBeGreaterThan(32)
   })
@@ -443,7 +473,9 @@ describe('stores without votes', () => {
     expect(more).toMatchObject({ kind: 'held', count: 2 })
     expect(more.token).toBeGreaterThanOrEqual(first.token + 3n)
     expect(await a.inspect('x', TIMEOUT)).toMatchObject({ holders: [{ id: 'a.1', owner: 'test' }] })
-    expect(await a.release(CLAIM, undefined, TIMEOUT)).toMatchObject({ released: { kind: 'released', of: 3 } })
+    expect(await a.release(CLAIM, undefined, TIMEOUT)).toMatchObject({
+      released: { kind: 'released', of: 3 },
+    })
     expect((await b.claim(request('x', 'b.2'), TIMEOUT)).kind).toBe('held')
     expect(await a.release(CLAIM, undefined, TIMEOUT)).toEqual({ released: { kind: 'not-held' } })
   })
@@ -452,13 +484,18 @@ describe('stores without votes', () => {
     const stores = ordinary()
     const [a, b] = [quorumStore(stores, { setUp: 'now' }), quorumStore(stores, { setUp: 'now' })]
     await a.claim(request('x', 'a.1'), TIMEOUT)
-    expect(await b.release({ name: 'x', id: 'o.1' }, undefined, TIMEOUT)).toEqual({ released: { kind: 'not-held' } })
+    expect(await b.release({ name: 'x', id: 'o.1' }, undefined, TIMEOUT)).toEqual({
+      released: { kind: 'not-held' },
+    })
     expect(await b.inspect('x', TIMEOUT)).toMatchObject({ holders: [{ id: 'a.1' }] })
     expect(await b.release(CLAIM, undefined, TIMEOUT)).toMatchObject({ released: { confirmed: 3 } })
     expect(await b.inspect('x', TIMEOUT)).toMatchObject({ holders: [] })
     await a.claim(request('y', 'a.2'), TIMEOUT)
     expect(await b.withdraw({ name: 'y', id: 'o.1' }, TIMEOUT)).toEqual({ kind: 'not-held' })
-    expect(await b.withdraw({ name: 'y', id: 'a.2' }, TIMEOUT)).toMatchObject({ kind: 'released', confirmed: 2 })
+    expect(await b.withdraw({ name: 'y', id: 'a.2' }, TIMEOUT)).toMatchObject({
+      kind: 'released',
+      confirmed: 2,
+    })
     expect(await b.inspect('y', TIMEOUT)).toMatchObject({ holders: [] })
   })
 
