@@ -1,18 +1,32 @@
 #!/usr/bin/env node
-// How much do the fast tests see? Puts single-point mistakes into copies of the tree, one at a time, and runs the fast tests on each:
-//   npm run mutate -- --seed 7 --sample 200 [--only runtime] [--workers 2] [--related]
-// The same seed gives the same sample of the same sources. A mistake that no test notices is listed, unless scripts/mutation/equivalent.json
-// says why it is none. Not part of `npm test`: two hundred take an hour on two cores.
-import { spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+// How much do the fast tests see? Puts single-point mistakes into copies of the tree and runs the fast tests on each:
+//   npm run mutate -- --seed 7 --sample 200 [--only runtime,src/core/vote-cell.ts] [--workers 2] [--log FILE] [--most SECONDS]
+// The same seed gives the same sample of the same sources. All mistakes of a sample are in each copy, behind switches (mutation/switches.mjs). A
+// first run, with none switched on, tells which test files come past which of them, and how long those take. Then each is switched on alone,
+// and those files run, the likeliest and shortest first, until one fails. A file that does not come past a mistake cannot notice it.
+// A mistake that no test notices is listed, unless scripts/mutation/equivalent.json says why it is none. Not part of `npm test`.
+import { fork } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, stripVTControlCharacters } from 'node:util'
+import { parseArgs } from 'node:util'
 
 import { parseAst } from 'vitest/node'
 
 import { pointsOf } from './mutation/points.mjs'
+import { withSwitches } from './mutation/switches.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const EQUIVALENT = join(ROOT, 'scripts/mutation/equivalent.json')
@@ -36,42 +50,57 @@ const COPIED = [
 const FOLDERS = {
   core: {
     path: 'src/core',
-    tests: [
-      'test/unit/core',
-      'test/unit/stores',
-      'test/unit/locks',
-      'test/unit/runtime',
-      'test/unit/testkit/cases.test.ts',
-    ],
+    tests: ['test/unit/core', 'test/unit/stores', 'test/unit/locks', 'test/unit/runtime'],
   },
-  runtime: { path: 'src/runtime', tests: ['test/unit/runtime', 'test/unit/locks', 'test/property'] },
-  locks: { path: 'src/locks', tests: ['test/unit/locks', 'test/unit/runtime', 'test/property'] },
+  runtime: { path: 'src/runtime', tests: ['test/unit/runtime', 'test/unit/locks'] },
+  locks: { path: 'src/locks', tests: ['test/unit/locks'] },
   recipes: { path: 'src/recipes', tests: ['test/unit/recipes'] },
-  memory: {
-    path: 'src/stores/memory',
-    tests: ['test/unit/stores', 'test/unit/testkit/cases.test.ts', 'test/conformance/quorum-memory.test.ts'],
-  },
-  quorum: {
-    path: 'src/stores/quorum',
-    tests: ['test/conformance/quorum-memory.test.ts', 'test/lab/sim/short.test.ts'],
-  },
+  memory: { path: 'src/stores/memory', tests: ['test/unit/stores'] },
+  quorum: { path: 'src/stores/quorum', tests: ['test/unit/stores/quorum'] },
 }
 
 const { values } = parseArgs({
   options: {
+    /** One, or several with commas: each has a sample and a report of its own, and all share the first run. */
     seed: { type: 'string', default: '1' },
+    /** How many of each seed. */
     sample: { type: 'string', default: '200' },
+    /** Of the sample, only these folders or files. */
     only: { type: 'string' },
-    workers: { type: 'string', default: String(availableParallelism()) },
-    /** Only the tests that are likely to notice: quicker, and a lower bound. */
-    related: { type: 'boolean', default: false },
-    /** Seconds after which a run that does not end counts as noticed. */
-    timeout: { type: 'string', default: '600' },
+    workers: { type: 'string', default: '2' },
+    /** Only these test files, without a first run: for whoever writes them. */
+    tests: { type: 'string' },
+    /** What was noticed according to it is not tried again; a run that was broken off goes on. */
+    log: { type: 'string' },
+    /** Seconds after which no further one is begun. With a log, the next run goes on. */
+    for: { type: 'string', default: 'Infinity' },
+    /** Files that take longer than this together (unmutated) are not tried on one mistake: quicker, and a lower bound. */
+    most: { type: 'string', default: 'Infinity' },
   },
 })
 
+/** A run counts as hanging, and so as noticed, after so long: many times what it takes without a mistake. */
+const limitFor = (ms) => 60_000 + 10 * ms
+/** Together so many milliseconds of test files are tried at a time. */
+const ROUNDS = [2_000, 10_000, Infinity]
+
 /** The same tests every time: the seeds of random ones are given. */
 const env = { ...process.env, PROGRAM_FIRST: '1000000', SIM_FIRST: '1000000', FORCE_COLOR: '0' }
+
+/** The fast tests but those of the package's files. Few at a time in one thread: imports are half of what they cost. */
+const CONFIG = `import base from './vitest.config.ts'
+const { name, include, exclude } = base.test.projects[0].test
+const isolate = process.env.MUTATE_ISOLATE === '1'
+export default {
+  resolve: base.resolve,
+  test: {
+    include, exclude: [...exclude, 'test/package/**', '**/node_modules/**'],
+    setupFiles: ['scripts/mutation/active.mjs'],
+    pool: 'threads', isolate, maxWorkers: isolate ? Number(process.env.MUTATE_WORKERS) : 1,
+    testTimeout: 15_000,
+  },
+}
+`
 
 function sourcesIn(path) {
   return readdirSync(join(ROOT, path), { recursive: true, withFileTypes: true })
@@ -80,11 +109,14 @@ function sourcesIn(path) {
     .sort()
 }
 
-/** Whether it is a program at all. */
-function isValid({ file, line, after }) {
-  const lines = readFileSync(join(ROOT, file), 'utf8').split('\n')
+const textOf = (file) => readFileSync(join(ROOT, file), 'utf8')
+
+/** Whether it is a program at all, and a place in it that runs. */
+function isValid(mutant) {
   try {
-    parseAst(lines.with(line - 1, after).join('\n'), { lang: 'ts' })
+    const { text, without } = withSwitches(textOf(mutant.file), [{ ...mutant, id: 0 }])
+    if (without.size > 0) return false
+    parseAst(text, { lang: 'ts' })
     return true
   } catch {
     return false
@@ -93,13 +125,9 @@ function isValid({ file, line, after }) {
 
 /** Every possible mistake, each as data. */
 function allMutants() {
-  return Object.entries(FOLDERS)
-    .filter(([folder]) => values.only === undefined || folder === values.only)
-    .flatMap(([folder, { path, tests }]) =>
-      sourcesIn(path).flatMap((file) =>
-        pointsOf(readFileSync(join(ROOT, file), 'utf8')).map((point) => ({ folder, file, tests, ...point })),
-      ),
-    )
+  return Object.entries(FOLDERS).flatMap(([folder, { path }]) =>
+    sourcesIn(path).flatMap((file) => pointsOf(textOf(file)).map((point) => ({ folder, file, ...point }))),
+  )
 }
 
 /** A sample without repetition, the same for the same seed. */
@@ -121,65 +149,217 @@ function sampleOf(list, size, seed) {
   return sample
 }
 
-function copyOfTree() {
-  const to = mkdtempSync(join(ROOT, 'node_modules/.mutate-'))
+const SEEDS = values.seed.split(',').map(Number)
+const SIZES = values.sample.split(',').map(Number)
+
+/** The samples of all seeds, each mistake once, with the seeds that it is of. */
+function samples() {
+  const all = allMutants()
+  const seedsOf = new Map()
+  SEEDS.forEach((seed, at) => {
+    for (const mutant of sampleOf(all, SIZES[at] ?? SIZES.at(-1), seed))
+      seedsOf.set(mutant, [...(seedsOf.get(mutant) ?? []), seed])
+  })
+  return [...seedsOf].map(([mutant, seeds], at) => ({ ...mutant, seeds, id: at + 1 }))
+}
+
+function wanted({ folder, file }) {
+  return values.only === undefined || values.only.split(',').some((each) => each === folder || each === file)
+}
+
+function copyOfTree(sample) {
+  // By its real path: that is how vitest names its files.
+  const to = realpathSync(mkdtempSync(join(ROOT, 'node_modules/.mutate-')))
   for (const part of COPIED)
     cpSync(join(ROOT, part), join(to, part), {
       recursive: true,
       filter: (path) => !path.includes('/node_modules'),
     })
   symlinkSync(join(ROOT, 'node_modules'), join(to, 'node_modules'))
+  writeFileSync(join(to, 'vitest.mutate.config.ts'), CONFIG)
+  for (const file of new Set(sample.map((each) => each.file))) {
+    const { text } = withSwitches(
+      textOf(file),
+      sample.filter((each) => each.file === file),
+    )
+    parseAst(text, { lang: 'ts' })
+    writeFileSync(join(to, file), text)
+  }
   return to
 }
 
-/** Few files, one after the other in one thread: their imports are half of what they cost. */
-const FEW = ['--pool', 'threads', '--no-isolate', '--maxWorkers', '1']
+/** Vitests that have not ended, each with its process group. */
+const running = new Set()
 
-/** What is true of the package's files is none of this. */
-const NOT_THE_PACKAGE = ['--exclude', 'test/package/**']
+/** A vitest in a tree. It ends with the run that hangs or dies, and the next one starts it again. */
+class Tests {
+  constructor(tree, options = {}) {
+    this.tree = tree
+    this.options = options
+    this.child = null
+  }
 
-/** Null when the tests pass, else what failed. Its own process group, so that nothing of it outlives it. */
-function failing(tree, tests) {
-  return new Promise((resolve) => {
-    const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
-    const how = tests.length > 0 ? FEW : NOT_THE_PACKAGE
-    const args = [vitest, 'run', '--project', 'fast', '--bail', '1', '--reporter', 'dot', ...how, ...tests]
-    const child = spawn(process.execPath, args, {
-      cwd: tree,
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
+  /** What failed: nothing, a test, or the run. */
+  async run({ mutant, files, bail, limit }) {
+    this.child ??= await this.start()
+    const { child } = this
+    const { failed, took, ended, broken } = await new Promise((resolve) => {
+      const gone = (why) => () => resolve({ failed: [why], took: [], ended: true })
+      const timer = setTimeout(gone('no end in time'), limit)
+      const died = gone('the tests end')
+      child.once('exit', died)
+      child.once('message', (answer) => {
+        clearTimeout(timer)
+        child.off('exit', died)
+        resolve(answer)
+      })
+      child.send({ mutant, files: files?.map((file) => join(this.tree, file)), bail })
+    })
+    if (broken !== undefined) throw new Error(broken)
+    if (ended) this.stop()
+    return { failed, took: took.map(([file, ms]) => [relative(this.tree, file), ms]) }
+  }
+
+  start() {
+    const child = fork(join(ROOT, 'scripts/mutation/warm-vitest.mjs'), {
+      cwd: this.tree,
+      env: { ...env, ...this.options.env },
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       detached: true,
     })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-    let late = false
-    const timer = setTimeout(
-      () => {
-        late = true
-        process.kill(-Number(child.pid), 'SIGKILL')
-      },
-      Number(values.timeout) * 1000,
-    )
-    child.on('close', (code) => {
-      clearTimeout(timer)
-      const test = /^ ?FAIL +(.*)$/m.exec(stripVTControlCharacters(output))?.[1]
-      resolve(code === 0 ? null : late ? 'no end in time' : (test ?? 'the tests do not start'))
+    running.add(child)
+    child.on('exit', () => running.delete(child))
+    let errors = ''
+    child.stderr.on('data', (chunk) => (errors = (errors + chunk).slice(-2000)))
+    return new Promise((resolve, reject) => {
+      child.once('message', () => resolve(child))
+      child.once('exit', () => reject(new Error(`vitest does not start: ${errors}`)))
     })
-  })
+  }
+
+  stop() {
+    if (this.child !== null) end(this.child)
+    this.child = null
+  }
+}
+
+function end(child) {
+  try {
+    process.kill(-Number(child.pid), 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}
+
+/** Which test files come past which mistakes, and how long each takes. */
+async function firstRun(tree) {
+  const reachedTo = join(tree, '.reached.jsonl')
+  const isolated = new Tests(tree, { env: { MUTATE_ISOLATE: '1', MUTATE_WORKERS: values.workers } })
+  await mustPass(isolated, { reachedTo })
+  const reached = readFileSync(reachedTo, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .map(({ file, reached }) => [relative(tree, file), reached])
+  // Once more as they run with mistakes: all in one thread.
+  const took = await mustPass(new Tests(tree), {})
+  return { reached: Object.fromEntries(reached), took: Object.fromEntries(took) }
+}
+
+/** Without any mistake. A test that fails beside other work is repeated alone before that is believed. */
+async function mustPass(tests, mutant) {
+  const { failed, took } = await tests.run({ mutant, bail: 0, limit: 1_800_000 })
+  const files = [...new Set(failed.map((each) => each.split(' > ')[0]))]
+  const again =
+    files.length === 0 ? failed : (await tests.run({ mutant, files, bail: 0, limit: 600_000 })).failed
+  tests.stop()
+  if (again.length > 0) throw new Error(`The tests fail without any mistake: ${again.join('; ')}`)
+  return took
+}
+
+/** The log of a run: what was found out about which mistake, and the first run of which tree. */
+class Log {
+  constructor(file, hash) {
+    this.file = file
+    this.hash = hash
+    const lines = file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+    this.entries = lines.filter((line) => line !== '').map((line) => JSON.parse(line))
+  }
+
+  get base() {
+    return this.entries.findLast((each) => each.kind === 'base' && each.hash === this.hash)
+  }
+
+  /** Noticed stays noticed while the source is what it was; what survived may be noticed by other tests. */
+  of(mutant) {
+    const key = keyOf(mutant)
+    return this.entries.findLast((each) => each.key === key && (each.by !== null || each.hash === this.hash))
+  }
+
+  add(entry) {
+    const whole = { ...entry, hash: this.hash }
+    this.entries.push(whole)
+    if (this.file !== undefined) appendFileSync(this.file, `${JSON.stringify(whole)}\n`)
+  }
+}
+
+const keyOf = ({ file, line, column, before, from, to }) =>
+  [file, line, column, before.trim(), from, to].join('|')
+
+function hashOf(sample) {
+  const hash = createHash('sha256').update(JSON.stringify(sample))
+  for (const path of ['src', 'test', 'scripts/mutation/active.mjs', 'vitest.config.ts']) {
+    const files = path.includes('.') ? [path] : filesIn(path)
+    for (const file of files) hash.update(file).update(textOf(file))
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+function filesIn(path) {
+  return readdirSync(join(ROOT, path), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath ?? entry.path, entry.name)))
+    .sort()
+}
+
+/** Test files in the order in which they are tried, in rounds. */
+function roundsFor(mutant, { reached, took }, log) {
+  const kills = new Map()
+  for (const { by, file } of log.entries) {
+    if (typeof by !== 'string' || file !== mutant.file) continue
+    const [test] = by.split(' > ')
+    kills.set(test, (kills.get(test) ?? 0) + 1)
+  }
+  const { tests } = FOLDERS[mutant.folder]
+  const near = (file) => (tests.some((each) => file.startsWith(each)) ? 1 : 5)
+  const rank = (file) => (((took[file] ?? 0) + 100) * near(file)) / (1 + 2 * (kills.get(file) ?? 0))
+  const files = Object.keys(reached)
+    .filter((file) => reached[file].includes(mutant.id))
+    .sort((a, b) => rank(a) - rank(b))
+  const rounds = []
+  let all = 0
+  for (const most of ROUNDS) {
+    const round = []
+    let sum = 0
+    while (files.length > 0 && (round.length === 0 || sum + took[files[0]] <= most)) {
+      const [file] = files.splice(0, 1)
+      sum += took[file]
+      all += took[file]
+      if (all > Number(values.most) * 1000 && all > took[file]) return [...rounds, { files: round, ms: sum }]
+      round.push(file)
+    }
+    if (round.length > 0) rounds.push({ files: round, ms: sum })
+  }
+  return rounds
 }
 
 /** By which test it is noticed, or null. */
-async function noticed(tree, { file, line, before, after, tests }) {
-  const path = join(tree, file)
-  const text = readFileSync(path, 'utf8')
-  const lines = text.split('\n')
-  if (lines[line - 1] !== before) throw new Error(`${file}:${line} is not what it was`)
-  writeFileSync(path, lines.with(line - 1, after).join('\n'))
-  try {
-    return (await failing(tree, tests)) ?? (values.related ? null : await failing(tree, []))
-  } finally {
-    writeFileSync(path, text)
+async function noticed(tests, mutant, rounds) {
+  for (const { files, ms } of rounds) {
+    const { failed } = await tests.run({ mutant: { active: mutant.id }, files, bail: 1, limit: limitFor(ms) })
+    if (failed.length > 0) return failed[0]
   }
+  return null
 }
 
 const percent = (part, whole) => (whole === 0 ? '–' : `${Math.round((100 * part) / whole)} %`)
@@ -193,55 +373,78 @@ function report(results, reasons) {
   for (const folder of [...Object.keys(FOLDERS), 'all']) {
     const own = results.filter((each) => folder === 'all' || each.folder === folder)
     if (own.length === 0) continue
-    const noticed = own.filter(({ survived }) => !survived).length
-    const equivalent = own.filter((each) => each.survived && isEquivalent(each)).length
+    const noticed = own.filter(({ by }) => by !== null).length
+    const equivalent = own.filter((each) => each.by === null && isEquivalent(each)).length
     const cells = [own.length, noticed, equivalent].map((count) => String(count).padStart(7)).join('  ')
     console.log(`${folder.padEnd(8)}${cells}     ${percent(noticed, own.length - equivalent)}`)
   }
-  const open = results.filter((each) => each.survived && !isEquivalent(each))
+  const open = results.filter((each) => each.by === null && !isEquivalent(each))
   console.log(`\n${open.length} that nobody noticed:`)
   for (const { file, line, from, to, before } of open)
     console.log(`${file}:${line}  ${from} → ${to}\n    ${before.trim()}`)
 }
 
 async function main() {
-  const sample = sampleOf(allMutants(), Number(values.sample), Number(values.seed))
-  const trees = Array.from({ length: Number(values.workers) }, copyOfTree)
+  const sample = samples().filter(wanted)
+  const log = new Log(values.log, hashOf(sample))
+  const results = []
+  const rest = []
+  for (const mutant of sample) {
+    const known = values.tests === undefined ? log.of(mutant) : undefined
+    if (known === undefined) rest.push(mutant)
+    else results.push({ ...mutant, by: known.by })
+  }
+  const trees = []
   const stop = () => {
+    for (const child of running) end(child)
     for (const tree of trees) rmSync(tree, { recursive: true, force: true })
   }
-  process.on('SIGINT', () => {
-    stop()
-    process.exit(130)
-  })
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.on(signal, () => {
+      stop()
+      process.exit(130)
+    })
   try {
-    const tests = values.related ? [...new Set(sample.flatMap((mutant) => mutant.tests))] : []
-    const broken = await failing(trees[0], tests)
-    if (broken !== null)
-      throw new Error(`The tests fail without any mistake, nothing can be measured: ${broken}`)
-    const rest = [...sample]
-    const results = []
+    for (let i = 0; i < Math.min(Number(values.workers), rest.length); i++) trees.push(copyOfTree(sample))
+    const only = values.tests?.split(',')
+    if (only === undefined && rest.length > 0 && log.base === undefined)
+      log.add({ kind: 'base', ...(await firstRun(trees[0])) })
     await Promise.all(
       trees.map(async (tree) => {
-        for (let mutant = rest.shift(); mutant !== undefined; mutant = rest.shift()) {
-          const by = await noticed(tree, mutant)
-          const survived = by === null
-          results.push({ ...mutant, survived })
+        const tests = new Tests(tree)
+        while (rest.length > 0 && performance.now() < Number(values.for) * 1000) {
+          const mutant = rest.shift()
+          const rounds = only === undefined ? roundsFor(mutant, log.base, log) : [{ files: only, ms: 10_000 }]
+          const by = await noticed(tests, mutant, rounds)
+          results.push({ ...mutant, by })
           const { file, line, from, to } = mutant
+          if (only === undefined) log.add({ kind: 'mutant', key: keyOf(mutant), file, by })
           console.log(
-            `${results.length}/${sample.length} ${survived ? 'SURVIVED' : 'noticed '} ${file}:${line}  ${from} → ${to}`,
+            `${results.length}/${sample.length} ${by === null ? 'SURVIVED' : 'noticed '} ${file}:${line}  ${from} → ${to}`,
           )
-          if (!survived) console.log(`    ${by}`)
+          console.log(
+            by === null
+              ? `    ${rounds.reduce((sum, { files }) => sum + files.length, 0)} test files`
+              : `    ${by}`,
+          )
         }
+        tests.stop()
       }),
     )
-    console.log(
-      `\nseed ${values.seed}, ${sample.length} mistakes${values.related ? ', related tests only' : ''}`,
-    )
-    report(
-      results.sort((a, b) => (a.file + a.line < b.file + b.line ? -1 : 1)),
-      JSON.parse(readFileSync(EQUIVALENT, 'utf8')),
-    )
+    if (rest.length > 0) {
+      console.log(`\n${rest.length} are left: the next run with this log goes on`)
+      process.exitCode = 75
+      return
+    }
+    const reasons = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
+    for (const seed of SEEDS) {
+      const own = results.filter(({ seeds }) => seeds.includes(seed))
+      console.log(`\nseed ${seed}, ${own.length} mistakes`)
+      report(
+        own.sort((a, b) => (a.file + a.line < b.file + b.line ? -1 : 1)),
+        reasons,
+      )
+    }
   } finally {
     stop()
   }

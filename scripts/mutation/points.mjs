@@ -2,7 +2,8 @@
 // arguments do not. What stands in comments, texts and types is left alone.
 
 /**
- * @typedef {{ line: number, from: string, to: string, before: string, after: string }} Point `before` and `after` are the whole line
+ * @typedef {{ line: number, column: number, cut: string, put: string, from: string, to: string, before: string, after: string }} Point
+ * `before` and `after` are the whole line; at `column`, `put` stands instead of `cut`
  */
 
 /** [what, instead]; each occurrence in a line is a point of its own. */
@@ -94,7 +95,16 @@ function pointsIn(line, number) {
 
 function point(line, number, { at, from, to }) {
   const after = line.slice(0, at) + to + line.slice(at + from.length)
-  return { line: number, from: from.trim(), to: to.trim(), before: line, after }
+  return {
+    line: number,
+    column: at,
+    cut: from,
+    put: to,
+    from: from.trim(),
+    to: to.trim(),
+    before: line,
+    after,
+  }
 }
 
 /** The same length, with texts and comments at the end blanked out. */

@@ -75,7 +75,7 @@ export class Downgrade extends Deadline {
     const { session, lease } = this
     const { claim } = lease
     // By our own clocks the lease may just have ended; then all is said already.
-    if (!lease.held || this.over) return
+    if (!lease.held) return
     if (session.lettingGo) return this.fail(closed(claim.name))
     const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, claim.ttl * PER_TTL))
     session.ask<DowngradeAnswer>(

@@ -106,3 +106,14 @@ describe('what is not a lock', () => {
     expect(() => holdfast.all(['a', wrong(holdfast) as unknown as string])).toThrow(InvalidArgumentError)
   })
 })
+
+describe('several locks', () => {
+  it('have no permits: whoever asks for some hears so, trying or waiting', async () => {
+    const { holdfast } = world().process()
+    const set = holdfast.all(['a', 'b'])
+    const permits = { permits: 2 } as object
+    const refusal = { code: 'INVALID_ARGUMENT', argument: 'permits' }
+    await expect(set.acquire(permits)).rejects.toMatchObject(refusal)
+    await expect(set.tryAcquire(permits)).rejects.toMatchObject(refusal)
+  })
+})

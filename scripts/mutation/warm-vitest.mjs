@@ -1,0 +1,44 @@
+// A vitest that stays, in a process of its own, inside a copy of the tree: told which mistake is on and which test files to run, it says what failed.
+import { writeFileSync } from 'node:fs'
+
+import { createVitest } from 'vitest/node'
+
+const vitest = await createVitest('test', {
+  config: 'vitest.mutate.config.ts',
+  watch: false,
+  reporters: [{ onInit() {} }],
+})
+const specifications = await vitest.globTestSpecifications()
+const byFile = new Map(specifications.map((each) => [each.moduleId, each]))
+
+async function run({ mutant, files, bail }) {
+  writeFileSync('.mutant.json', JSON.stringify(mutant))
+  vitest.config.bail = bail
+  for (const project of vitest.projects) project.config.bail = bail
+  const asked = files === undefined ? specifications : files.map((file) => byFile.get(file))
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(asked, false)
+  const ran = testModules.filter(({ moduleId }) => asked.some((each) => each.moduleId === moduleId))
+  const failed = ran
+    .filter((each) => each.state() === 'failed')
+    .map((module) => {
+      const [test] = module.children.allTests('failed')
+      return `${module.relativeModuleId} > ${test?.fullName ?? 'does not load'}`
+    })
+  if (failed.length === 0 && unhandledErrors.length > 0)
+    failed.push(`an error that nobody handled: ${String(unhandledErrors[0]?.message).split('\n')[0]}`)
+  const took = ran.map((module) => {
+    const { collectDuration, duration } = module.diagnostic()
+    return [module.moduleId, Math.round(collectDuration + duration)]
+  })
+  return { failed, took }
+}
+
+process.on('message', (message) => {
+  run(message).then(
+    (answer) => process.send(answer),
+    // None of the tests' doing: the measurement itself does not work.
+    (error) => process.send({ broken: error.stack }),
+  )
+})
+
+process.send({ kind: 'ready', files: [...byFile.keys()] })
