@@ -89,14 +89,13 @@ const env = { ...process.env, PROGRAM_FIRST: '1000000', SIM_FIRST: '1000000', FO
 
 /** The fast tests but those of the package's files. Few at a time in one thread: imports are half of what they cost. */
 const CONFIG = `import base from './vitest.config.ts'
-const { name, include, exclude } = base.test.projects[0].test
-const isolate = process.env.MUTATE_ISOLATE === '1'
+const { include, exclude } = base.test.projects[0].test
 export default {
   resolve: base.resolve,
   test: {
     include, exclude: [...exclude, 'test/package/**', '**/node_modules/**'],
     setupFiles: ['scripts/mutation/active.mjs'],
-    pool: 'threads', isolate, maxWorkers: isolate ? Number(process.env.MUTATE_WORKERS) : 1,
+    pool: 'threads', isolate: false, maxWorkers: 1,
     testTimeout: 15_000,
   },
 }
@@ -193,9 +192,8 @@ const running = new Set()
 
 /** A vitest in a tree. It ends with the run that hangs or dies, and the next one starts it again. */
 class Tests {
-  constructor(tree, options = {}) {
+  constructor(tree) {
     this.tree = tree
-    this.options = options
     this.child = null
   }
 
@@ -223,7 +221,7 @@ class Tests {
   start() {
     const child = fork(join(ROOT, 'scripts/mutation/warm-vitest.mjs'), {
       cwd: this.tree,
-      env: { ...env, ...this.options.env },
+      env,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       detached: true,
     })
@@ -254,15 +252,17 @@ function end(child) {
 /** Which test files come past which mistakes, and how long each takes. */
 async function firstRun(tree) {
   const reachedTo = join(tree, '.reached.jsonl')
-  const isolated = new Tests(tree, { env: { MUTATE_ISOLATE: '1', MUTATE_WORKERS: values.workers } })
-  await mustPass(isolated, { reachedTo })
-  const reached = readFileSync(reachedTo, 'utf8')
+  const took = await mustPass(new Tests(tree), { reachedTo })
+  const files = readFileSync(reachedTo, 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
-    .map(({ file, reached }) => [relative(tree, file), reached])
-  // Once more as they run with mistakes: all in one thread.
-  const took = await mustPass(new Tests(tree), {})
+  // A module is loaded once for all files: what runs then, every file may come past that runs alone.
+  const loading = files.flatMap((each) => each.loading)
+  const reached = files.map(({ file, reached }) => [
+    relative(tree, file),
+    [...new Set([...reached, ...loading])],
+  ])
   return { reached: Object.fromEntries(reached), took: Object.fromEntries(took) }
 }
 

@@ -200,7 +200,7 @@ class Keeping {
 
   private finish(answer: RenewAnswer): void {
     this.settled = true
-    if (this.lasting && this.free.length > 0) this.restore(this.free.splice(0))
+    this.restore(this.free.splice(0))
     this.decided(answer)
   }
 

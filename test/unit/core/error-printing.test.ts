@@ -104,6 +104,8 @@ describe('an error as text', () => {
     expect(text).toContain('token: 5n')
     expect(text).toMatch(/\[cause\]: Error: inner\n[^]*\[cause\]: ClosedError: ours[^]*lock: 'y'/)
     expect(inspect(new ClosedError('x'))).not.toContain('[cause]')
+    expect(inspect({ error: new ClosedError('x') }, { depth: 1 })).toContain('ClosedError: x')
+    expect(inspect({ error: new ClosedError('x') }, { depth: 0 })).toBe('{ error: [HoldfastError] }')
     expect(inspect({ deep: { deeper: { error: new ClosedError('x') } } }, { depth: 2 })).toContain(
       '[HoldfastError]',
     )

@@ -197,6 +197,10 @@ describe('the memory store', () => {
     return { env, store, told }
   }
 
+  it('promises no lease that is longer than a timer can wait', () => {
+    expect(open().store.capabilities).toMatchObject({ minTtl: 1, maxTtl: 2_147_483_647, earlyExpiry: 0 })
+  })
+
   it('knows when each lease ends, and the last of them', () => {
     const { env, store } = open()
     expect(store.furthestEnd()).toBe(0)
