@@ -105,6 +105,15 @@ export const regressions: readonly (readonly [string, Program])[] = [
       ],
     },
   ],
+  [
+    // Two that wait for each other: the set has "n" all the time, and nobody sees it. No promise was broken, the check was mistaken.
+    'a writer behind another of its process, whose turn is over, goes behind the reader who came meanwhile',
+    program('direct', [
+      task(0, 0, [run({ ...WRITE, name: 'o' }, {}, [sleep(9), taken(WRITE, 'acquire')])]),
+      task(0, 0, [run(WRITE, { all: true, locks: [WRITE, { ...WRITE, name: 'o' }] })]),
+      task(0, 0, [run(READ, { times: 6 }, [sleep(138)])]),
+    ]),
+  ],
 ]
 
 function mutex(more: Partial<LockRef> = {}): LockRef {
