@@ -55,13 +55,14 @@ export class Closing extends Deadline {
   begin({ release, drain }: ClosePlan): void {
     const lanes = this.session.everyLane()
     for (const lane of lanes) lane.close()
-    if (!release) return this.leave('run out')
-    if (drain === 0) return this.leave('release')
-    this.setEnd(drain)
+    if (release && drain === 0) return this.leave('release')
+    if (release) this.setEnd(drain)
     for (const lane of lanes) {
-      for (const claim of lane.claimsIn('held')) claim.warn(errors.closing(lane, drain))
+      for (const claim of lane.claimsIn('held'))
+        claim.warn(release ? errors.closing(lane, drain) : errors.runningOut(lane, this.left(claim)))
     }
-    this.look()
+    if (release) this.look()
+    else this.leave('run out')
   }
 
   /** A later call may bring the end forward. */
@@ -90,6 +91,11 @@ export class Closing extends Deadline {
   due(): void {
     if (this.phase === 'draining') this.leave('release')
     else this.finish('late')
+  }
+
+  /** Milliseconds for which a claim that is not renewed any more is good. */
+  private left({ validUntil }: Claim): number {
+    return Math.max(0, Math.floor(validUntil - this.session.clock.now()))
   }
 
   private lookNow(): void {

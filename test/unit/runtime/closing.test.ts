@@ -213,9 +213,26 @@ describe('closing while a section runs', () => {
     expect(result.leftToExpire.map(({ name }) => name)).toEqual(['x'])
     expect(result.leftToExpire[0]?.within).toBe(1000)
     expect(lease.held).toBe(true)
+    expect(signal.reason).toBeInstanceOf(ClosedError)
+    expect(String(signal.reason)).toContain('is not renewed any more and ends in 988 ms')
     await w.env.advance(1000)
-    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(lease.held).toBe(false)
+    expect(() => lease.assertHeld()).toThrow(LockLostError)
     expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('lets an owner that hears of release: false release it before it runs out', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ ttl: 1000 })
+    const lease = await w.env.until(holdfast.mutex('x').acquire())
+    const kept = await w.env.until(holdfast.mutex('y').acquire())
+    let outcome: Promise<string> | undefined
+    lease.signal.addEventListener('abort', () => (outcome = lease.release()))
+    const result = await w.env.until(holdfast.close({ release: false }))
+    expect(await outcome).toBe('released')
+    expect(store.count('release')).toBe(1)
+    expect(result.leftToExpire.map(({ name }) => name)).toEqual(['y'])
+    expect([kept.held, await isClean(w, 'x')]).toEqual([true, true])
   })
 
   it('lets a write lock be downgraded while it drains', async () => {
