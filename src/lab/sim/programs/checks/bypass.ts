@@ -19,8 +19,13 @@ export function bypass(trace: Trace): readonly Finding[] {
       ({ name, mode, inside }) => name === want.name && mode === 'read' && inside === undefined,
     )
     const inTime = readers.filter((grant) => placeOf(grant, calls) <= after)
+    // A writer's turn is the readers' too, once it was downgraded.
+    const downgraded = grants.filter(
+      ({ name, readsFrom, call }) => name === want.name && readsFrom !== undefined && call.from <= after,
+    )
+    const turns = [...inTime, ...downgraded]
     const passed = readers.find(
-      (grant) => grant.from < until && !inTime.includes(grant) && !isInTurn(grant, inTime),
+      (grant) => grant.from < until && !inTime.includes(grant) && !isInTurn(grant, turns),
     )
     return passed === undefined ? [] : [{ check: 'bypass', message: words(passed, writer, until) }]
   })
@@ -33,7 +38,7 @@ export function bypass(trace: Trace): readonly Finding[] {
 function standsSince(writer: Call, name: string, { calls, grants, endedAt }: Trace): number {
   const until = writer.to ?? endedAt
   const before = grants
-    .filter((grant) => grant.name === name && grant.mode === 'write' && grant.process === writer.process)
+    .filter((grant) => grant.name === name && grant.process === writer.process && isWriters(grant))
     .map(({ from, readsFrom, to = endedAt }) => ({ from, to: readsFrom ?? to }))
   // What takes several locks and does not get all of them may have had this one meanwhile. Nobody saw it.
   const inVain = calls
@@ -42,6 +47,11 @@ function standsSince(writer: Call, name: string, { calls, grants, endedAt }: Tra
     .map(({ from, to = endedAt }) => ({ from, to }))
   const ends = [...before, ...inVain].filter(({ from, to }) => from < until && to > writer.from)
   return Math.max(writer.from, ...ends.map(({ to }) => to))
+}
+
+/** A lease nested in a writer's keeps the writer's claim, whatever it is for. */
+function isWriters({ mode, inside }: Grant): boolean {
+  return inside === undefined ? mode === 'write' : isWriters(inside)
 }
 
 /** Since when its process stood in line: who joins a line of readers has the place of the first, also if that one left. */
@@ -60,8 +70,8 @@ function placeOf({ process, name, call }: Grant, calls: readonly Call[]): number
 }
 
 /** A process that got its turn may let new ones in for as long as it lasts. */
-function isInTurn({ process, from }: Grant, inTime: readonly Grant[]): boolean {
-  return inTime.some(
+function isInTurn({ process, from }: Grant, turns: readonly Grant[]): boolean {
+  return turns.some(
     (first) => first.process === process && first.from <= from && from <= first.from + TURN_MS,
   )
 }
