@@ -134,7 +134,10 @@ export interface Downgraded {
 }
 
 export type ClaimAnswer = Held | Queued | Busy | Mismatch | Unknown
-/** A waiter hears `queued`. Who asked for tokens and holds hears `held` with them, also if it was granted just now. */
+/**
+ * A waiter hears `queued`, or `held` with the tokens that it asked for if it was granted by now. A holder that asked for tokens hears `held` with
+ * them, or `renewed` if there are none for it: then it is renewed, and its turn is over.
+ */
 export type RenewAnswer = Renewed | Held | Queued | Lost | Unknown
 export type ReleaseAnswer = Released | NotHeld | Unknown
 /** `lost`: the claim is not held (any more). */

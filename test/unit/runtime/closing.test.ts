@@ -144,6 +144,28 @@ describe('closing while a section runs', () => {
     expect(w.env.mono()).toBe(200)
   })
 
+  it('costs as much as there are locks, and not their square', async () => {
+    const env = new VirtualEnv()
+    const store = memoryStore({ now: () => env.instant() })
+    const [one, other] = [new Holdfast(store, { env }), new Holdfast(store, { env })]
+    const names = Array.from({ length: 1500 }, (_, index) => `n${index}`)
+    const held = await Promise.all(names.map((name) => one.mutex(name).acquire()))
+    const taken = await Promise.all(names.map((name) => other.mutex(`o${name}`).acquire()))
+    const waits = Promise.allSettled(names.map((name) => one.mutex(`o${name}`).acquire()))
+    await env.advance(100)
+    const before = performance.now()
+    const closing = one.close()
+    for (const lease of held) {
+      await lease.release()
+      await env.settle()
+    }
+    expect(await env.until(closing)).toEqual(NOTHING_LEFT)
+    await waits
+    // A second, and ten when each end led to a look at everything.
+    expect(performance.now() - before).toBeLessThan(4000)
+    expect(taken.every((lease) => lease.held)).toBe(true)
+  })
+
   it('takes away at once with a drain of 0', async () => {
     const w = world()
     const { holdfast } = w.process()
