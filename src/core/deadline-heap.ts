@@ -10,7 +10,7 @@ export class HeapEntry {
 /** From here on a slot is a place in the line, below it one in the heap. */
 const LINE = 2 ** 30
 /** So many empty places of a line are not worth closing up. */
-const FEW = 64
+const FEW = 256
 
 /**
  * The earliest first, of equals the one that was added first. Most deadlines of a program are of one length, so each comes after those that are
@@ -68,30 +68,36 @@ export class DeadlineHeap<T extends HeapEntry> {
 
   private leaveLine(place: number): void {
     const { line } = this
-    line[place] = undefined
-    this.gaps++
-    while (this.head < line.length && line[this.head] === undefined) {
-      this.head++
-      this.gaps--
-    }
-    while (line.length > this.head && line[line.length - 1] === undefined) {
+    if (place === line.length - 1) {
       line.pop()
-      this.gaps--
+      while (this.gaps > 0 && line[line.length - 1] === undefined) {
+        line.pop()
+        this.gaps--
+      }
+    } else {
+      line[place] = undefined
+      if (place !== this.head) {
+        this.gaps++
+      } else {
+        this.head++
+        while (this.gaps > 0 && line[this.head] === undefined) {
+          this.head++
+          this.gaps--
+        }
+      }
     }
-    const empty = this.head + this.gaps
-    if (this.head === line.length) {
-      // Nobody is left. Short ones keep their room.
-      if (this.head > FEW) this.line = []
-      else while (line.length > 0) line.pop()
-      this.head = 0
-    } else if (empty > FEW && empty > line.length / 2) {
-      this.closeUp()
-    }
+    if (this.head + this.gaps > FEW && 2 * (this.head + this.gaps) > line.length) this.closeUp()
+    // Only the places before the first one are left.
+    else if (this.head === line.length && this.head > 0) this.closeUp()
   }
 
   private closeUp(): void {
-    const line = this.line.filter((entry) => entry !== undefined)
-    for (const [place, entry] of line.entries()) entry.slot = LINE + place
+    const line: T[] = []
+    for (const entry of this.line) {
+      if (entry === undefined) continue
+      entry.slot = LINE + line.length
+      line.push(entry)
+    }
     this.line = line
     this.head = 0
     this.gaps = 0

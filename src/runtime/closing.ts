@@ -61,7 +61,7 @@ export class Closing extends Deadline {
     for (const lane of lanes) for (const claim of lane.claimsIn('held')) this.held.add(claim)
     if (release && drain === 0) return this.leave('release')
     if (release) this.setEnd(drain)
-    for (const claim of [...this.held]) {
+    for (const claim of this.held) {
       const { lane } = claim
       claim.warn(release ? errors.closing(lane, drain) : errors.runningOut(lane, this.left(claim)))
     }

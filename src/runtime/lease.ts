@@ -75,6 +75,11 @@ export abstract class OwnLease implements Lease {
     return this.state === 'held'
   }
 
+  /** It is not renewed, or not for ever, whatever its owner does. */
+  get endsByItself(): boolean {
+    return this.limit !== null || !this.claim.lane.renew
+  }
+
   remaining(): number {
     if (this.check() !== 'held') return 0
     return Math.max(0, this.end - this.claim.lane.session.clock.now())

@@ -282,9 +282,8 @@ export class Session {
 
   /** A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. */
   private catchUp(): void {
-    for (const lane of this.everyLane()) {
-      if (lane.waiting > 0 || lane.shared) this.upkeep.renewAllNow(lane.claimsIn('held'))
-    }
+    const concerned = this.everyLane().filter((lane) => lane.waiting > 0 || lane.shared)
+    this.upkeep.renewAllNow(concerned.flatMap((lane) => lane.claimsIn('held')))
   }
 
   /** Nothing that was asked for can turn up at the store any more. */
@@ -329,7 +328,7 @@ export class Session {
       this.era++
       if (!mayHurry(this.gaps, this.clock.now())) return
       const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
-      for (const lane of waiting) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      this.upkeep.renewAllNow(waiting.flatMap((lane) => lane.claimsIn('queued')))
       this.catchUp()
       return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }

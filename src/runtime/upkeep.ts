@@ -77,7 +77,7 @@ export class Upkeep {
     for (const claim of claims) {
       if (claim.inFlight) continue
       claim.cancel()
-      this.batch.push(claim)
+      if (this.batch.push(claim) >= BATCH) this.flush()
     }
     this.flush()
   }
@@ -204,6 +204,8 @@ export class Upkeep {
         cause: bare(cause),
       })
     }
+    // Whoever heard of it may have given it up.
+    if (claim.state !== 'held') return
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
     if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)

@@ -60,7 +60,7 @@ describe('a heap of deadlines', () => {
       expect(heap.first).toBe(left.values().next().value)
     }
     // They come again, as renewals do.
-    for (const entry of [...left]) {
+    for (const entry of left) {
       heap.remove(entry)
       heap.add(entry, 5000)
     }

@@ -249,7 +249,7 @@ describe('closing while a section runs', () => {
     const lease = await w.env.until(holdfast.mutex('x').acquire())
     const kept = await w.env.until(holdfast.mutex('y').acquire())
     let outcome: Promise<string> | undefined
-    lease.signal.addEventListener('abort', () => (outcome = lease.release()))
+    lease.signal.addEventListener('abort', () => void (outcome = lease.release()))
     const result = await w.env.until(holdfast.close({ release: false }))
     expect(await outcome).toBe('released')
     expect(store.count('release')).toBe(1)

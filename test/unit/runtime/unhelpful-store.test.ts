@@ -43,8 +43,14 @@ function planFrom(seed: number): Plan {
     const retryAfter = pick(HINTS)
     return { kind, ...(retryAfter === undefined ? {} : { retryAfter }) }
   }
-  const held = (): Answer => ({ kind: 'held', token: 1n, count: pick(COUNTS), contended: pick([true, false]) })
-  const waits = (): Answer => pick([hinted('queued'), hinted('busy'), hinted('queued'), hinted('busy'), unknown])
+  const held = (): Answer => ({
+    kind: 'held',
+    token: 1n,
+    count: pick(COUNTS),
+    contended: pick([true, false]),
+  })
+  const waits = (): Answer =>
+    pick([hinted('queued'), hinted('busy'), hinted('queued'), hinted('busy'), unknown])
   const renewal = (): Answer =>
     pick([
       held(),
@@ -197,18 +203,20 @@ async function visit(seed: number): Promise<{ asked: number; allowed: number; pl
 
 describe('a store that answers by the letter and is of no use', () => {
   it('is never asked without a pause, whatever it says', { timeout: 120_000 }, async () => {
+    const broken: unknown[] = []
     const warned = process.listeners('warning')
     process.removeAllListeners('warning')
     process.on('warning', () => undefined)
     try {
       for (let seed = 1; seed <= 600; seed++) {
         const { asked, allowed, plan } = await visit(seed)
-        if (asked > allowed) expect({ seed, asked, plan }).toEqual({ seed, asked: allowed, plan })
+        if (asked > allowed) broken.push({ seed, asked, allowed, plan })
       }
     } finally {
       process.removeAllListeners('warning')
       for (const listener of warned) process.on('warning', listener)
     }
+    expect(broken).toEqual([])
   })
 
   it('and tells a waiter that it holds, without tokens, is told as broken', async () => {
@@ -223,8 +231,7 @@ describe('a store that answers by the letter and is of no use', () => {
     const [one, other] = [new Holdfast(server, { env }), new Holdfast(store, { env })]
     const lease = await env.until(one.mutex('x').acquire())
     const waiting = other.mutex('x').acquire({ wait: 10_000 })
-    const failed = expect(env.until(waiting)).rejects.toBeInstanceOf(BrokenStoreError)
-    await failed
+    await expect(env.until(waiting)).rejects.toBeInstanceOf(BrokenStoreError)
     expect(asked).toBeLessThan(30)
     expect(lease.held).toBe(true)
   })

@@ -257,8 +257,7 @@ export class Actor {
       if (diary !== undefined) return
       // Who was warned of a close is not told again when the lease ends.
       const held = trace.grants.filter(
-        (grant) =>
-          grant.to === undefined && grant.from < from && trace.closeOf(grant.process) === undefined,
+        (grant) => grant.to === undefined && grant.from < from && trace.closeOf(grant.process) === undefined,
       )
       const names = new Set(held.map(({ name }) => name))
       for (const name of names)
