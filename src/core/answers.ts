@@ -24,7 +24,7 @@ const look = (answer: unknown): Answer => (answer ?? NOTHING) as Answer
 const NOTHING: Answer = {}
 
 const isGrant = ({ token, count }: Answer): boolean =>
-  typeof token === 'bigint' && typeof count === 'number' && count >= 1
+  typeof token === 'bigint' && Number.isSafeInteger(count) && (count as number) >= 1
 
 /** A time that is none (null from a database, a bigint) would be waited for as if it were no time at all, or not be counted with. */
 const isTimely = ({ retryAfter }: Answer): boolean =>

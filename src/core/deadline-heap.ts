@@ -7,27 +7,49 @@ export class HeapEntry {
   order = 0
 }
 
+/** From here on a slot is a place in the line, below it one in the heap. */
+const LINE = 2 ** 30
+/** So many empty places of a line are not worth closing up. */
+const FEW = 256
+
 /**
- * The earliest first, of equals the one that was added first. Adding and removing cost the logarithm of the size at most, and next to
- * nothing for what comes last: most deadlines of a program are of one length, so that is where they are added.
+ * The earliest first, of equals the one that was added first. Most deadlines of a program are of one length, so each comes after those that are
+ * there already: these stand in a line, where adding and removing cost nothing. What comes before the last of the line goes to a heap, where
+ * both cost the logarithm of its size at most.
  */
 export class DeadlineHeap<T extends HeapEntry> {
   private readonly entries: T[] = []
+  /** In order, with empty places for those that were removed. Neither the first place, at `head`, nor the last one is empty. */
+  private line: (T | undefined)[] = []
+  private head = 0
+  /** How many of the places from `head` on are empty. */
+  private gaps = 0
   /** How many were added so far: what is added now comes after all of these. */
   added = 0
 
   get size(): number {
-    return this.entries.length
+    return this.entries.length + this.line.length - this.head - this.gaps
   }
 
   get first(): T | undefined {
-    return this.entries[0]
+    const inLine = this.line[this.head]
+    const inHeap = this.entries[0]
+    if (inLine === undefined) return inHeap
+    return inHeap === undefined || isBefore(inLine, inHeap) ? inLine : inHeap
   }
 
   /** Only what stands in no heap. */
   add(entry: T, at: number): void {
     entry.at = at
     entry.order = this.added++
+    const { line } = this
+    const last = line[line.length - 1]
+    // One that never comes would keep all others out of the line.
+    if (at !== Infinity && (last === undefined || at >= last.at)) {
+      entry.slot = LINE + line.length
+      line.push(entry)
+      return
+    }
     this.entries.push(entry)
     this.rise(entry, this.entries.length - 1)
   }
@@ -36,11 +58,49 @@ export class DeadlineHeap<T extends HeapEntry> {
   remove(entry: T): void {
     const { slot } = entry
     entry.slot = -1
+    if (slot >= LINE) return this.leaveLine(slot - LINE)
     const last = this.entries.pop()
     if (last === undefined || last === entry) return
     // It comes from the bottom, but perhaps from another branch, where things are earlier.
     if (slot > 0 && isBefore(last, this.at((slot - 1) >> 1))) this.rise(last, slot)
     else this.sink(last, slot)
+  }
+
+  private leaveLine(place: number): void {
+    const { line } = this
+    if (place === line.length - 1) {
+      line.pop()
+      while (this.gaps > 0 && line[line.length - 1] === undefined) {
+        line.pop()
+        this.gaps--
+      }
+    } else {
+      line[place] = undefined
+      if (place !== this.head) {
+        this.gaps++
+      } else {
+        this.head++
+        while (this.gaps > 0 && line[this.head] === undefined) {
+          this.head++
+          this.gaps--
+        }
+      }
+    }
+    if (this.head + this.gaps > FEW && 2 * (this.head + this.gaps) > line.length) this.closeUp()
+    // Only the places before the first one are left.
+    else if (this.head === line.length && this.head > 0) this.closeUp()
+  }
+
+  private closeUp(): void {
+    const line: T[] = []
+    for (const entry of this.line) {
+      if (entry === undefined) continue
+      entry.slot = LINE + line.length
+      line.push(entry)
+    }
+    this.line = line
+    this.head = 0
+    this.gaps = 0
   }
 
   private rise(entry: T, from: number): void {

@@ -57,7 +57,9 @@ export interface CloseOptions {
   readonly drain?: number | undefined
   /** How long, after that, the store may take to hear of it, and to be closed. Default 5,000. */
   readonly timeout?: number | undefined
-  /** `false`: no drain; what is held is neither renewed nor released, runs out by itself, and its signal aborts then. Default true. */
+  /**
+   * `false`: no drain; what is held is neither renewed nor released, and runs out by itself unless its owner releases it before. Default true.
+   */
   readonly release?: boolean | undefined
 }
 

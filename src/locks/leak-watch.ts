@@ -23,7 +23,7 @@ interface Watched {
 
 const dropped = new FinalizationRegistry(({ lease, taken, warned }: Watched) => {
   const { name } = lease
-  if (!lease.unfinished || warned.has(name) || warned.size >= MOST_WARNINGS) return
+  if (!lease.unfinished || lease.endsByItself || warned.has(name) || warned.size >= MOST_WARNINGS) return
   warned.add(name)
   const message =
     `A lease on "${name}" was forgotten without release(): it is held and renewed until the process ends. ` +
@@ -34,8 +34,14 @@ const dropped = new FinalizationRegistry(({ lease, taken, warned }: Watched) => 
 })
 
 /** Nobody could catch what is thrown here: it would end the process. */
-function linesOf({ stack }: Watched['taken']): readonly string[] {
-  return typeof stack === 'string' ? stack.split('\n') : []
+function linesOf(taken: Watched['taken']): readonly string[] {
+  try {
+    // Written when it is first looked at, by the program's own function if it has one.
+    const { stack } = taken
+    return typeof stack === 'string' ? stack.split('\n') : []
+  } catch {
+    return []
+  }
 }
 
 export class LeakWatch {

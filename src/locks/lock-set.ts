@@ -1,6 +1,7 @@
 import { checkWait } from '../core/arguments.ts'
-import { InvalidArgumentError } from '../core/errors.ts'
+import { InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
+import { timedOut } from '../runtime/lane-errors.ts'
 import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
 import type { CapacityLock } from './lock.ts'
@@ -64,15 +65,22 @@ export class SortedLockSet implements LockSet {
     return runAndRelease(set, this.session.store.kind, () => runInside(inside, () => body(set)))
   }
 
-  private takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
+  private async takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
     const { env } = this.session
     const { wait = this.wait } = options
     checkWait('wait', wait)
-    const until = env.mono() + wait
-    return this.collect((lock) => {
-      const left = wait === Infinity ? Infinity : Math.max(0, Math.round(until - env.mono()))
-      return lock.acquire({ ...options, wait: left })
-    })
+    const since = env.mono()
+    try {
+      return await this.collect((lock) => {
+        const left = wait === Infinity ? Infinity : Math.max(0, Math.round(since + wait - env.mono()))
+        return lock.acquire({ ...options, wait: left })
+      })
+    } catch (error) {
+      // The last one had what the others left of the time, and knows of no more.
+      if (!(error instanceof LockTimeoutError) || wait === 0) throw error
+      const { lock: name = '' } = error
+      throw timedOut({ name, session: this.session, capacity: 0 }, Math.round(env.mono() - since))
+    }
   }
 
   /** Takes one after the other; gives back what it has when one cannot be had. */

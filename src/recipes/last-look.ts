@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks'
+
 import { LockLostError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Lease } from '../runtime/lease.ts'
@@ -16,6 +18,8 @@ export interface Part {
 
 interface Request {
   readonly quantity: number
+  /** Where it was asked for: what is written for it belongs to that transaction, tenant or trace, and not to whoever looks. */
+  readonly context: AsyncResource
   readonly resolve: (parts: readonly Part[] | null) => void
   readonly reject: (error: unknown) => void
   readonly forgetSignal: (() => void) | undefined
@@ -44,7 +48,8 @@ export class LastLook {
     if (signal?.aborted === true) return Promise.reject(abortedError('stock', signal))
     return new Promise((resolve, reject) => {
       const forgetSignal = signal && onAbort(signal, () => this.leave(request, signal))
-      const request: Request = { quantity, resolve, reject, forgetSignal }
+      const context = new AsyncResource('holdfast:take', { requireManualDestroy: true })
+      const request: Request = { quantity, context, resolve, reject, forgetSignal }
       this.asking.push(request)
       // Errors reach the requests.
       if (!this.looking) this.look().catch(() => {})
@@ -83,8 +88,9 @@ export class LastLook {
       try {
         for (const lease of leases) lease.assertHeld()
         const left = values.reduce((sum, value) => sum + value, 0)
-        const { quantity } = request
-        request.resolve(left < quantity ? null : await this.takeFrom(values, leases, quantity))
+        const { quantity, context } = request
+        const take = (): Promise<readonly Part[]> => this.takeFrom(values, leases, quantity)
+        request.resolve(left < quantity ? null : await context.runInAsyncScope(take))
       } catch (error) {
         request.reject(error)
         // What is in the storage is not known any more: the others need a fresh look.

@@ -2,6 +2,7 @@ import { CLAIM } from '../core/answers.ts'
 import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
+import { mayHurry } from './hurry.ts'
 import * as errors from './lane-errors.ts'
 import { blockFor } from './turn.ts'
 
@@ -48,6 +49,7 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
     case 'held':
       return granted(claim, sentAt, now, answer)
     case 'queued':
+      if (claim.whenBusy === 'try' && queuedTry(claim)) return
       claim.state = 'queued'
       claim.attempts = 0
       return wait(claim, sentAt, answer)
@@ -59,6 +61,17 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
       if (claim.only === null && answer.retryable !== false) return pause(claim, retryDelay(claim))
       return lane.refuse(claim, errors.unavailable(lane, answer))
   }
+}
+
+/** A claim that was not to wait stands in line. Whether that was the end of it. */
+function queuedTry(claim: Claim): boolean {
+  const { lane } = claim
+  const answer = lane.session.requests.broken(CLAIM, 'queued a claim that was not to wait')
+  lane.session.listen()
+  if (claim.only === null) return false
+  claim.doubtful = true
+  lane.refuse(claim, errors.unavailable(lane, answer))
+  return true
 }
 
 /** A waiter's sign of life, sent at `sentAt`, was answered. */
@@ -77,14 +90,26 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
       claim.attempts++
       return
     case 'renewed':
-      // Granted meanwhile, and no token came with the answer: ask for one.
-      claim.tokens = blockFor(claim, lane.waiting)
-      return upkeep.renewNow(claim)
+      // Who waits asks for tokens, and cannot be served without.
+      return stillQueued(claim, sentAt, upkeep.noTokens())
     case 'lost':
-      // Silent for too long, or the store lost its memory: to the end of the line.
-      lane.drop(claim)
-      return lane.pump()
+      return claimAnew(claim)
   }
+}
+
+/** A waiter was silent for too long, or the store lost its memory: to the end of the line. */
+function claimAnew(claim: Claim): void {
+  const { lane } = claim
+  const now = lane.session.clock.now()
+  lane.drop(claim)
+  if (lane.needsClaim(now)) {
+    const next = lane.newClaim()
+    const soon = mayHurry(claim, now)
+    next.hurriedUntil = claim.hurriedUntil
+    if (soon) askInTurn(next, now)
+    else pause(next, RETRY_MS.longest)
+  }
+  lane.pump()
 }
 
 /**
@@ -98,8 +123,13 @@ export function told(claim: Claim): void {
   if (claim.state === 'queued' && !claim.inFlight) confirm(claim)
 }
 
+/** It may have become free. */
+export function freed(claim: Claim): void {
+  if (mayHurry(claim, claim.lane.session.clock.now())) askNow(claim)
+}
+
 /** Asks again now what would have been asked after a pause. */
-export function askNow(claim: Claim): void {
+function askNow(claim: Claim): void {
   if (claim.state !== 'asking' || claim.inFlight) return
   claim.cancel()
   ask(claim)
@@ -149,6 +179,7 @@ function wait(claim: Claim, sentAt: number, { retryAfter }: Queued): void {
 
 function confirm(claim: Claim): void {
   claim.told = false
+  if (!mayHurry(claim, claim.lane.session.clock.now())) return
   claim.tokens = blockFor(claim, claim.lane.waiting)
   claim.lane.session.upkeep.renewNow(claim)
 }
@@ -160,7 +191,12 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   // Sections are short here. Who asks seldom because he has waited long would never get his turn among them.
   if (claim.mark !== undefined && claim.mark !== mark) claim.attempts = 0
   claim.mark = mark
-  const tryLater = (): void => pause(claim, Math.min(session.pollDelay(claim), Math.ceil(retryAfter) + 1))
+  const tryLater = (): void => {
+    const delay = session.pollDelay(claim)
+    const advised = Math.ceil(retryAfter) + 1
+    const soon = advised < delay && mayHurry(claim, session.clock.now())
+    pause(claim, soon ? advised : delay)
+  }
   // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
   if (!session.store.capabilities.queue || claim.whenBusy === 'queue') {
     session.listen()

@@ -30,6 +30,8 @@ export class Claim extends Deadline {
   attempts = 0
   /** When the turn began. */
   since = 0
+  /** See hurry.ts. */
+  hurriedUntil = 0
 
   validUntil = 0
   /** How the lock looked when it was last refused; see `Busy`. */

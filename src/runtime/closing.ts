@@ -40,6 +40,9 @@ export class Closing extends Deadline {
   private phase: 'draining' | 'leaving' | 'over' = 'draining'
   private timeout: number
   private cutShort: readonly string[] = []
+  /** Claims that are held. Once closing has begun, none is added. */
+  private readonly held = new Set<Claim>()
+  private lookComes = false
   /** Claims of which the store has not said that it forgot them, and the end of their time. */
   private readonly unsettled = new Map<Claim, number>()
   private resolve: (result: CloseResult | Promise<CloseResult>) => void = () => undefined
@@ -55,13 +58,15 @@ export class Closing extends Deadline {
   begin({ release, drain }: ClosePlan): void {
     const lanes = this.session.everyLane()
     for (const lane of lanes) lane.close()
-    if (!release) return this.leave('run out')
-    if (drain === 0) return this.leave('release')
-    this.setEnd(drain)
-    for (const lane of lanes) {
-      for (const claim of lane.claimsIn('held')) claim.warn(errors.closing(lane, drain))
+    for (const lane of lanes) for (const claim of lane.claimsIn('held')) this.held.add(claim)
+    if (release && drain === 0) return this.leave('release')
+    if (release) this.setEnd(drain)
+    for (const claim of this.held) {
+      const { lane } = claim
+      claim.warn(release ? errors.closing(lane, drain) : errors.runningOut(lane, this.left(claim)))
     }
-    this.look()
+    if (release) this.look()
+    else this.leave('run out')
   }
 
   /** A later call may bring the end forward. */
@@ -72,8 +77,16 @@ export class Closing extends Deadline {
     if (this.phase !== 'over' && this.session.env.mono() + left < this.at) this.setEnd(left)
   }
 
-  /** Something ended. What led to it may have more to say to the store, so the look comes after that. */
+  /** A claim is held no longer, or was not. */
+  dropped(claim: Claim): void {
+    this.held.delete(claim)
+    this.look()
+  }
+
+  /** Something ended. What led to it may have more to say to the store, so the look comes after that: one for all that end together. */
   look(): void {
+    if (this.lookComes) return
+    this.lookComes = true
     // Not queueMicrotask, which a user's fake timers replace.
     NOW.then(() => this.lookNow()).catch(() => {})
   }
@@ -92,13 +105,15 @@ export class Closing extends Deadline {
     else this.finish('late')
   }
 
-  private lookNow(): void {
-    if (this.phase === 'draining' && this.held.length === 0) this.leave('release')
-    else if (this.phase === 'leaving' && this.session.quiet) this.finish('in time')
+  /** Milliseconds for which a claim that is not renewed any more is good. */
+  private left({ validUntil }: Claim): number {
+    return Math.max(0, Math.floor(validUntil - this.session.clock.now()))
   }
 
-  private get held(): readonly Claim[] {
-    return this.session.everyLane().flatMap((lane) => lane.claimsIn('held'))
+  private lookNow(): void {
+    this.lookComes = false
+    if (this.phase === 'draining' && this.held.size === 0) this.leave('release')
+    else if (this.phase === 'leaving' && this.session.quiet) this.finish('in time')
   }
 
   /** Owners had their time. */
@@ -107,8 +122,9 @@ export class Closing extends Deadline {
     this.phase = 'leaving'
     session.lettingGo = true
     this.setEnd(this.timeout)
-    if (how === 'release') this.cutShort = namesOf(this.held)
-    for (const claim of this.held) {
+    const held = [...this.held]
+    if (how === 'release') this.cutShort = namesOf(held)
+    for (const claim of held) {
       if (how === 'run out') {
         // Without renewal it ends by itself, and its lease says so in time.
         session.expiries.set(claim, claim.validUntil, claim.ttl)

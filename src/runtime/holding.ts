@@ -7,7 +7,7 @@ import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
 import type { Task } from './task.ts'
-import { blockFor, mayPassOn, YIELD_EVERY } from './turn.ts'
+import { blockFor, isUpToDate, mayPassOn, YIELD_EVERY } from './turn.ts'
 
 /**
  * From "I have it" to "I gave it up": a claim that is held goes from task to task until its turn is over. How it was come
@@ -58,8 +58,11 @@ export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<Re
   claim.dropLease(lease)
   if (claim.state !== 'held') return EXPIRED
   if (claim.users > 0) return RELEASED
-  if (claim.lane.waiting > 0 && mayPassOn(claim, now)) {
-    passOn(claim, now)
+  const { lane } = claim
+  if (lane.waiting > 0 && mayPassOn(claim, now)) {
+    // Readers in line may be there because the store is being asked whether somebody else waits.
+    if (lane.shared && !isUpToDate(claim, now)) refill(claim)
+    else passOn(claim, now)
     return RELEASED
   }
   return giveUp(claim, now)

@@ -50,6 +50,12 @@ export function closing(lane: Where, drain: number): ClosedError {
   return new ClosedError(message, details(lane))
 }
 
+/** Its Holdfast closes without a release. */
+export function runningOut(lane: Where, left: number): ClosedError {
+  const message = `The Holdfast is closing. "${lane.name}" is not renewed any more and ends in ${left} ms: finish now.`
+  return new ClosedError(message, details(lane))
+}
+
 export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
   const cause: unknown = signal.reason
   return new LockAbortedError(`The wait for "${lane.name}" was aborted.`, { ...details(lane), cause })

@@ -1,6 +1,6 @@
 import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askAgain, askInTurn, askNow, told } from './asking.ts'
+import { abandon, ask, askAgain, askInTurn, freed, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import { events } from './events.ts'
@@ -125,7 +125,7 @@ export class Lane {
   /** The store spoke of its own accord. */
   told(event: Exclude<StoreEvent, { kind: 'gap' }>): void {
     if (event.kind === 'freed') {
-      for (const claim of this.claims) askNow(claim)
+      for (const claim of this.claims) freed(claim)
       return
     }
     const claim = this.claims.find(({ id }) => id === event.id)
@@ -212,7 +212,7 @@ export class Lane {
     const { claims } = this
     this.claims =
       claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
-    this.session.closing?.look()
+    this.session.closing?.dropped(claim)
   }
 
   /** The store was asked, and has not said a word to any of the claims. */

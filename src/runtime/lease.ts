@@ -23,7 +23,7 @@ export interface Lease {
   readonly token: bigint
   /**
    * Aborts the moment the lease is lost, with a LockLostError as its reason; or when the Holdfast is closing, with a ClosedError: then
-   * the lease is still held, for the drain at most. Not on release.
+   * the lease is still held, for the drain at most, or for as long as it lasts without renewal. Not on release.
    */
   readonly signal: AbortSignal
   /** Whether the lock is held now, by this process's clocks. */
@@ -73,6 +73,11 @@ export abstract class OwnLease implements Lease {
   /** Neither released nor known to be lost. Looks at no clock and ends nothing, for the garbage collector asks at any moment. */
   get unfinished(): boolean {
     return this.state === 'held'
+  }
+
+  /** It is not renewed, or not for ever, whatever its owner does. */
+  get endsByItself(): boolean {
+    return this.limit !== null || !this.claim.lane.renew
   }
 
   remaining(): number {

@@ -11,6 +11,8 @@ import type { ClosePlan, CloseResult } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { TimeSource } from './deadlines.ts'
 import type { Env } from './env.ts'
+import { mayHurry } from './hurry.ts'
+import type { Hurried } from './hurry.ts'
 import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
@@ -88,6 +90,8 @@ export class Session {
   private watch: Watch | 'starting' | null = null
   /** When the store last would not let us listen. */
   private deafSince = -Infinity
+  /** By messages that others may have been missed. */
+  private readonly gaps: Hurried = { hurriedUntil: 0 }
   private onWatch: ((watching: boolean) => void)[] = []
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
@@ -278,9 +282,8 @@ export class Session {
 
   /** A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. */
   private catchUp(): void {
-    for (const lane of this.everyLane()) {
-      if (lane.waiting > 0 || lane.shared) this.upkeep.renewAllNow(lane.claimsIn('held'))
-    }
+    const concerned = this.everyLane().filter((lane) => lane.waiting > 0 || lane.shared)
+    this.upkeep.renewAllNow(concerned.flatMap((lane) => lane.claimsIn('held')))
   }
 
   /** Nothing that was asked for can turn up at the store any more. */
@@ -323,12 +326,13 @@ export class Session {
     if (!EVENT.fits(event)) return void this.requests.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
       this.era++
+      if (!mayHurry(this.gaps, this.clock.now())) return
       const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
-      for (const lane of waiting) this.upkeep.renewAllNow(lane.claimsIn('queued'))
+      this.upkeep.renewAllNow(waiting.flatMap((lane) => lane.claimsIn('queued')))
       this.catchUp()
       return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
-    if (event.kind === 'granted') this.strangers.giveBack(event)
+    if (event.kind === 'granted') this.strangers.granted(event)
     const first = this.lanes.get(event.name)
     if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
   }

@@ -2,6 +2,8 @@ import { INSPECT } from '../core/answers.ts'
 import type { ClaimRef, NameInfo, Unknown } from '../core/contract.ts'
 import type { Session } from './session.ts'
 
+const MOST_TOLD = 10_000
+
 /**
  * Claims of this session that only the store knows. A failover brings back what was true a second ago: claims that were
  * given up since hold the lock for a ttl, or are granted it for their patience, while everybody waits for nobody. An id is
@@ -9,6 +11,8 @@ import type { Session } from './session.ts'
  */
 export class Strangers {
   private readonly session: Session
+  /** Those that a message was about: once each, or a store that answers a withdrawal with a message would be asked without end. */
+  private readonly told = new Set<string>()
   private names: string[] = []
   private looking = false
 
@@ -50,10 +54,22 @@ export class Strangers {
     )
   }
 
+  /** A message says that the claim was granted. */
+  granted(claim: ClaimRef): void {
+    if (this.told.has(claim.id) || !this.isStranger(claim)) return
+    if (this.told.size >= MOST_TOLD) this.told.clear()
+    this.told.add(claim.id)
+    this.giveBack(claim)
+  }
+
   /** Unless it is known here: then it is no stranger. */
-  giveBack({ name, id }: ClaimRef): void {
+  private giveBack({ name, id }: ClaimRef): void {
     const { session } = this
-    if (!session.owns(id) || session.knows(name, id)) return
+    if (!this.isStranger({ name, id })) return
     session.cleanup.remove({ name, id }, true, session.patience)
+  }
+
+  private isStranger({ name, id }: ClaimRef): boolean {
+    return this.session.owns(id) && !this.session.knows(name, id)
   }
 }

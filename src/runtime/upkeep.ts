@@ -6,7 +6,9 @@ import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { Deadlines } from './deadlines.ts'
 import { events } from './events.ts'
+import { mayHurry } from './hurry.ts'
 import type { Session } from './session.ts'
+import { endTurn } from './turn.ts'
 
 /** Renewals that fall due within this part of their span go along with the first. */
 const TOGETHER = 0.1
@@ -52,8 +54,9 @@ export class Upkeep {
    */
   queued(claim: Claim, sentAt: number, retryAfter: number = Infinity): void {
     const every = this.session.heartbeat(claim)
-    const end = this.session.clock.now() + Math.ceil(retryAfter) + 1
-    if (end < sentAt + every) this.renewals.set(claim, end, 0)
+    const now = this.session.clock.now()
+    const end = now + Math.ceil(retryAfter) + 1
+    if (end < sentAt + every && mayHurry(claim, now)) this.renewals.set(claim, end, 0)
     else this.renewals.set(claim, sentAt + every, 3 * every)
   }
 
@@ -74,7 +77,7 @@ export class Upkeep {
     for (const claim of claims) {
       if (claim.inFlight) continue
       claim.cancel()
-      this.batch.push(claim)
+      if (this.batch.push(claim) >= BATCH) this.flush()
     }
     this.flush()
   }
@@ -97,6 +100,11 @@ export class Upkeep {
   expire(claim: Claim): void {
     this.lose(claim, 'it was not renewed in time')
     this.session.cleanup.remove(claim, claim.doubtful, claim.ttl)
+  }
+
+  /** A waiter that asked for tokens was told that it holds, and got none. */
+  noTokens(): Unknown {
+    return this.session.requests.broken(RENEW, 'told a waiter that it holds, and gave it no tokens')
   }
 
   stop(): void {
@@ -162,7 +170,10 @@ export class Upkeep {
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
         if (lane.shared) claim.heardAt = now
-        if (answer.kind === 'held' && claim.tokens > 0) claim.takeTokens(answer.token, answer.count)
+        if (claim.tokens > 0) {
+          if (answer.kind === 'held') claim.takeTokens(answer.token, answer.count)
+          else endTurn(claim)
+        }
         claim.tokens = 0
         this.held(claim, sentAt)
         if (events.renewed.hasSubscribers) {
@@ -193,6 +204,8 @@ export class Upkeep {
         cause: bare(cause),
       })
     }
+    // Whoever heard of it may have given it up.
+    if (claim.state !== 'held') return
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
     if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)

@@ -12,7 +12,12 @@ export type CaseResult =
 /** Runs one case against one target. Never rejects. Drives the target's clock if it is a virtual one. */
 export async function runCase(testCase: Case, target: Target): Promise<CaseResult> {
   const result = attempt(testCase, target)
-  return target.env instanceof VirtualEnv ? target.env.until(result) : result
+  if (!(target.env instanceof VirtualEnv)) return result
+  try {
+    return await target.env.until(result)
+  } catch (cause) {
+    return { status: 'failed', error: new Error(`${testCase.id} never came to its end`, { cause }) }
+  }
 }
 
 async function attempt(testCase: Case, target: Target): Promise<CaseResult> {

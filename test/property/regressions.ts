@@ -105,6 +105,22 @@ export const regressions: readonly (readonly [string, Program])[] = [
       ],
     },
   ],
+  [
+    'a reader does not take over from another before the store has said whether a writer waits',
+    program('calm', [
+      task(0, 0, [{ do: 'inspect', name: 'n' }, run(WRITE)]),
+      task(1, 0, [taken(READ, 'acquire', { wait: 0 }, [sleep(40), { do: 'detach', steps: [run(READ)] }])]),
+    ]),
+  ],
+  [
+    // Two that wait for each other: the set has "n" all the time, and nobody sees it. No promise was broken, the check was mistaken.
+    'a writer behind another of its process, whose turn is over, goes behind the reader who came meanwhile',
+    program('direct', [
+      task(0, 0, [run({ ...WRITE, name: 'o' }, {}, [sleep(9), taken(WRITE, 'acquire')])]),
+      task(0, 0, [run(WRITE, { all: true, locks: [WRITE, { ...WRITE, name: 'o' }] })]),
+      task(0, 0, [run(READ, { times: 6 }, [sleep(138)])]),
+    ]),
+  ],
 ]
 
 function mutex(more: Partial<LockRef> = {}): LockRef {

@@ -6,11 +6,16 @@ import { DeadlineHeap, HeapEntry } from '../../../src/core/deadline-heap.ts'
 describe('a heap of deadlines', () => {
   it('gives the earliest first, of equals the one that came first, whatever was removed before', () => {
     const operation = fc.record({ at: fc.nat(20), remove: fc.nat(30), doRemove: fc.boolean() })
+    // Times that grow, as those of a program do, or not.
+    const pace = fc.constantFrom(0, 1, 10)
     fc.assert(
-      fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
+      fc.property(fc.array(operation, { maxLength: 500, size: 'max' }), pace, (operations, step) => {
         const heap = new DeadlineHeap<HeapEntry>()
         let model: HeapEntry[] = []
-        for (const { at, remove, doRemove } of operations) {
+        let now = 0
+        for (const { at: later, remove, doRemove } of operations) {
+          now += step
+          const at = now + later
           if (doRemove && model.length > 0) {
             const victim = model[remove % model.length] as HeapEntry
             heap.remove(victim)
@@ -33,6 +38,34 @@ describe('a heap of deadlines', () => {
         expect(drained).toEqual([...model].sort((a, b) => a.at - b.at))
       }),
     )
+  })
+
+  it.each([
+    ['from the front', (n: number) => n],
+    ['from the back', (n: number) => 4999 - n],
+    ['from anywhere', (n: number) => (n * 1777) % 5000],
+  ])('keeps thousands in order that come in order and leave %s', (_, nth) => {
+    const heap = new DeadlineHeap<HeapEntry>()
+    const entries = Array.from({ length: 5000 }, (_, at) => {
+      const entry = new HeapEntry()
+      heap.add(entry, at)
+      return entry
+    })
+    const left = new Set(entries)
+    for (let n = 0; n < 4900; n++) {
+      const entry = entries[nth(n)] as HeapEntry
+      heap.remove(entry)
+      left.delete(entry)
+      expect(heap.size).toBe(left.size)
+      expect(heap.first).toBe(left.values().next().value)
+    }
+    // They come again, as renewals do.
+    for (const entry of left) {
+      heap.remove(entry)
+      heap.add(entry, 5000)
+    }
+    expect(heap.first).toBe(left.values().next().value)
+    expect(heap.size).toBe(100)
   })
 
   it('takes Infinity for a time that comes after all others', () => {

@@ -43,6 +43,18 @@ describe('inside of several locks', () => {
     for (const name of ['m', 'rw']) expect(await isClean(w, name)).toBe(true)
   })
 
+  it('a wait in vain says how long the whole call took, and not what was left for the last of them', async () => {
+    const w = world()
+    const [a, b] = [w.process(), w.process()]
+    const first = await w.env.until(b.holdfast.mutex('x').acquire())
+    await w.env.until(b.holdfast.mutex('y').acquire())
+    const waiting = a.holdfast.all(['x', 'y']).acquire({ wait: 1000 })
+    const failed = waiting.catch((error: unknown) => error)
+    await w.env.advance(900)
+    await w.env.until(first.release())
+    expect(await w.env.until(failed)).toMatchObject({ code: 'LOCK_TIMEOUT', lock: 'y', waited: 1000 })
+  })
+
   it('sets within sets follow the same rule, and touch nothing when one of them cannot be had', async () => {
     const w = world()
     const { holdfast, store } = w.process()

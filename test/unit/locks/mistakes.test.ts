@@ -311,6 +311,39 @@ describe('a lease that nobody has any more', () => {
     expect(warnings).toMatchObject([{ code: 'HOLDFAST_LEASE_DROPPED' }])
   })
 
+  it('and was not released ends nothing where a program cannot write a stack', async () => {
+    const holdfast = locks()
+    const warnings = await heard(async (seen) => {
+      await takeAndForget(holdfast, 'forgotten')
+      const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      Error.prepareStackTrace = () => {
+        throw new TypeError('in a stack')
+      }
+      try {
+        await collected(() => seen.length > 0)
+      } finally {
+        Reflect.deleteProperty(Error, 'prepareStackTrace')
+        if (before !== undefined) Object.defineProperty(Error, 'prepareStackTrace', before)
+      }
+    })
+    expect(warnings).toMatchObject([{ code: 'HOLDFAST_LEASE_DROPPED' }])
+  })
+
+  it('and ends by itself is not told', async () => {
+    const holdfast = locks()
+    const warnings = await heard(async (seen) => {
+      const throttle = async (): Promise<void> => {
+        await holdfast.mutex('overdue', { renew: false, ttl: 60_000 }).acquire()
+        await holdfast.mutex('quiet').acquire({ maxHold: 60_000 })
+      }
+      await throttle()
+      await takeAndForget(holdfast, 'forgotten')
+      await collected(() => seen.length > 0)
+      await collected(() => seen.length > 1)
+    })
+    expect(warnings.map(({ message }) => /"(\w+)"/.exec(message)?.[1])).toEqual(['forgotten'])
+  })
+
   it('and was released, or lost, or kept, or not to be told, is not', async () => {
     const [holdfast, quiet] = [locks(), new Holdfast(memoryStore(), { leakWarnings: false })]
     const kept = await holdfast.mutex('kept').acquire()
@@ -333,11 +366,11 @@ describe('a lease that nobody has any more', () => {
       await w.env.until(
         holdfast
           .mutex('overdue', { ttl: 1000 })
-          .acquire({ maxHold: 100 })
+          .acquire()
           .then(() => {}),
       )
       // Its time is over, and no timer has had its turn.
-      w.env.stall(500)
+      w.env.stall(1500)
       const before = store.sent.length
       await collected(() => seen.some(({ message }) => message.includes('"overdue"')))
       expect(store.sent.length).toBe(before)

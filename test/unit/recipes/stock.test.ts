@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
@@ -97,6 +99,27 @@ describe('a striped stock', () => {
     ])
     expect(await w.env.until(stock.take(2))).toBe(null)
     expect(shelf.values).toEqual([0, 0, 0, 1])
+  })
+
+  it('writes for each customer in the context in which that one asked', async () => {
+    const w = world()
+    const customer = new AsyncLocalStorage<string>()
+    const shelf = new Shelf(w.env, [6, 6, 6, 6])
+    const written: Record<string, number> = {}
+    const storage: StockStorage = {
+      read: (segment) => shelf.read(segment),
+      write: (segment, value, fence) => {
+        const who = customer.getStore() ?? 'nobody'
+        written[who] = (written[who] ?? 0) + (shelf.values[segment] ?? 0) - value
+        return shelf.write(segment, value, fence)
+      },
+    }
+    const { holdfast, env } = w.process()
+    const stock = stripedStock(holdfast, 'tickets', { segments: 4, storage, env })
+    const buy = (who: string, quantity: number): Promise<unknown> =>
+      customer.run(who, () => stock.take(quantity))
+    await w.env.until(Promise.all([buy('Ann', 7), buy('Bob', 8), buy('Cid', 9)]))
+    expect(written).toEqual({ Ann: 7, Bob: 8, Cid: 9 })
   })
 
   it('does not say "sold out" when there was something all the time, only not where one looked', async () => {

@@ -144,6 +144,28 @@ describe('closing while a section runs', () => {
     expect(w.env.mono()).toBe(200)
   })
 
+  it('costs as much as there are locks, and not their square', async () => {
+    const env = new VirtualEnv()
+    const store = memoryStore({ now: () => env.instant() })
+    const [one, other] = [new Holdfast(store, { env }), new Holdfast(store, { env })]
+    const names = Array.from({ length: 1500 }, (_, index) => `n${index}`)
+    const held = await Promise.all(names.map((name) => one.mutex(name).acquire()))
+    const taken = await Promise.all(names.map((name) => other.mutex(`o${name}`).acquire()))
+    const waits = Promise.allSettled(names.map((name) => one.mutex(`o${name}`).acquire()))
+    await env.advance(100)
+    const before = performance.now()
+    const closing = one.close()
+    for (const lease of held) {
+      await lease.release()
+      await env.settle()
+    }
+    expect(await env.until(closing)).toEqual(NOTHING_LEFT)
+    await waits
+    // A second, and ten when each end led to a look at everything.
+    expect(performance.now() - before).toBeLessThan(4000)
+    expect(taken.every((lease) => lease.held)).toBe(true)
+  })
+
   it('takes away at once with a drain of 0', async () => {
     const w = world()
     const { holdfast } = w.process()
@@ -213,9 +235,26 @@ describe('closing while a section runs', () => {
     expect(result.leftToExpire.map(({ name }) => name)).toEqual(['x'])
     expect(result.leftToExpire[0]?.within).toBe(1000)
     expect(lease.held).toBe(true)
+    expect(signal.reason).toBeInstanceOf(ClosedError)
+    expect(String(signal.reason)).toContain('is not renewed any more and ends in 988 ms')
     await w.env.advance(1000)
-    expect(signal.reason).toBeInstanceOf(LockLostError)
+    expect(lease.held).toBe(false)
+    expect(() => lease.assertHeld()).toThrow(LockLostError)
     expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('lets an owner that hears of release: false release it before it runs out', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ ttl: 1000 })
+    const lease = await w.env.until(holdfast.mutex('x').acquire())
+    const kept = await w.env.until(holdfast.mutex('y').acquire())
+    let outcome: Promise<string> | undefined
+    lease.signal.addEventListener('abort', () => void (outcome = lease.release()))
+    const result = await w.env.until(holdfast.close({ release: false }))
+    expect(await outcome).toBe('released')
+    expect(store.count('release')).toBe(1)
+    expect(result.leftToExpire.map(({ name }) => name)).toEqual(['y'])
+    expect([kept.held, await isClean(w, 'x')]).toEqual([true, true])
   })
 
   it('lets a write lock be downgraded while it drains', async () => {

@@ -74,6 +74,20 @@ describe('events', () => {
     expect(seen.map(([kind]) => kind)).toEqual(['waiting', 'acquired', 'lost'])
   })
 
+  it('may lead to a release: the lock is given up once', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process({ ttl: 900, requestTimeout: 100 })
+    const lease = await env.until(holdfast.mutex('x').acquire())
+    store.lose('renew', 'request', Infinity)
+    const released: Promise<string>[] = []
+    const giveUp = (): void => void released.push(lease.release())
+    subscribe('holdfast:at-risk', giveUp)
+    await env.advance(800)
+    unsubscribe('holdfast:at-risk', giveUp)
+    expect(await env.until(Promise.all(released))).toEqual(['released'])
+    expect(store.count('release') + store.count('withdraw')).toBe(1)
+  })
+
   it('never show the id of a claim', async () => {
     const { env, process, server } = world()
     const { holdfast } = process({ ttl: 900 })

@@ -53,6 +53,27 @@ describe.each([0, 1])('readers at a store %i ms away', (distance) => {
     expect(w.env.mono() - before).toBeLessThan(500)
   })
 
+  it('do not take over from one that leaves before the store has said whether a writer waits', async () => {
+    const w = world()
+    const [a, b] = pair(w, distance)
+    // Nobody had to wait in this process, so nobody listens there.
+    const first = await w.env.until(read(a))
+    const writing = write(b)
+    await w.env.advance(40)
+    const order: string[] = []
+    const reading = read(a).then((lease) => {
+      order.push('reader')
+      return lease.release()
+    })
+    const released = first.release()
+    const written = writing.then((lease) => {
+      order.push('writer')
+      return lease.release()
+    })
+    await w.env.until(Promise.all([written, reading, released]))
+    expect(order).toEqual(['writer', 'reader'])
+  })
+
   it('never refuse each other, however many try', async () => {
     const w = world()
     const [a] = pair(w, distance)

@@ -186,6 +186,45 @@ describe('turns between processes', () => {
   })
 })
 
+describe.each([0, 1])('a writer in line behind another of its process, at a store %i ms away', (distance) => {
+  /** The writer before it works for so long. Returns in which order the others came in. */
+  async function order(hold: number): Promise<string[]> {
+    const w = world()
+    const [a, b] = [w.process(), w.process()]
+    a.store.there = a.store.back = b.store.there = b.store.back = distance
+    const lockOf = ({ holdfast }: typeof a): ReturnType<Holdfast['readWriteLock']> =>
+      holdfast.readWriteLock('x')
+    const log: string[] = []
+    const work = async (label: string, lease: Promise<Lease>): Promise<void> => {
+      const held = await lease
+      log.push(label)
+      await w.env.sleep(50)
+      await held.release()
+    }
+    const first = await w.env.until(lockOf(a).write.acquire())
+    const second = work('the writer', lockOf(a).write.acquire())
+    const early = work('the reader who came while the first one worked', lockOf(b).read.acquire())
+    await w.env.advance(hold)
+    await w.env.until(first.release())
+    await w.env.advance(10)
+    const late = work('a reader who came after that', lockOf(b).read.acquire())
+    await w.env.until(Promise.all([second, early, late]))
+    return log
+  }
+
+  it('goes on with the turn of its process while it lasts', async () => {
+    expect((await order(1))[0]).toBe('the writer')
+  })
+
+  it('has its place at the store when the turn is over: before every reader who comes later', async () => {
+    expect(await order(100)).toEqual([
+      'the reader who came while the first one worked',
+      'the writer',
+      'a reader who came after that',
+    ])
+  })
+})
+
 describe('readers and permits of one process', () => {
   it('share one claim, and a writer waits for all of them', async () => {
     const { env, process, server } = world()

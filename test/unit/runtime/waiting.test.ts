@@ -82,6 +82,19 @@ describe('waiting between processes', () => {
     expect(env.mono() - before).toBeLessThan(5)
   })
 
+  it('asks about thousands of names in a few requests after that', async () => {
+    const { env, process } = world()
+    const [a, b] = [process(), process()]
+    const names = Array.from({ length: 1200 }, (_, index) => `x${index}`)
+    await env.until(Promise.all(names.map((name) => a.holdfast.mutex(name).acquire())))
+    const waits = Promise.allSettled(names.map((name) => b.holdfast.mutex(name).acquire({ wait: 500 })))
+    await env.advance(100)
+    const before = b.store.count('renew')
+    b.store.gap()
+    expect(b.store.count('renew') - before).toBe(3)
+    await env.until(waits)
+  })
+
   it('takes a push that overtakes the answer to its own request', async () => {
     const { env, process } = world()
     const a = process()

@@ -59,6 +59,11 @@ describe.each(notebooks)('the glue for %s', (_, open) => {
     expect(await notebook.run('queue/fifo')).toBe('not applicable: needs queue')
   })
 
+  it('fails what never ends, by the name of the case', async () => {
+    const silent = virtualTarget(1, (store) => changed(store, { claim: () => new Promise(() => {}) }))
+    await expect(open(silent).run('claim/free')).rejects.toThrow('claim/free never came to its end')
+  })
+
   it('fails what fails', async () => {
     const broken = virtualTarget(1, (store) => changed(store, { claim: () => ({ kind: 'busy' }) }))
     await expect(open(broken).run('claim/free')).rejects.toThrow('is granted at once')

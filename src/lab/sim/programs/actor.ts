@@ -256,7 +256,10 @@ export class Actor {
       const seen = await ask()
       // Of the stores that scenarios play on some have nothing to list.
       if (diary !== undefined) return
-      const held = trace.grants.filter((grant) => grant.to === undefined && grant.from < from)
+      // Who was warned of a close is not told again when the lease ends.
+      const held = trace.grants.filter(
+        (grant) => grant.to === undefined && grant.from < from && trace.closeOf(grant.process) === undefined,
+      )
       const names = new Set(held.map(({ name }) => name))
       for (const name of names)
         if (what === 'list' && calm && !seen.includes(name) && !trace.wasForced(name))

@@ -39,7 +39,9 @@ export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMa
     const { name, capacity, weight, from, readsFrom } = root
     const { used } = of(name, capacity)
     const to = Math.max(...family.map((grant) => endOf(grant, closes) ?? endedAt))
-    if (readsFrom === undefined) used.push({ from, to, weight })
+    // A downgrade that came after a close without release never reached the store.
+    const unheard = (leftBy(root, closes) ?? Infinity) <= (readsFrom ?? 0)
+    if (readsFrom === undefined || unheard) used.push({ from, to, weight })
     else used.push({ from, to: readsFrom, weight }, { from: readsFrom, to, weight: 1 })
   }
   return made
@@ -47,8 +49,10 @@ export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMa
 
 /** Undefined: nobody knows from here when the store forgets it. */
 function endOf(grant: Grant, closes: Trace['closes']): number | undefined {
-  const closed = closes.find(({ process }) => process === grant.process)
-  if (grant.to === undefined || closed === undefined) return grant.to
-  // Left to run out.
-  return closed.options.release === false ? undefined : grant.to
+  return leftBy(grant, closes) === undefined ? grant.to : undefined
+}
+
+/** When its process was closed and left what it held to run out. */
+function leftBy(grant: Grant, closes: Trace['closes']): number | undefined {
+  return closes.find(({ process, options }) => process === grant.process && options.release === false)?.from
 }
