@@ -76,7 +76,7 @@ export class Commands {
         return this.transmit([command as Command<unknown>])
       }
       const ended = ready ? undefined : this.requests.ended()
-      if (ended !== undefined) return command.fail(ended)
+      if (ended !== undefined) return void setImmediate(() => command.fail(ended))
       this.waiting.push(command as Command<unknown>)
       this.wanted++
       if (!ready) this.waitUntilReady()

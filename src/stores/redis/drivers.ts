@@ -10,8 +10,7 @@ import { PrimaryClient } from './primary-client.ts'
 import { Sentinels } from './sentinels.ts'
 import type { Host, RedisAddress } from './url.ts'
 
-type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster' | 'SentinelConnector'>
-type Connector = NonNullable<IoredisModule.RedisOptions['Connector']>
+type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
 export type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
 
 /**
@@ -60,7 +59,7 @@ function isMissing(error: unknown, driver: DriverName): boolean {
 const CONNECT_MS = 5_000
 const retryDelay = (attempt: number): number => Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)
 
-function withIoredis({ Redis, Cluster, SentinelConnector }: Ioredis, address: RedisAddress): RedisClient {
+function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisClient {
   const { kind, hosts, user, password, database, tls, master } = address
   const common = {
     connectTimeout: CONNECT_MS,
@@ -90,27 +89,12 @@ function withIoredis({ Redis, Cluster, SentinelConnector }: Ioredis, address: Re
       name: master ?? '',
       db: database,
       sentinelRetryStrategy: retryDelay,
-      // Sentinels make a replica of the old primary ten seconds after a planned failover. Until then it would go on giving out locks.
-      failoverDetector: true,
-      sentinelReconnectStrategy: () => CONNECT_MS / 5,
-      Connector: withoutComplaints(SentinelConnector),
+      // Not `failoverDetector`: an announcement that comes while the driver asks for the primary ends the client for good.
       ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
     })
     return quiet(client)
   }
   return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
-}
-
-/** The driver listens to sentinels through clients of its own, and prints it whenever it does not reach one of them. */
-function withoutComplaints(base: Ioredis['SentinelConnector']): Connector {
-  type Connect = (...args: unknown[]) => { on(event: 'error', listener: () => void): unknown }
-  const { connectToSentinel } = base.prototype as unknown as { connectToSentinel: Connect }
-  class Quiet extends base {}
-  const quietly = function (this: unknown, ...args: unknown[]): unknown {
-    return quiet(connectToSentinel.apply(this, args))
-  }
-  Object.defineProperty(Quiet.prototype, 'connectToSentinel', { value: quietly })
-  return Quiet as unknown as Connector
 }
 
 export function withNodeRedis(

@@ -27,7 +27,8 @@ export class Requests {
       this.deadlines.add(request, timeout)
       if (this.link.ready()) return request.send(start)
       const ended = this.ended()
-      if (ended !== undefined) return request.settle(ended)
+      // Not in the same turn: who asks in a loop would keep the process from everything else.
+      if (ended !== undefined) return void setImmediate(() => request.settle(ended))
       request.stopWaiting = this.whenReady(() => {
         const refusal = this.refusal()
         if (refusal !== undefined) request.settle(refusal)
