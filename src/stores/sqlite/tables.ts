@@ -35,8 +35,10 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
 }
 
 /** A database of node:sqlite may be set to give lists. */
-function withColumns(statement: SqliteStatement & { setReturnArrays?: unknown }): SqliteStatement {
-  if (typeof statement.setReturnArrays === 'function') statement.setReturnArrays(false)
+function withColumns(
+  statement: SqliteStatement & { setReturnArrays?: (enabled: boolean) => void },
+): SqliteStatement {
+  statement.setReturnArrays?.(false)
   return statement
 }
 

@@ -102,6 +102,7 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     const listed = await store.list({}, TIMEOUT_MS)
     expect(listed).toMatchObject({ kind: 'unknown', retryable: false })
     expect('kind' in listed && String(listed.cause)).toContain('cannot say which keys it has')
+    await expect(holdfast.list()).rejects.toMatchObject({ code: 'UNSUPPORTED' })
     await holdfast.close()
   })
 
@@ -236,7 +237,7 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
 })
 
 describe('addresses', () => {
-  it.each(['memcached://', 'redis://x', 'memcached://h/path', 'nonsense', 'http://me:s3cret@h'])(
+  it.each(['memcached://', 'redis://x', 'memcached://h/path', 'nonsense', 'http://me:s3cret@h', 'memcached://me:s3cret%zz@h'])(
     '%s is refused',
     (url) => {
       expect(() => memcachedStore(url)).toThrow(/url must/)

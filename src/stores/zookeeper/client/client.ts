@@ -1,3 +1,4 @@
+import { callSafely } from './call-safely.ts'
 import { ZooKeeperError, hasCode } from './errors.ts'
 import type { Written } from './merging.ts'
 import { failureOf, multi } from './multi.ts'
@@ -56,7 +57,7 @@ export class ZooKeeper implements AsyncDisposable {
     }
     this.session = new Session(settings, {
       state: (state, error) => {
-        for (const listener of this.listeners) listener(state, error)
+        for (const listener of this.listeners) callSafely(() => listener(state, error))
       },
       notified: (event) => this.notified(event),
     })
@@ -279,7 +280,7 @@ export class ZooKeeper implements AsyncDisposable {
 
   private notified({ type, path }: WatchEvent): void {
     const event = { type, path: this.chroot.local(path) }
-    for (const watcher of this.session.watches.fired({ type, path })) watcher(event)
+    for (const watcher of this.session.watches.fired({ type, path })) callSafely(() => watcher(event))
   }
 
   private localCreated<T extends Pick<Created, 'path'>>(created: T): T {
