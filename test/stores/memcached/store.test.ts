@@ -106,6 +106,31 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     await holdfast.close()
   })
 
+  it('answers a claim whose reply is garbled, and goes on afterwards', async () => {
+    let garbled = false
+    const front = createServer((socket) => {
+      const back = connect(server.port, server.host)
+      for (const end of [socket, back]) end.on('error', () => {})
+      socket.pipe(back)
+      socket.on('close', () => back.destroy())
+      back.on('close', () => socket.destroy())
+      back.on('data', (bytes) => {
+        const text = bytes.toString('latin1')
+        socket.write(garbled ? text.replace(/(VA 16[^\r]*\r\n)\d/, '$1x') : text, 'latin1')
+      })
+    })
+    await new Promise<void>((resolve) => void front.listen(0, '127.0.0.1', resolve))
+    const { port } = front.address() as AddressInfo
+    const store = open(`memcached://127.0.0.1:${port}`)
+    expect(await store.claim(request('clear'), TIMEOUT_MS)).toMatchObject({ kind: 'held' })
+    garbled = true
+    expect(await store.claim(request('garbled'), TIMEOUT_MS)).toMatchObject({ kind: 'unknown' })
+    garbled = false
+    expect(await store.claim(request('clear again'), TIMEOUT_MS)).toMatchObject({ kind: 'held' })
+    await store.close()
+    front.close()
+  })
+
   it('lets an operator release a lock whose holder nobody can describe', async () => {
     const store = open(server.url)
     const wanted = request('nameless')
@@ -237,13 +262,17 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
 })
 
 describe('addresses', () => {
-  it.each(['memcached://', 'redis://x', 'memcached://h/path', 'nonsense', 'http://me:s3cret@h', 'memcached://me:s3cret%zz@h'])(
-    '%s is refused',
-    (url) => {
-      expect(() => memcachedStore(url)).toThrow(/url must/)
-      expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
-    },
-  )
+  it.each([
+    'memcached://',
+    'redis://x',
+    'memcached://h/path',
+    'nonsense',
+    'http://me:s3cret@h',
+    'memcached://me:s3cret%zz@h',
+  ])('%s is refused', (url) => {
+    expect(() => memcachedStore(url)).toThrow(/url must/)
+    expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
+  })
 
   it('several servers are refused, and the message says why', () => {
     expect(() => memcachedStore('memcached://h1:1,h2:2')).toThrow('must name one server')

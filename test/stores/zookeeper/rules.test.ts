@@ -367,10 +367,13 @@ describe('a node', () => {
 
 describe('a session', () => {
   // The leader may not know yet of the last half tick, nor of the last ping.
-  it.each([1, 100, 600, 1000, 2600, 2700, 4000, 26_000])('outlives a ttl of %d ms by what a follower may keep to itself', (ttl) => {
-    const timeout = sessionTimeoutFor(ttl)
-    expect(timeout - timeout / 12 - 1000).toBeGreaterThanOrEqual(ttl)
-  })
+  it.each([1, 100, 600, 1000, 2600, 2700, 4000, 26_000])(
+    'outlives a ttl of %d ms by what a follower may keep to itself',
+    (ttl) => {
+      const timeout = sessionTimeoutFor(ttl)
+      expect(timeout - timeout / 12 - 1000).toBeGreaterThanOrEqual(ttl)
+    },
+  )
 })
 
 describe('a URL', () => {

@@ -132,6 +132,20 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     }
   })
 
+  it('does not take back a watch that somebody else in the process is just asking for', async () => {
+    const zk = await client()
+    const path = `/watched-${names++}`
+    await zk.create(path)
+    const given = (): void => {}
+    const heard: string[] = []
+    await zk.getData(path, { watch: given })
+    const asking = zk.getData(path, { watch: ({ type }) => heard.push(type) })
+    zk.unwatch(path, 'data', given)
+    await asking
+    await zk.delete(path)
+    await expect.poll(() => heard, { timeout: 5000 }).toHaveLength(1)
+  })
+
   it('writes the nodes that Curator would write', async () => {
     const [own, zk] = [store(), await client()]
     const [mutex, rw, semaphore] = [name(), name(), name()]
