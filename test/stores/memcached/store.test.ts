@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, createServer as createPlainServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -108,7 +108,7 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
 
   it('answers a claim whose reply is garbled, and goes on afterwards', async () => {
     let garbled = false
-    const front = createServer((socket) => {
+    const front = createPlainServer((socket) => {
       const back = connect(server.port, server.host)
       for (const end of [socket, back]) end.on('error', () => {})
       socket.pipe(back)

@@ -81,7 +81,10 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await pool.end()
       return failed
     }
-    const configs: PoolConfig[] = [...SETTINGS.map((options) => ({ options })), { binary: true }]
+    const configs: PoolConfig[] = [
+      ...SETTINGS.map((options) => ({ options })),
+      { binary: true } as PoolConfig,
+    ]
     expect(await someAtOnce(configs.map((config) => () => run(config)))).toEqual([])
     await other.end()
   })
