@@ -234,7 +234,7 @@ export class Holdfast implements AsyncDisposable {
   }
 
   private noAnswer({ cause }: Unknown): HoldfastError {
-    if (cause instanceof BrokenStoreError) return cause
+    if (cause instanceof BrokenStoreError || cause instanceof UnsupportedError) return cause
     const { kind: store } = this.store
     const message = `The ${store} store did not answer. Check that it runs and can be reached.`
     return new StoreUnavailableError(message, { store, cause })

@@ -20,9 +20,10 @@ export function parseUrl(url: string): ParsedUrl {
   if (/^memcacheds?:\/\/[^/]*,/.test(url)) return refuse(url, several)
   if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:'))
     return refuse(url, wanted)
+  const { username, password, pathname } = parsed
+  if (![username, password, pathname].every(isEscaped)) return refuse(url, escapes)
   const address = addressOf(parsed)
   if (address === undefined) return refuse(url, wanted)
-  const { username, password } = parsed
   return {
     address,
     tls: scheme === 'memcacheds:',
@@ -33,8 +34,18 @@ export function parseUrl(url: string): ParsedUrl {
 
 const wanted =
   'url must look like memcached://host:port, memcacheds://host:port (TLS) or memcached:///path/to.sock'
+const escapes = 'url must have a % as %25'
 const several =
   'url must name one server: a lock that moves between servers when their list changes can be held twice'
+
+function isEscaped(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
 
 function refuse(url: string, problem: string): never {
   throw new InvalidArgumentError(`${problem}; got "${redact(url)}"`, { argument: 'url' })

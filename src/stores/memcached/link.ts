@@ -150,8 +150,21 @@ export class Link {
     const { settle } = pending
     if (settle === null) return
     const failure = tag === 0 ? undefined : errorAmong(replies)
-    if (failure === undefined) settle(pending.read(replies))
-    else pending.fail(failure)
+    if (failure !== undefined) return pending.fail(failure)
+    settle(this.answerOf(pending))
+  }
+
+  /** Replies that make no sense end the connection, and whoever asked hears of it: nobody else would tell. */
+  private answerOf(pending: Pending): unknown {
+    try {
+      return pending.read(pending.replies)
+    } catch (error) {
+      const failure = new ProtocolError(
+        `memcached answered with what is no answer: ${plainError(error).message}`,
+      )
+      pending.fail(unknown(failure))
+      throw failure
+    }
   }
 
   /** Some are late: not a sound for so long although it was asked, or not even room for the question? */

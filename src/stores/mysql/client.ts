@@ -9,6 +9,7 @@ import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-tra
 import { insisting, Turns } from '../sql/turns.ts'
 import { coreConnection, corePool } from './core-pool.ts'
 import type { CorePool, LentConnection, Letter } from './core-pool.ts'
+import { checkClock, DRIFT, isClockDue, noteSent } from './session-clock.ts'
 
 /** What holdfast needs of a connection of mysql2/promise. */
 export interface MysqlConnection {
@@ -112,13 +113,22 @@ export class MysqlDriver implements Driver<MysqlLink> {
     this.room = roomIn(this.core ?? source, this.core?.config?.connectionLimit ?? Infinity, 1)
   }
 
+  /** Whether a connection can be had at once, as far as is known. */
+  get hasSpare(): boolean {
+    const { config, _freeConnections: free, _allConnections: all } = this.core ?? {}
+    if (free === undefined || all === undefined) return 'getConnection' in this.source
+    return free.length > 0 || all.length < (config?.connectionLimit ?? Infinity)
+  }
+
   async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!('getConnection' in source)) {
       return this.turns.take(call, async () => {
         // Its owner may be in the middle of a transaction there, which is not ours to end: look before anything is done.
         await refuseTransaction(source)
-        return work(new Link(new Promised(source), call))
+        const connection = new Promised(source)
+        if (isClockDue(connection)) await refuseSetClock(connection)
+        return work(new Link(connection, call)).finally(() => noteSent(connection))
       })
     }
     const connection = await (this.core === undefined
@@ -130,9 +140,11 @@ export class MysqlDriver implements Driver<MysqlLink> {
     }
     call.onExpire = () => connection.destroy()
     try {
+      if (isClockDue(connection)) await refuseSetClock(connection)
       return await work(new Link(connection, call))
     } finally {
       call.onExpire = null
+      noteSent(connection)
       if (!call.expired) connection.release()
     }
   }
@@ -293,6 +305,13 @@ const AUTOCOMMIT = 2
 async function refuseTransaction(connection: Queries): Promise<void> {
   const [result] = await connection.query({ sql: 'DO 0', ...AS_IT_IS })
   if (isInTransaction(result as object)) throw new InTransaction()
+}
+
+function refuseSetClock(connection: LentConnection): Promise<void> {
+  return checkClock(connection, async () => {
+    const [rows] = await connection.query({ sql: DRIFT, ...AS_IT_IS })
+    return Number((rows as Cells[])[0]?.[0])
+  })
 }
 
 /** What the answer to a statement says; with autocommit off, the next statement begins one. */

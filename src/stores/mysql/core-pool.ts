@@ -7,6 +7,9 @@ import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.
  */
 export interface CorePool {
   readonly config?: { readonly connectionLimit?: number }
+  /** Those that nobody uses just now, and all; not of every version. */
+  readonly _freeConnections?: { readonly length: number }
+  readonly _allConnections?: { readonly length: number }
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
 

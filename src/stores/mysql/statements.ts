@@ -24,11 +24,11 @@ const NOW = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 const text = (cell: unknown): string =>
   cell instanceof Uint8Array ? Buffer.from(cell).toString('utf8') : String(cell)
 
-/** Letters that mean themselves between quotes, whatever the `sql_mode` and the character set. */
-const PLAIN = /^[A-Za-z0-9 _.:/@-]*$/
+/** Letters that mean themselves between quotes, whatever the `sql_mode` and the character set. None at all may mean NULL. */
+const PLAIN = /^[A-Za-z0-9 _.:/@-]+$/
 
 /** Those that are the same byte in every character set that a connection can have; @ is not in Swedish ones. */
-const COMMON = /^[A-Za-z0-9 _.:/-]*$/
+const COMMON = /^[A-Za-z0-9 _.:/-]+$/
 
 /**
  * Values go into the statement as numbers, plain letters or hexadecimal bytes, which mean the same under every
@@ -84,6 +84,12 @@ const OLD_PICTURE = new DatabaseError(
   'The transaction has read before, and sees the locks as they were then: make guard the first thing in it',
   'HOLDFAST_OLD_PICTURE',
 )
+
+/**
+ * Reads rows on another connection, if there is one to be had. Not in the transaction: if that is SERIALIZABLE, all that
+ * it reads is locked until its end, and nobody could renew anything on those names.
+ */
+export type Elsewhere = (names: readonly string[]) => Promise<readonly Row[] | undefined>
 
 export interface MysqlStatementOptions extends TableOptions {
   /** Another clock, for tests. */
@@ -204,7 +210,15 @@ export class MysqlStatements implements Statements<MysqlLink> {
   private async delete(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
     for (const name of names) this.known.delete(name)
     if (names.length === 0) return 0
-    return (await this.change(link, 'drop', { names, idle: Math.round(idle * 1000) })).changed
+    try {
+      return (await this.change(link, 'drop', { names, idle: Math.round(idle * 1000) })).changed
+    } catch (error) {
+      if (names.length === 1 || codeOf(error) !== 'ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE') throw error
+    }
+    // With `sql_safe_updates` a list is refused, though it is of keys.
+    let removed = 0
+    for (const name of names) removed += await this.delete(link, [name], idle)
+    return removed
   }
 
   async schemaVersion(link: MysqlLink): Promise<number | undefined> {
@@ -239,6 +253,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
   async guard(
     tx: MysqlConnection | SqlRunner,
     names: readonly string[],
+    elsewhere: Elsewhere,
   ): Promise<readonly Row[] | undefined> {
     const guards = names.map(guardOf)
     const locked = await inside(tx, this.sql.guard, { guards })
@@ -246,24 +261,32 @@ export class MysqlStatements implements Statements<MysqlLink> {
       for (const name of names) this.guards.delete(name)
       return undefined
     }
-    const rows = await inside(tx, this.sql.read, { names: [...names, ...guards] })
-    const read = rows.map((cells) => rowOf(cells, text))
+    const [rows, seen] = await Promise.all([elsewhere(names), this.readInside(tx, guards)])
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
     for (const [name, version] of locked) {
-      const seen = read.find((row) => row.name === text(name))
-      if (seen?.version !== Number(version)) throw OLD_PICTURE
+      const guard = seen.find((row) => row.name === text(name))
+      if (guard?.version !== Number(version)) throw OLD_PICTURE
     }
-    return read
+    return rows ?? this.readInside(tx, names)
+  }
+
+  private async readInside(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<Row[]> {
+    const rows = await inside(tx, this.sql.read, { names })
+    return rows.map((cells) => rowOf(cells, text))
   }
 
   /** The same for names that were never guarded before: others who guard them wait for this transaction. */
-  async guardNew(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<readonly Row[]> {
+  async guardNew(
+    tx: MysqlConnection | SqlRunner,
+    names: readonly string[],
+    elsewhere: Elsewhere,
+  ): Promise<readonly Row[]> {
     for (const name of names) {
       const values = { name: guardOf(name) }
       if (typeof tx === 'function') await tx(inline(this.sql.touch, values, bare), [])
       else await inside(tx, this.sql.touch, values)
     }
-    const rows = await this.guard(tx, names)
+    const rows = await this.guard(tx, names, elsewhere)
     if (rows === undefined) throw OLD_PICTURE
     return rows
   }

@@ -12,7 +12,7 @@ import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, mysqlDriver, requireTransaction } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
 import { MysqlStatements } from './statements.ts'
-import type { MysqlStatementOptions } from './statements.ts'
+import type { Elsewhere, MysqlStatementOptions } from './statements.ts'
 
 export interface MysqlStoreOptions extends TableOptions {
   /** Create the table when it is not there. Default true; `mysqlSchema()` gives the text to do it by hand. */
@@ -71,6 +71,8 @@ const capabilities: Capabilities = {
 }
 
 const MAKE_MS = 1000
+/** When all connections of the pool are in use: one may come back in a moment, or not for long. */
+const BUSY_MS = 50
 
 export interface MysqlInternals extends MysqlStoreOptions, MysqlStatementOptions {
   /** See `SqlStoreParts`; for tests. */
@@ -133,7 +135,16 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   private async rowsOf(guard: Guard, tx: MysqlConnection | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     await this.makeGuards(guard)
-    return (await statements.guard(tx, guard.names)) ?? statements.guardNew(tx, guard.names)
+    const elsewhere: Elsewhere = (names) => this.readElsewhere(names)
+    const rows = await statements.guard(tx, guard.names, elsewhere)
+    return rows ?? statements.guardNew(tx, guard.names, elsewhere)
+  }
+
+  /** Nobody can end the claims any more: what another connection sees of them now is true until the commit. */
+  private async readElsewhere(names: readonly string[]): Promise<readonly Row[] | undefined> {
+    const limit = this.driver.hasSpare ? MAKE_MS : BUSY_MS
+    const rows = await this.call(limit, (link) => this.statements.read(link, names))
+    return 'kind' in rows ? undefined : rows
   }
 }
 

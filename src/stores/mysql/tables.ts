@@ -12,20 +12,25 @@ import { isInTransaction } from './client.ts'
 export interface MysqlExecutor {
   // mysql2 has its own idea of what may be a value.
   execute(
-    options: { readonly sql: string; readonly rowsAsArray: false },
+    options: { readonly sql: string } & typeof AS_OBJECTS,
     values: never,
   ): Promise<readonly [unknown, unknown]>
 }
+
+// Said with every statement: the pool's own settings may differ.
+const AS_OBJECTS = { rowsAsArray: false, nestTables: false } as const
+const AS_NUMBERS = { typeCast: true } as const
 
 export type MysqlTables = MysqlExecutor | { promise(): MysqlExecutor }
 
 const UNDONE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
 function userTables(client: MysqlTables | SqlRunner): UserTables {
-  const select = (sql: string, values: readonly unknown[]): Promise<Rows> =>
+  const rows = (sql: string, values: readonly unknown[], how: object = {}): Promise<Rows> =>
     typeof client === 'function'
       ? runRows(client, sql, values.map(plain))
-      : (execute(client, sql, values) as Promise<Rows>)
+      : (execute(client, sql, values, how) as Promise<Rows>)
+  const select = (sql: string, values: readonly unknown[]): Promise<Rows> => rows(sql, values, AS_NUMBERS)
   return {
     quote: '`',
     placeholder: () => '?',
@@ -34,6 +39,7 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
     // Of a function nothing is known: one attempt is right everywhere.
     inTransaction: () => typeof client === 'function' || isInside(client),
     select,
+    rows,
     change: async (sql, values) => {
       if (typeof client === 'function') return runChange(client, sql, values.map(plain))
       const header = (await execute(client, sql, values)) as Header
@@ -53,9 +59,14 @@ interface Header {
 }
 
 // Prepared statements: the values travel apart from the text, whatever the sql_mode says about escapes.
-async function execute(client: MysqlTables, sql: string, values: readonly unknown[]): Promise<unknown> {
+async function execute(
+  client: MysqlTables,
+  sql: string,
+  values: readonly unknown[],
+  how: object = {},
+): Promise<unknown> {
   const executor = 'promise' in client ? client.promise() : client
-  const [result] = await executor.execute({ sql, rowsAsArray: false }, [...values] as never)
+  const [result] = await executor.execute({ sql, ...AS_OBJECTS, ...how }, [...values] as never)
   return result
 }
 

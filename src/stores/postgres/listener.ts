@@ -59,6 +59,11 @@ export class PostgresListener {
     client.on('end', this.broke)
     if (isPool(source)) unref(client)
     this.client = client
+    // The pool may have had none for so long that nobody wants it any more.
+    if (this.listeners.size === 0) {
+      this.hangUp()
+      throw new TimeIsUp()
+    }
     return client
   }
 

@@ -36,8 +36,8 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guard: {
-    sha1: '6bdf04cbdce7c5393e6fe32ff7250ef4ecdd8e8f',
-    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id\n)\nSELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
+    sha1: '1c21572376e528ae882861991ed6664862e0411f',
+    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id\n)\nSELECT \'=\' || name AS name, version, capacity, fence, waiting, \'=\' || claim AS claim, \'=\' || owner AS owner, weight, token, tokens,\nexpires_us, \'=\' || queue AS queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
   },
   keep: {
     sha1: '16242ff4b8b664d4f58a57def01683b4be87fe95',

@@ -3,7 +3,7 @@ import { codeOf } from '../sql/causes.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
-import { rowOf } from '../sql/row.ts'
+import { afterSign, rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
@@ -22,6 +22,9 @@ const MIGRATION_LOCK = '7525758567302165364'
 
 /** A pooler gave the connection to somebody else meanwhile: the statement is unknown, or known already. */
 const FORGOTTEN = new Set(['26000', '42P05'])
+
+/** A column's type was changed since the connection prepared the statement: it refuses that name for ever. */
+const CHANGED = '0A000'
 
 const digest = (text: string): string =>
   `holdfast_${createHash('sha1').update(text).digest('hex').slice(0, 16)}`
@@ -43,6 +46,7 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     const sql = compileAll(scripts, flavour)
     const names = new Map(Object.values(sql).map(({ text }) => [text, digest(text)]))
     let prepared = prepare
+    let generation = 0
     const run = async (
       link: PostgresLink,
       { text, params }: Statement,
@@ -50,12 +54,15 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     ): Promise<PostgresResult> => {
       const list = params.map((key) => valueOf(values, key))
       if (!prepared) return link.run(text, list)
+      const current = generation
       try {
-        return await link.run(text, list, names.get(text))
+        return await link.run(text, list, `${names.get(text)}_${current}`)
       } catch (error) {
-        if (!FORGOTTEN.has(codeOf(error))) throw error
-        // Nothing was done: the server looks for the statement before it runs it.
-        prepared = false
+        const code = codeOf(error)
+        // Nothing was done: the server looks at the statement before it runs it.
+        if (code === CHANGED) generation = Math.max(generation, current + 1)
+        else if (FORGOTTEN.has(code)) prepared = false
+        else throw error
         return link.run(text, list)
       }
     }
@@ -87,6 +94,6 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
       typeof client === 'function'
         ? (await runRows(client, text, values)).map((row) => Object.values(row))
         : (await send(client, { text, values })).rows
-    return rows.map((cells) => rowOf(cells, String))
+    return rows.map((cells) => rowOf(cells, afterSign))
   }
 }

@@ -18,12 +18,12 @@ export interface PostgresTables {
 }
 
 type Rows = readonly Record<string, unknown>[]
-type Ways = Pick<UserTables, 'inTransaction' | 'select' | 'change'>
+type Ways = Pick<UserTables, 'inTransaction' | 'rows' | 'change'>
 
 function byClient(client: PostgresTables): Ways {
   return {
     inTransaction: () => isInTransaction(client),
-    select: async (text, values) => (await client.query({ text, values: [...values] })).rows as Rows,
+    rows: async (text, values) => (await client.query({ text, values: [...values] })).rows as Rows,
     change: async (text, values) => {
       const { rowCount } = await client.query({ text, values: [...values] })
       return { rows: rowCount ?? 0, altered: false }
@@ -35,7 +35,7 @@ function byFunction(run: SqlRunner): Ways {
   return {
     // Nothing is known of it: one attempt is right everywhere.
     inTransaction: () => true,
-    select: (text, values) => runRows(run, text, values),
+    rows: (text, values) => runRows(run, text, values),
     change: async (text, values) => {
       const { length: rows } = await runRows(run, `${text} RETURNING 1 AS changed`, values)
       return { rows, altered: false }
@@ -46,12 +46,14 @@ function byFunction(run: SqlRunner): Ways {
 const UNDONE = new Set(['40001', '40P01', '55P03'])
 
 function userTables(client: PostgresTables | SqlRunner): UserTables {
+  const ways = typeof client === 'function' ? byFunction(client) : byClient(client)
   return {
     quote: '"',
     placeholder: (index) => `$${index}`,
     key: (value) => value,
     newest: ' FOR SHARE',
-    ...(typeof client === 'function' ? byFunction(client) : byClient(client)),
+    ...ways,
+    select: ways.rows,
     undone: (error) => UNDONE.has(codeOf(error)),
   }
 }

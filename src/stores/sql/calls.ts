@@ -37,11 +37,11 @@ export class Calls<Link> {
     return this.ready && !this.closed
   }
 
-  withLink<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
+  withLink<T>(timeout: number, work: (link: Link, call: Call) => Promise<T>): Promise<T | Unknown> {
     return this.within(timeout, (call) =>
       this.parts.driver.borrow(call, async (link) => {
         if (!this.ready) await this.prepare(link)
-        return work(link)
+        return work(link, call)
       }),
     )
   }

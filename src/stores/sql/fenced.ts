@@ -1,5 +1,5 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { KeyColumns, quoted, Wording } from './user-table.ts'
+import { KeyColumns, pause, quoted, Wording } from './user-table.ts'
 import type { Changed, RowKey, UserTables } from './user-table.ts'
 
 export interface FencedOptions {
@@ -24,6 +24,11 @@ export interface FencedTable {
 }
 
 const ATTEMPTS = 20
+/** A server that lets a statement wait for long before it undoes it is not asked for more of that. */
+const INSIST_MS = 5000
+
+// Taken once: a user's fake timers must not make time stand still here.
+const { performance } = globalThis
 
 export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }: FencedOptions): FencedTable {
   const into = quoted(tables, 'table', table)
@@ -51,25 +56,41 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
     return row['fence'] === null ? null : BigInt(row['fence'] as string | number | bigint)
   }
 
+  /** Undefined: the row came, or came back, between the two statements. */
+  const once = async (
+    value: RowKey,
+    token: bigint,
+    changes: Readonly<Record<string, unknown>>,
+  ): Promise<FencedResult | undefined> => {
+    const { rows, altered } = await write(value, String(token), changes)
+    if (rows > 0 && !altered) return 'written'
+    // None changed can also mean that the row was so already: MySQL does not count those unless told to.
+    const seen = await read(value)
+    if (seen === token) return 'written'
+    if (rows > 0) {
+      // Whoever was quicker than this look has left a larger one.
+      if (seen === undefined || (seen !== null && seen > token)) return 'written'
+      throw tooSmall(table, fence)
+    }
+    if (seen === undefined) return 'missing'
+    return seen !== null && seen > token ? 'stale' : undefined
+  }
+
   return {
     async update(value, lease, changes) {
       const token = typeof lease === 'bigint' ? lease : lease.token
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const { rows, altered } = await write(value, String(token), changes)
-        if (rows > 0 && !altered) return 'written'
-        // None changed can also mean that the row was so already: MySQL does not count those unless told to.
-        const seen = await read(value)
-        if (seen === token) return 'written'
-        if (rows > 0) {
-          // Whoever was quicker than this look has left a larger one.
-          if (seen === undefined || (seen !== null && seen > token)) return 'written'
-          throw tooSmall(table, fence)
-        }
-        if (seen === undefined) return 'missing'
-        if (seen !== null && seen > token) return 'stale'
-        // The row came, or came back, between the two statements.
+      // To be asked before: what undoes a statement may end its transaction, too.
+      const inside = await tables.inTransaction()
+      const until = performance.now() + INSIST_MS
+      for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+        const result = await once(value, token, changes).catch(async (error: unknown) => {
+          if (inside || !tables.undone(error) || performance.now() > until) throw error
+          await pause(attempt)
+          return undefined
+        })
+        if (result !== undefined) return result
       }
-      const message = `The row in ${table} came and went in each of ${ATTEMPTS} attempts. Try again later.`
+      const message = `Others wrote to the row in ${table} in each of ${ATTEMPTS} attempts, or it came and went. Try again later.`
       throw new ConflictError(message, { table, attempts: ATTEMPTS })
     },
   }

@@ -1,5 +1,5 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { KeyColumns, quoted, Wording } from './user-table.ts'
+import { KeyColumns, pause, quoted, Wording } from './user-table.ts'
 import type { RowKey, UserTables } from './user-table.ts'
 
 /** Says in an update that the row is to stay as it is. */
@@ -37,8 +37,6 @@ export interface OptimisticTable<R extends object = Row> {
   ): Promise<OptimisticResult<R>>
 }
 
-const PAUSE_MS = { first: 1, longest: 100 }
-
 export function optimisticTable<R extends object>(
   tables: UserTables,
   { table, key, version = 'version', attempts = 50 }: OptimisticOptions,
@@ -53,7 +51,7 @@ export function optimisticTable<R extends object>(
   const read = (value: RowKey): Promise<readonly Record<string, unknown>[]> => {
     const words = new Wording(tables)
     const where = keys.condition(words, value)
-    return tables.select(`SELECT * FROM ${from} WHERE ${where}`, words.values)
+    return tables.rows(`SELECT * FROM ${from} WHERE ${where}`, words.values)
   }
 
   const write = async (
@@ -128,9 +126,4 @@ async function checkCount(tables: UserTables, table: string, version: string, se
   if (largest !== undefined && count >= largest) {
     throw wrong('it is full, and the server might write the same number again. Make it a BIGINT')
   }
-}
-
-function pause(attempt: number): Promise<void> {
-  const most = Math.min(PAUSE_MS.first * 2 ** attempt, PAUSE_MS.longest)
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * most))
 }

@@ -56,6 +56,9 @@ export function rowOf(cells: Cells, text: (cell: unknown) => string): Row {
   }
 }
 
+/** A text as `guard.sql` selects it. */
+export const afterSign = (cell: unknown): string => String(cell).slice(1)
+
 /** The `queue` column. Times are microseconds of the server's clock. */
 interface StoredQueue {
   readonly holders: readonly StoredHolder[]

@@ -31,6 +31,7 @@ import {
 } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
+import { DatabaseError } from './causes.ts'
 import type { AtOnce, Call, Sign } from './client.ts'
 import { guardsNoMore, isGuarding } from './guarding-claims.ts'
 import { isSign, load, sameColumns } from './row.ts'
@@ -62,6 +63,15 @@ const POLL_SLACK = 1.25
 /** How many names a statement writes signs of life to, and how often that is tried while others write to them, too. */
 const SIGNS_AT_ONCE = 50
 const SIGN_ATTEMPTS = 3
+
+/** The longest pause after a step that others were faster than. Two hundred at once must not keep each other from all steps. */
+const PAUSE_MS = 256
+const MANY = 3
+const CROWDED = new DatabaseError(
+  'The server answers, but too many change this name at once, and others were faster each time. Wait for longer than a ' +
+    'second, or have fewer wait',
+  'CROWDED',
+)
 
 const renewals = (
   group: readonly RenewRequest[],
@@ -98,7 +108,7 @@ export class SqlStore<Link> implements Store {
       slack: () => this.slack,
       call: (timeout, work) => this.call(timeout, work),
       settle: (link, row) =>
-        this.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], row),
+        this.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], { row }),
     }
     this.tidying = new Tidying(tools, this.keepIdle)
   }
@@ -112,7 +122,7 @@ export class SqlStore<Link> implements Store {
     const simple = !this.waiting.has(request.id) && request.weight <= request.capacity
     const atOnce = simple ? this.takeAtOnce(request) : undefined
     if (atOnce !== undefined) return atOnce
-    return this.call(timeout, async (link) => {
+    return this.call(timeout, async (link, call) => {
       let row: Row | undefined
       if (simple) {
         const taken = await statements.take(link, request)
@@ -120,7 +130,7 @@ export class SqlStore<Link> implements Store {
         if (taken.token !== undefined) return heldAlone(taken.token, request)
         row = taken.row
       }
-      const [answer] = await this.step(link, request.name, [{ kind: 'claim', request }], row)
+      const [answer] = await this.step(link, request.name, [{ kind: 'claim', request }], { row, call })
       this.note(request.id, answer)
       return answer
     })
@@ -159,9 +169,9 @@ export class SqlStore<Link> implements Store {
       if (atOnce.free(claim)) return RELEASED
       simple = false
     }
-    const answer = this.call<ReleaseResult>(timeout, async (link) => {
+    const answer = this.call<ReleaseResult>(timeout, async (link, call) => {
       if (simple && (await statements.free(link, claim))) return RELEASED
-      const [result] = await this.step(link, claim.name, [{ kind: 'release', claim, next }])
+      const [result] = await this.step(link, claim.name, [{ kind: 'release', claim, next }], { call })
       if (next !== undefined && result.next !== undefined) this.note(next.id, result.next)
       guardsNoMore(claim.id)
       return result
@@ -170,9 +180,9 @@ export class SqlStore<Link> implements Store {
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    return this.call(timeout, async (link) => {
+    return this.call(timeout, async (link, call) => {
       this.waiting.delete(claim.id)
-      const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }])
+      const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }], { call })
       guardsNoMore(claim.id)
       return answer
     })
@@ -265,7 +275,7 @@ export class SqlStore<Link> implements Store {
       })
     const rowOf = await this.giveSigns(link, byName, answer)
     for (const [name, group] of byName)
-      answer(group, await this.step(link, name, renewals(group), rowOf.get(name)))
+      answer(group, await this.step(link, name, renewals(group), { row: rowOf.get(name) }))
   }
 
   /**
@@ -308,11 +318,11 @@ export class SqlStore<Link> implements Store {
     link: Link,
     name: string,
     commands: readonly C[],
-    known?: Row,
+    known: { readonly row?: Row | undefined; readonly call?: Call } = {},
   ): Promise<[AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]> {
     const { statements } = this.parts
     let refused = -1
-    for (let attempt = 0, row = known; ; attempt++, row = undefined) {
+    for (let attempt = 0, { row } = known; ; attempt++, row = undefined) {
       row ??= (await statements.read(link, [name]))[0]
       if (row === undefined) {
         const absent = commands.map((command) => answerOfNothing(command))
@@ -325,8 +335,9 @@ export class SqlStore<Link> implements Store {
       if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
       if (effects.ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
+      if (attempt > MANY && known.call !== undefined) known.call.obstacle = CROWDED
       if (attempt > 0)
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, PAUSE_MS)))
     }
   }
 
@@ -350,7 +361,7 @@ export class SqlStore<Link> implements Store {
     else if (kind !== 'unknown') this.waiting.delete(id)
   }
 
-  protected call<T>(timeout: number, work: (link: Link) => Promise<T>): Promise<T | Unknown> {
+  protected call<T>(timeout: number, work: (link: Link, call: Call) => Promise<T>): Promise<T | Unknown> {
     return this.calls.withLink(timeout, work)
   }
 }

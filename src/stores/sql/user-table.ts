@@ -12,7 +12,10 @@ export interface Changed {
 export interface UserTables {
   readonly quote: '"' | '`'
   placeholder(index: number): string
+  /** For a look of our own. */
   select(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
+  /** For rows that the user is given, with values as the driver was told to make them. */
+  rows(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
   change(sql: string, values: readonly unknown[]): Promise<Changed>
   /** The largest number that a column takes, where the server does not refuse a larger one. */
   largest?(table: string, column: string): Promise<bigint | undefined>
@@ -92,4 +95,12 @@ export class Wording {
       ([column, value]) => `${quoted(this.tables, 'column', column)} = ${this.value(value)}`,
     )
   }
+}
+
+const PAUSE_MS = { first: 1, longest: 100 }
+
+/** Before the next attempt; longer after each. */
+export function pause(attempt: number): Promise<void> {
+  const most = Math.min(PAUSE_MS.first * 2 ** attempt, PAUSE_MS.longest)
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * most))
 }

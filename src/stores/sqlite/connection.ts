@@ -101,15 +101,18 @@ function mayWrite(users: SqliteDatabase, own: SqliteDatabase): boolean {
 
 /** The main file's full path; empty for a database in memory. */
 export function fileOf(database: SqliteDatabase): string {
-  const rows = database.prepare('PRAGMA database_list').all() as { name?: unknown; file?: unknown }[]
-  const file = rows.find(({ name }) => name === 'main')?.file
+  // Number, name, file: as an object, or as a list with `returnArrays`.
+  const rows = database.prepare('PRAGMA database_list').all().map(cells)
+  const file = rows.find(([, name]) => name === 'main')?.[2]
   return typeof file === 'string' ? file : ''
 }
 
 function journalMode(database: SqliteDatabase): unknown {
-  const [row] = database.prepare('PRAGMA journal_mode').all() as { journal_mode?: unknown }[]
-  return row?.journal_mode
+  const [row] = database.prepare('PRAGMA journal_mode').all()
+  return cells(row)[0]
 }
+
+const cells = (row: unknown): unknown[] => Object.values(row ?? {})
 
 /** Whether whatever runs on this connection now is part of a transaction. */
 export function inTransaction(database: SqliteDatabase): boolean {

@@ -9,6 +9,7 @@ export interface Scripts {
   readonly create: Script
   readonly drop: Script
   readonly free: Script
+  readonly guard: Script
   readonly keep: Script
   readonly list: Script
   readonly page: Script
@@ -33,6 +34,10 @@ export const scripts: Scripts = {
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
+  },
+  guard: {
+    sha1: '7ea53af1f0dce0415821bfeefebe47bc55cd0332',
+    sql: 'SELECT \'=\' || name AS name, version, capacity, fence, waiting, \'=\' || claim AS claim, \'=\' || owner AS owner, weight, token, tokens,\nexpires_us, \'=\' || queue AS queue, :now AS now\nFROM holdfast_locks WHERE name IN (SELECT value FROM json_each(:names))',
   },
   keep: {
     sha1: 'dd5748c78881b4554d12ef04ba610439158eec08',

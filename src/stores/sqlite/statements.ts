@@ -1,7 +1,7 @@
 import type { AtOnce } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
-import { rowOf } from '../sql/row.ts'
+import { afterSign, rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
@@ -28,7 +28,7 @@ export interface SqliteStatementOptions extends SqliteTableOptions {
 
 export class SqliteStatements extends ReturningStatements<SqliteLink> {
   readonly schemaText: string
-  private readonly readSql: Statement
+  private readonly guardSql: Statement
   private readonly atOnceSql: AtOnceSql
 
   constructor({ table = DEFAULT_TABLE, now = NOW }: SqliteStatementOptions) {
@@ -42,7 +42,7 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
       changed: (link, { text, params }, values) => link.change(text, valuesOf(params, values)),
     })
     this.schemaText = sql.schema.text
-    this.readSql = sql.read
+    this.guardSql = sql.guard
     this.atOnceSql = { takeAt: sql.takeAt, free: sql.free }
   }
 
@@ -55,15 +55,15 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
   }
 
   async guardBy(run: SqlRunner, names: readonly string[]): Promise<Row[]> {
-    const { text, params } = this.readSql
+    const { text, params } = this.guardSql
     const rows = await runRows(run, text, valuesOf(params, { names }))
-    return cellsOf(rows).map((cells) => rowOf(cells, String))
+    return cellsOf(rows).map((cells) => rowOf(cells, afterSign))
   }
 
   /** The rows of names, inside a transaction on this database. */
   guard(database: SqliteDatabase, names: readonly string[]): Row[] {
-    const { text, params } = this.readSql
+    const { text, params } = this.guardSql
     const rows = database.prepare(text).all(...valuesOf(params, { names }))
-    return cellsOf(rows).map((cells) => rowOf(cells, String))
+    return cellsOf(rows).map((cells) => rowOf(cells, afterSign))
   }
 }

@@ -8,7 +8,7 @@ import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { inTransaction } from './connection.ts'
 import { isBusy } from './failure.ts'
-import type { SqliteDatabase, SqliteValue } from './client.ts'
+import type { SqliteDatabase, SqliteStatement, SqliteValue } from './client.ts'
 
 type Rows = readonly Record<string, unknown>[]
 
@@ -16,7 +16,7 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
   const all = async (sql: string, values: readonly unknown[]): Promise<Rows> =>
     typeof database === 'function'
       ? runRows(database, sql, values)
-      : (database.prepare(sql).all(...values.map(checked)) as Rows)
+      : (withColumns(database.prepare(sql)).all(...values.map(checked)) as Rows)
   return {
     quote: '"',
     placeholder: () => '?',
@@ -25,12 +25,21 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
     // Of a function nothing is known: one attempt is right everywhere.
     inTransaction: () => typeof database === 'function' || inTransaction(database),
     select: all,
+    rows: all,
     change: async (sql, values) => {
       const { length: rows } = await all(`${sql} RETURNING 1 AS changed`, values)
       return { rows, altered: false }
     },
     undone: isBusy,
   }
+}
+
+/** A database of node:sqlite may be set to give lists. */
+function withColumns(
+  statement: SqliteStatement & { setReturnArrays?: (enabled: boolean) => void },
+): SqliteStatement {
+  statement.setReturnArrays?.(false)
+  return statement
 }
 
 /** The drivers take an object that comes first for parameters with names, and then count the others from one too early. */

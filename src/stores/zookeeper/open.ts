@@ -38,6 +38,8 @@ const OPTIONS: readonly (keyof ConnectOptions)[] = [
   'onRevocation',
   'client',
 ]
+const SETTINGS = ['root', 'acl', 'ttl', 'maxSessionTimeout', 'auth']
+const ESCAPES = 'must have the signs @ / ? # & % of credentials and paths as %40 %2F %3F %23 %26 %25'
 const DEFAULT_ROOT = '/holdfast'
 const MAX_SESSION_TIMEOUT = 40_000
 /** That of locks for which nothing else is said. */
@@ -84,13 +86,16 @@ export async function openZooKeeperStore(url: string): Promise<Store> {
   if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
   const [, tls, userInfo, hosts, chroot = '', search] = match
   const query = new URLSearchParams(search)
-  const known = new Set(['root', 'acl', 'ttl', 'maxSessionTimeout', 'auth'])
-  for (const key of query.keys()) if (!known.has(key)) throw refused(`has an unknown setting "${key}"`)
+  const isOdd = [...query.keys()].some((key) => !SETTINGS.includes(key))
+  // Credentials with signs that were not escaped end elsewhere than they should.
+  const misplaced = userInfo === undefined && (chroot.includes('@') || (isOdd && url.includes('@')))
+  if (hosts?.includes('@') === true || misplaced) throw refused(ESCAPES)
+  if (isOdd) throw refused(`has a setting that is none of ${SETTINGS.join(', ')}`)
   const acl = query.get('acl') ?? 'open'
   if (acl !== 'open' && acl !== 'creator') throw refused('must have acl=open or acl=creator')
   const max = wholeNumber('maxSessionTimeout', query)
   const root = query.get('root')
-  const store = makeStore(`${hosts}${decodeURIComponent(chroot)}`, {
+  const store = makeStore(`${hosts}${decoded(chroot)}`, {
     acl,
     ttl: wholeNumber('ttl', query) ?? DEFAULT_TTL,
     ...(root !== null && { root }),
@@ -118,7 +123,15 @@ function credentials(userInfo: string | undefined, auth: readonly string[]): Aut
     if (colon < 1) throw refused('must have auth=scheme:credentials')
     return { scheme: text.slice(0, colon), auth: text.slice(colon + 1) }
   })
-  return userInfo === undefined ? given : [{ scheme: 'digest', auth: decodeURIComponent(userInfo) }, ...given]
+  return userInfo === undefined ? given : [{ scheme: 'digest', auth: decoded(userInfo) }, ...given]
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw refused(ESCAPES)
+  }
 }
 
 function wholeNumber(key: string, query: URLSearchParams): number | undefined {

@@ -12,13 +12,16 @@ const MOST_PATH_BYTES = 256 * 1024
 /**
  * How much longer than a claim's ttl its session lives. The leader decides when a session ends, and it may not know yet what a
  * follower knows: the last ping (every twelfth of the timeout) and what has come since the leader last asked the
- * follower (half a tick; a timeout is two ticks at least). A third of the timeout covers both, so a follower that
+ * follower (half a tick). A third of the timeout covers both if that is two ticks at least, so a follower that
  * dies with such news never makes a lease end before its holder thinks.
  */
 const SESSION_PER_TTL = 1.5
+/** Servers with a `minSessionTimeout` below two ticks take shorter sessions, and do not tell their tick: this is half of the usual one. */
+const HALF_TICK_MS = 1000
+const PING_SHARE = 12 / 11
 
 export function sessionTimeoutFor(ttl: number): number {
-  return Math.ceil(ttl * SESSION_PER_TTL)
+  return Math.ceil(Math.max(ttl * SESSION_PER_TTL, (ttl + HALF_TICK_MS) * PING_SHARE))
 }
 
 export function longestTtl(sessionTimeout: number): number {

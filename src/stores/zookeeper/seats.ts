@@ -10,7 +10,10 @@ import { LATE, unknown } from './unknown.ts'
 /** Where sessions come from: a client of the user's, or servers to dial. */
 export type Source = { readonly client: ZooKeeper } | (ConnectString & { readonly options: ZooKeeperOptions })
 
-/** Sessions of different length. A program that makes up ttls as it goes must not open one for each. */
+/**
+ * Sessions of different length. A program that makes up ttls as it goes must not open one for each: servers let one address
+ * have 60 by default. Beyond these there is one more, of the greatest length.
+ */
 const MOST_LENGTHS = 8
 const TOO_MANY = 'The session of the client that was passed in carries as many locks as one session should'
 
@@ -18,13 +21,19 @@ const TOO_MANY = 'The session of the client that was passed in carries as many l
 export class Seats {
   private readonly source: Source
   private readonly timeouts: Timeouts
+  private readonly longest: number
   private readonly onState: (seat: Seat, state: SessionState) => void
   private readonly byTimeout = new Map<number, Seat[]>()
   private closed = false
 
-  constructor(source: Source, timeouts: Timeouts, onState: (seat: Seat, state: SessionState) => void) {
+  constructor(
+    { source, maxSessionTimeout }: { readonly source: Source; readonly maxSessionTimeout: number },
+    timeouts: Timeouts,
+    onState: (seat: Seat, state: SessionState) => void,
+  ) {
     this.source = source
     this.timeouts = timeouts
+    this.longest = maxSessionTimeout
     this.onState = onState
     if ('client' in source) this.byTimeout.set(0, [this.watched(source.client)])
   }
@@ -116,7 +125,7 @@ export class Seats {
   private lengthFor(timeout: number): number {
     if (this.byTimeout.has(timeout) || this.byTimeout.size < MOST_LENGTHS) return timeout
     const longer = [...this.byTimeout.keys()].filter((length) => length >= timeout)
-    return longer.length === 0 ? timeout : Math.min(...longer)
+    return longer.length === 0 ? Math.max(timeout, this.longest) : Math.min(...longer)
   }
 
   private watched(zk: ZooKeeper): Seat {

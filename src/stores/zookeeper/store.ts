@@ -23,6 +23,7 @@ import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import type { Acl, SessionState } from './client/index.ts'
+import { callSafely } from './client/call-safely.ts'
 import { ZooKeeperError } from './client/index.ts'
 import { now } from './client/time.ts'
 import { Directories } from './directories.ts'
@@ -65,7 +66,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.settings = settings
     this.acl = settings.acl
     this.capabilities = capabilitiesFor(settings.maxSessionTimeout)
-    this.seats = new Seats(settings.source, this.timeouts, (seat, state) => this.seatChanged(seat, state))
+    this.seats = new Seats(settings, this.timeouts, (seat, state) => this.seatChanged(seat, state))
     if (settings.ttl !== undefined) this.seats.open(settings.ttl)
   }
 
@@ -154,7 +155,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   revocationAsked({ name }: Claim): void {
-    this.settings.onRevocation?.(name)
+    const { onRevocation } = this.settings
+    if (onRevocation !== undefined) callSafely(() => onRevocation(name))
   }
 
   /** Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order. */

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, createServer as createPlainServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -102,7 +102,33 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     const listed = await store.list({}, TIMEOUT_MS)
     expect(listed).toMatchObject({ kind: 'unknown', retryable: false })
     expect('kind' in listed && String(listed.cause)).toContain('cannot say which keys it has')
+    await expect(holdfast.list()).rejects.toMatchObject({ code: 'UNSUPPORTED' })
     await holdfast.close()
+  })
+
+  it('answers a claim whose reply is garbled, and goes on afterwards', async () => {
+    let garbled = false
+    const front = createPlainServer((socket) => {
+      const back = connect(server.port, server.host)
+      for (const end of [socket, back]) end.on('error', () => {})
+      socket.pipe(back)
+      socket.on('close', () => back.destroy())
+      back.on('close', () => socket.destroy())
+      back.on('data', (bytes) => {
+        const text = bytes.toString('latin1')
+        socket.write(garbled ? text.replace(/(VA 16[^\r]*\r\n)\d/, '$1x') : text, 'latin1')
+      })
+    })
+    await new Promise<void>((resolve) => void front.listen(0, '127.0.0.1', resolve))
+    const { port } = front.address() as AddressInfo
+    const store = open(`memcached://127.0.0.1:${port}`)
+    expect(await store.claim(request('clear'), TIMEOUT_MS)).toMatchObject({ kind: 'held' })
+    garbled = true
+    expect(await store.claim(request('garbled'), TIMEOUT_MS)).toMatchObject({ kind: 'unknown' })
+    garbled = false
+    expect(await store.claim(request('clear again'), TIMEOUT_MS)).toMatchObject({ kind: 'held' })
+    await store.close()
+    front.close()
   })
 
   it('lets an operator release a lock whose holder nobody can describe', async () => {
@@ -236,13 +262,17 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
 })
 
 describe('addresses', () => {
-  it.each(['memcached://', 'redis://x', 'memcached://h/path', 'nonsense', 'http://me:s3cret@h'])(
-    '%s is refused',
-    (url) => {
-      expect(() => memcachedStore(url)).toThrow(/url must/)
-      expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
-    },
-  )
+  it.each([
+    'memcached://',
+    'redis://x',
+    'memcached://h/path',
+    'nonsense',
+    'http://me:s3cret@h',
+    'memcached://me:s3cret%zz@h',
+  ])('%s is refused', (url) => {
+    expect(() => memcachedStore(url)).toThrow(/url must/)
+    expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
+  })
 
   it('several servers are refused, and the message says why', () => {
     expect(() => memcachedStore('memcached://h1:1,h2:2')).toThrow('must name one server')

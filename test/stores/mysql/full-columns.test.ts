@@ -34,7 +34,8 @@ describe.skipIf(!available('mariadb')).each([`''`, `'STRICT_ALL_TABLES'`])(
     })
 
     const count = async (type: string, version: string): Promise<void> => {
-      await pool.query(`CREATE OR REPLACE TABLE counted (id int PRIMARY KEY, v int, version ${type})`)
+      await pool.query('DROP TABLE IF EXISTS counted')
+      await pool.query(`CREATE TABLE counted (id int PRIMARY KEY, v int, version ${type})`)
       await pool.query(`INSERT INTO counted VALUES (1, 0, ${version})`)
     }
     const update = (v: number): Promise<unknown> =>
@@ -70,7 +71,8 @@ describe.skipIf(!available('mariadb')).each([`''`, `'STRICT_ALL_TABLES'`])(
     it.each(['INT', 'INT UNSIGNED', 'DECIMAL(10,0)'])(
       'a fence of %s, which holds no token, is told',
       async (type) => {
-        await pool.query(`CREATE OR REPLACE TABLE fenced (id int PRIMARY KEY, v int, fence ${type})`)
+        await pool.query('DROP TABLE IF EXISTS fenced')
+        await pool.query(`CREATE TABLE fenced (id int PRIMARY KEY, v int, fence ${type})`)
         await pool.query('INSERT INTO fenced VALUES (1, 0, NULL)')
         const result = fenced(pool, { table: 'fenced', key: 'id' }).update(1, 1_794_780_646_347_432n, {
           v: 1,
@@ -82,7 +84,8 @@ describe.skipIf(!available('mariadb')).each([`''`, `'STRICT_ALL_TABLES'`])(
     )
 
     it('a fence that holds tokens is good, whatever else the server has made fit', async () => {
-      await pool.query('CREATE OR REPLACE TABLE fenced (id int PRIMARY KEY, v tinyint, fence bigint)')
+      await pool.query('DROP TABLE IF EXISTS fenced')
+      await pool.query('CREATE TABLE fenced (id int PRIMARY KEY, v tinyint, fence bigint)')
       await pool.query('INSERT INTO fenced VALUES (1, 0, NULL)')
       const table = fenced(pool, { table: 'fenced', key: 'id' })
       const write = table.update(1, 1_794_780_646_347_432n, { v: 1000 }).catch(() => 'refused')

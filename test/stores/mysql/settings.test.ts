@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, mariadb, mysqlFlavour } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import type { Lease } from '../../../src/runtime/lease.ts'
 import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
+import { expectGuardedRun, someAtOnce } from '../sql/guarded-run.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
 
 const SETTINGS = [
@@ -13,12 +15,23 @@ const SETTINGS = [
   `sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'`,
   `sql_mode = 'TRADITIONAL,ONLY_FULL_GROUP_BY,NO_UNSIGNED_SUBTRACTION'`,
   // MySQL knows neither.
-  ...(mysqlFlavour === 'MySQL' ? [] : [`sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`, `sql_mode = 'ORACLE'`]),
+  ...(mysqlFlavour === 'MySQL'
+    ? []
+    : [
+        `sql_mode = 'SIMULTANEOUS_ASSIGNMENT'`,
+        `sql_mode = 'ORACLE'`,
+        `sql_mode = 'EMPTY_STRING_IS_NULL'`,
+        `sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL'`,
+      ]),
   `sql_mode = ''`,
   `time_zone = '+05:30'`,
   `time_zone = '-11:00'`,
   `NAMES latin1`,
   `SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE`,
+  `SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED`,
+  `SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED`,
+  `sql_safe_updates = 1`,
+  `innodb_lock_wait_timeout = 1`,
 ]
 
 const OPTIONS: PoolOptions[] = [
@@ -71,6 +84,125 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
   it.each(OPTIONS)('does the same with a pool that has %j', async (options) => {
     const run = withPool(options, (pool) => expectShortRun(mysqlStore(pool), `${ODD} ${(names += 1)}`))
     await expect(run).resolves.toBeUndefined()
+  })
+
+  it(
+    'guards transactions after each SET, and with each option, at nobody’s cost',
+    { timeout: 60_000 },
+    async () => {
+      const other = createPool({ uri: server.url, connectionLimit: 10 })
+      const run = async (
+        setting: string,
+        options: PoolOptions,
+        way: 'guarded' | 'guard',
+      ): Promise<string[]> => {
+        const pool = createPool({ uri: server.url, connectionLimit: 4, ...options })
+        pool.pool.on('connection', (connection) => connection.query(`SET ${setting}`))
+        const store = mysqlStore(pool)
+        const guarded = async (lease: Lease, inside: () => Promise<void>): Promise<unknown> => {
+          if (way === 'guarded') return store.guarded(lease, inside)
+          const tx = await pool.getConnection()
+          await tx.query('SET TRANSACTION ISOLATION LEVEL SERIALIZABLE')
+          await tx.beginTransaction()
+          await store.guard(lease, tx)
+          await inside()
+          lease.assertHeld()
+          await tx.commit()
+          tx.release()
+          return undefined
+        }
+        const what = `${way} ${setting} ${JSON.stringify(options)}`
+        const name = `guarded ${(names += 1)}`
+        const failed = await expectGuardedRun({ store, other: mysqlStore(other), name, guarded }).then(
+          () => [],
+          (error: unknown) => [`${what}: ${String(error)}`],
+        )
+        pool.pool.end()
+        return failed
+      }
+      const runs = [
+        ...SETTINGS.flatMap((setting) => [
+          () => run(setting, {}, 'guarded'),
+          () => run(setting, {}, 'guard'),
+        ]),
+        ...OPTIONS.map((options) => () => run('time_zone = DEFAULT', options, 'guarded')),
+      ]
+      expect(await someAtOnce(runs)).toEqual([])
+      await other.end()
+    },
+  )
+
+  it.each(SETTINGS)('shows names and forgets them after SET %s', async (setting) => {
+    await withPool({ connectionLimit: 4 }, async (pool) => {
+      pool.pool.on('connection', (connection) => connection.query(`SET ${setting}`))
+      const table = `once_${(names += 1)}`
+      const store = mysqlStore(pool, { table, keepIdle: 0 })
+      await store.claim(request('held'), 5000)
+      expect(await store.list({}, 5000)).toEqual({ names: ['held'] })
+      for (let index = 0; index < 5; index++) {
+        const claim = request(`once ${index}`)
+        await store.claim(claim, 5000)
+        await store.release(claim, undefined, 5000)
+      }
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      await store.tidy()
+      const [rows] = await admin.query(`SELECT CAST(name AS CHAR) AS name FROM ${table}`)
+      expect(rows).toEqual([{ name: 'held' }])
+    })
+  })
+
+  describe('on a connection whose clock was set', () => {
+    const refused = { kind: 'unknown', retryable: false, cause: { code: 'HOLDFAST_CLOCK' } }
+
+    it.each(['- 3600', '+ 3600', '- 5'])('takes no lock: %s seconds', async (shift) => {
+      await withPool({}, async (pool) => {
+        await pool.query(`SET timestamp = UNIX_TIMESTAMP() ${shift}`)
+        const store = mysqlStore(pool)
+        expect(await store.claim(request('shifted'), 5000)).toMatchObject(refused)
+        await pool.query('SET timestamp = DEFAULT')
+        expect(await store.claim(request(`shifted ${(names += 1)}`), 5000)).toMatchObject({ kind: 'held' })
+      })
+    })
+
+    it('notices it when the program had the connection meanwhile', async () => {
+      await withPool({}, async (pool) => {
+        const store = mysqlStore(pool)
+        expect(await store.claim(request(`shifted ${(names += 1)}`), 5000)).toMatchObject({ kind: 'held' })
+        await pool.query('SET timestamp = 1')
+        await new Promise((resolve) => setTimeout(resolve, 1100))
+        expect(await store.claim(request('shifted later'), 5000)).toMatchObject(refused)
+      })
+    })
+
+    it('takes none on one connection alone either', async () => {
+      const connection = await createConnection(server.url)
+      await connection.query('SET timestamp = 1')
+      expect(await mysqlStore(connection).claim(request('shifted'), 5000)).toMatchObject(refused)
+      await connection.end()
+    })
+
+    it('asks for the clock once as long as nobody else uses the connection', async () => {
+      await withPool({}, async (pool) => {
+        const asked: string[] = []
+        pool.pool.on('connection', (connection) => {
+          const query = connection.query.bind(connection) as (sql: unknown, done: unknown) => unknown
+          const spy = (sql: unknown, done: unknown): unknown => {
+            const text = typeof sql === 'string' ? sql : (sql as { sql: string }).sql
+            if (text.includes('SYSDATE')) asked.push(text)
+            return query(sql, done)
+          }
+          Object.assign(connection, { query: spy })
+        })
+        const store = mysqlStore(pool)
+        for (let round = 0; round < 12; round++) {
+          const claim = request('asked')
+          expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+          await store.release(claim, undefined, 5000)
+          await new Promise((resolve) => setTimeout(resolve, 100))
+        }
+        expect(asked).toHaveLength(1)
+      })
+    })
   })
 
   /** Takes and frees a name often enough for the connection to have the statements prepared; how often it used them. */

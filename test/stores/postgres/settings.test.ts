@@ -7,9 +7,15 @@ import { available, pgbouncer, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { StoreEvent } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
-import { openPostgresStore, postgresSchema, postgresStore } from '../../../src/stores/postgres/index.ts'
+import {
+  fenced,
+  openPostgresStore,
+  postgresSchema,
+  postgresStore,
+} from '../../../src/stores/postgres/index.ts'
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
 import { PostgresSqlStore } from '../../../src/stores/postgres/store.ts'
+import { expectGuardedRun, someAtOnce } from '../sql/guarded-run.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
 
 const ODD = `odd \\' " \` ; -- $1 日本 🔒`
@@ -59,16 +65,148 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     )
   })
 
-  it.each([
+  const SETTINGS = [
     `-c default_transaction_isolation=serializable`,
     `-c default_transaction_isolation=repeatable\\ read`,
     `-c timezone=America/New_York`,
     `-c standard_conforming_strings=off`,
     `-c statement_timeout=5000`,
-  ])('does the same with %s', async (options) => {
+    `-c lock_timeout=500`,
+    `-c search_path=public,pg_catalog`,
+    `-c bytea_output=escape`,
+    `-c plan_cache_mode=force_generic_plan`,
+  ]
+
+  it.each(SETTINGS)('does the same with %s', async (options) => {
     const run = withPool((pool) => expectShortRun(postgresStore(pool), `${ODD} ${(names += 1)}`), { options })
     await expect(run).resolves.toBeUndefined()
   })
+
+  it('guards transactions with each setting, at nobody’s cost', { timeout: 60_000 }, async () => {
+    const other = new Pool({ connectionString: server.url, max: 8 })
+    const run = async (config: PoolConfig): Promise<string[]> => {
+      const pool = new Pool({ connectionString: server.url, max: 4, ...config })
+      pool.on('error', () => {})
+      const store = postgresStore(pool)
+      const failed = await expectGuardedRun({
+        store,
+        other: postgresStore(other),
+        name: `guarded ${(names += 1)}`,
+        guarded: (lease, inside) => store.guarded(lease, inside),
+      }).then(
+        () => [],
+        (error: unknown) => [`${JSON.stringify(config)}: ${String(error)}`],
+      )
+      await pool.end()
+      return failed
+    }
+    const configs: PoolConfig[] = [
+      ...SETTINGS.map((options) => ({ options })),
+      { binary: true } as PoolConfig,
+    ]
+    expect(await someAtOnce(configs.map((config) => () => run(config)))).toEqual([])
+    await other.end()
+  })
+
+  /** As Kysely with ParseJSONResultsPlugin, and others. */
+  const parsed = (rows: Record<string, unknown>[]): Record<string, unknown>[] =>
+    rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([key, value]) => [
+          key,
+          typeof value === 'string' && /^[[{]/.test(value) ? JSON.parse(value) : value,
+        ]),
+      ),
+    )
+
+  it.each(['a plain name', '{ "like": "JSON" }', '[1]'])(
+    'guards by a function that makes objects of texts, on %s',
+    async (name) => {
+      await withPool(async (pool) => {
+        const store = postgresStore(pool)
+        const holdfast = new Holdfast(store)
+        const lease = await holdfast.mutex(name).acquire()
+        await store.claim(request(name), 5000)
+        const tx = await pool.connect()
+        await tx.query('BEGIN')
+        const run = async (text: string, values: unknown[]): Promise<unknown> =>
+          parsed((await tx.query(text, values)).rows as Record<string, unknown>[])
+        await expect(store.guard(lease, run)).resolves.toBeUndefined()
+        await tx.query('COMMIT')
+        tx.release()
+        await lease.release()
+        await holdfast.close()
+      })
+    },
+  )
+
+  it('keeps permits and readers when a column’s type is changed', async () => {
+    const table = 'altered'
+    await withPool(async (pool) => {
+      await withPool(async (second) => {
+        const stores = [pool, second].map((one) => postgresStore(one, { table }))
+        const claims = stores.map(() => request('s', { capacity: 5 }))
+        const renewAll = async (): Promise<string[]> => {
+          const kinds: string[] = []
+          for (const [index, store] of stores.entries()) {
+            const [answer] = await store.renew([claims[index] ?? request('s')], 5000)
+            kinds.push(answer?.kind ?? 'none')
+          }
+          return kinds
+        }
+        for (const [index, store] of stores.entries()) {
+          expect(await store.claim(claims[index] ?? request('s'), 5000)).toMatchObject({ kind: 'held' })
+        }
+        for (const type of ['varchar(300)', 'varchar(400)', 'text']) {
+          expect(await renewAll()).toEqual(['held', 'held'])
+          await admin.query(`ALTER TABLE ${table} ALTER COLUMN owner TYPE ${type}`)
+          for (let round = 0; round < 3; round++) expect(await renewAll()).toEqual(['held', 'held'])
+        }
+        const { rows } = await pool.query('SELECT count(*)::int FROM pg_prepared_statements')
+        expect((rows as { count: number }[])[0]?.count).toBeGreaterThan(0)
+      })
+    })
+  })
+
+  it('keeps no connection for those who gave up waiting for it', async () => {
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        await store.inspect('busy', 5000)
+        const busy = await Promise.all([pool.connect(), pool.connect()])
+        expect(await store.watch('nobody-waits', () => {}, 100)).toMatchObject({ kind: 'unknown' })
+        for (const client of busy) client.release()
+        await expect.poll(() => [pool.waitingCount, pool.totalCount - pool.idleCount]).toEqual([0, 0])
+        await store.close()
+      },
+      { max: 2 },
+    )
+  })
+
+  it.each(['read committed', 'repeatable read', 'serializable'])(
+    'writes with tokens at once, whatever the isolation: %s',
+    async (level) => {
+      const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`
+      await withPool(
+        async (pool) => {
+          const table = `fenced_${(names += 1)}`
+          await pool.query(`CREATE TABLE ${table} (id int PRIMARY KEY, owner text, fence bigint)`)
+          await pool.query(`INSERT INTO ${table} VALUES (7, 'free', 0)`)
+          const seats = fenced(pool, { table, key: 'id' })
+          for (let round = 1; round <= 10; round++) {
+            const tokens = Array.from({ length: 10 }, (_, index) => BigInt(round * 10 + index))
+            const results = await Promise.all(
+              tokens.map((token) => seats.update(7, token, { owner: `${token}` })),
+            )
+            expect(results.at(-1)).toBe('written')
+            const { rows } = await pool.query(`SELECT owner, fence FROM ${table}`)
+            expect(rows).toEqual([{ owner: `${tokens.at(-1)}`, fence: `${tokens.at(-1)}` }])
+          }
+        },
+        { options, max: 10 },
+      )
+    },
+  )
 
   it('counts right when every transaction is serializable', async () => {
     const options = '-c default_transaction_isolation=serializable'

@@ -13,6 +13,7 @@ const TESTS = [
   'test/fleet/sqlite.test.ts',
   'test/stores/sqlite/tidy.test.ts',
   'test/stores/sqlite/files.test.ts',
+  'test/stores/sqlite/options.test.ts',
   'test/stores/sqlite/users-classes.test.ts',
 ]
 

@@ -19,6 +19,7 @@ import type { Place, QueueNode } from '../../../src/stores/zookeeper/place.ts'
 import { NO_PROOF, PROOF_MS, isFresh, proofFrom } from '../../../src/stores/zookeeper/proof.ts'
 import type { ProofClocks } from '../../../src/stores/zookeeper/proof.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
+import { sessionTimeoutFor } from '../../../src/stores/zookeeper/seat.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
 import { checkPath } from '../../../src/stores/zookeeper/client/paths.ts'
 
@@ -364,6 +365,17 @@ describe('a node', () => {
   })
 })
 
+describe('a session', () => {
+  // The leader may not know yet of the last half tick, nor of the last ping.
+  it.each([1, 100, 600, 1000, 2600, 2700, 4000, 26_000])(
+    'outlives a ttl of %d ms by what a follower may keep to itself',
+    (ttl) => {
+      const timeout = sessionTimeoutFor(ttl)
+      expect(timeout - timeout / 12 - 1000).toBeGreaterThanOrEqual(ttl)
+    },
+  )
+})
+
 describe('a URL', () => {
   it.each([
     'zookeeper://',
@@ -375,6 +387,12 @@ describe('a URL', () => {
     'zookeeper://h?maxSessionTimeout=1s',
     'zookeeper://user:secret@h:99999',
     'zookeeper://h?auth=secret',
+    'zookeeper://us@er:secret@h:1',
+    'zookeeper://user:sec/secret@h:1',
+    'zookeeper://user:12/secret@h:1',
+    'zookeeper://user:secret%zz@h:1',
+    'zookeeper://h:1/%zz',
+    'zookeeper://h:1?auth=digest:user:se&secret',
   ])('that is wrong is refused without showing it: %s', async (url) => {
     const failure = await openZooKeeperStore(url).catch((error: unknown) => error)
     expect(failure).toMatchObject({ code: 'INVALID_ARGUMENT' })

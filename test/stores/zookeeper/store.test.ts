@@ -96,6 +96,75 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(Math.max(...grants)).toBe(1)
   })
 
+  it('opens few sessions, whatever ttls a program makes up', async () => {
+    const holdfast = new Holdfast(store({ maxSessionTimeout: 40_000 }), { ttl: 5000 })
+    const before = await mntr('zk_num_alive_connections')
+    for (let index = 0; index < 30; index++) {
+      const lease = await holdfast.mutex('lengths').acquire({ ttl: 5000 + 20 * index, wait: 5000 })
+      await lease.release()
+    }
+    expect((await mntr('zk_num_alive_connections')) - before).toBeLessThanOrEqual(9)
+    await holdfast.close()
+  })
+
+  it('keeps what a user’s callback throws from everything else', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      const asked: string[] = []
+      const onRevocation = (lock: string): void => {
+        asked.push(lock)
+        throw new Error('a callback')
+      }
+      const lock = name()
+      const holdfast = new Holdfast(store({ onRevocation }), { ttl: 5000 })
+      const lease = await holdfast.mutex(lock).acquire()
+      const zk = await client()
+      await expect.poll(() => requestRevocation(zk, lock).then(() => asked.length)).toBeGreaterThan(0)
+      expect(lease.held).toBe(true)
+      await lease.release()
+      await holdfast.close()
+
+      const states: string[] = []
+      const shy = kept(new ZooKeeper(at()))
+      const quiet = shy.onState(() => {
+        throw new Error('a listener')
+      })
+      shy.onState((state) => states.push(state))
+      await shy.connected()
+      expect(states).toContain('connected')
+      const path = `/throwing-${names++}`
+      await shy.create(path)
+      const heard: string[] = []
+      await shy.getData(path, {
+        watch: () => {
+          throw new Error('a watcher')
+        },
+      })
+      await shy.getData(path, { watch: ({ type }) => heard.push(type) })
+      await shy.setData(path, 'x')
+      await expect.poll(() => heard).toHaveLength(1)
+      expect(states.at(-1)).toBe('connected')
+      expect(warnings.mock.calls.length).toBeGreaterThanOrEqual(3)
+      quiet()
+    } finally {
+      warnings.mockRestore()
+    }
+  })
+
+  it('does not take back a watch that somebody else in the process is just asking for', async () => {
+    const zk = await client()
+    const path = `/watched-${names++}`
+    await zk.create(path)
+    const given = (): void => {}
+    const heard: string[] = []
+    await zk.getData(path, { watch: given })
+    const asking = zk.getData(path, { watch: ({ type }) => heard.push(type) })
+    zk.unwatch(path, 'data', given)
+    await asking
+    await zk.delete(path)
+    await expect.poll(() => heard, { timeout: 5000 }).toHaveLength(1)
+  })
+
   it('writes the nodes that Curator would write', async () => {
     const [own, zk] = [store(), await client()]
     const [mutex, rw, semaphore] = [name(), name(), name()]

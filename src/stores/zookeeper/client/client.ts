@@ -1,3 +1,4 @@
+import { callSafely } from './call-safely.ts'
 import { ZooKeeperError, hasCode } from './errors.ts'
 import type { Written } from './merging.ts'
 import { failureOf, multi } from './multi.ts'
@@ -35,6 +36,8 @@ const CONFIRM_PER_TIMEOUT = 6
  */
 export class ZooKeeper implements AsyncDisposable {
   private readonly session: Session
+  /** Paths of watches that are on their way to the server, and how many. */
+  private readonly asked = new Map<string, number>()
   private readonly chroot: Chroot
   private readonly listeners = new Set<StateListener>()
   /** When the last write left that a majority carried out. */
@@ -60,7 +63,7 @@ export class ZooKeeper implements AsyncDisposable {
     }
     this.session = new Session(settings, {
       state: (state, error) => {
-        for (const listener of this.listeners) listener(state, error)
+        for (const listener of this.listeners) callSafely(() => listener(state, error))
       },
       notified: (event) => this.notified(event),
     })
@@ -250,7 +253,8 @@ export class ZooKeeper implements AsyncDisposable {
     const full = this.full(path)
     const kinds: readonly WatchKind[] = kind === 'data' ? ['data', 'exists'] : [kind]
     const last = kinds.map((one) => watches.delete(one, full, watcher)).some(Boolean)
-    if (!last || kinds.some((one) => watches.has(one, full))) return last
+    // The server has one watch for a path: to take it back would also take that which somebody is just asking for.
+    if (!last || this.asked.has(full) || kinds.some((one) => watches.has(one, full))) return last
     const type = kind === 'children' ? 1 : kind === 'data' ? 2 : 3
     // If it does not get there, the watch fires for nobody.
     this.session.request(ops.removeWatches(full, type)).catch(() => undefined)
@@ -289,10 +293,23 @@ export class ZooKeeper implements AsyncDisposable {
 
   private send<T>(operation: () => Operation<T>): Promise<T> {
     try {
-      return this.session.request(operation())
+      const asked = operation()
+      const answer = this.session.request(asked)
+      if (asked.replied !== undefined && asked.path !== undefined) this.countAsked(asked.path, answer)
+      return answer
     } catch (error) {
       return Promise.reject(error as Error)
     }
+  }
+
+  private countAsked(path: string, answer: Promise<unknown>): void {
+    this.asked.set(path, (this.asked.get(path) ?? 0) + 1)
+    const settled = (): void => {
+      const left = (this.asked.get(path) ?? 1) - 1
+      if (left > 0) this.asked.set(path, left)
+      else this.asked.delete(path)
+    }
+    answer.then(settled, settled)
   }
 
   private watching<T>(
@@ -310,7 +327,7 @@ export class ZooKeeper implements AsyncDisposable {
 
   private notified({ type, path }: WatchEvent): void {
     const event = { type, path: this.chroot.local(path) }
-    for (const watcher of this.session.watches.fired({ type, path })) watcher(event)
+    for (const watcher of this.session.watches.fired({ type, path })) callSafely(() => watcher(event))
   }
 
   private localCreated<T extends Pick<Created, 'path'>>(created: T): T {
