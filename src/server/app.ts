@@ -71,7 +71,7 @@ export class App {
 
   /** Also for requests that expect something, which Node would otherwise answer by itself, whatever they are. */
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
-    this.turns.take(request.socket, () => this.serve(request, response))
+    this.turns.take(request, () => this.serve(request, response))
   }
 
   private serve(request: IncomingMessage, response: ServerResponse): void {

@@ -2,6 +2,7 @@ import { sessionOf } from '../core/claim-queue.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
+  ClaimInfo,
   ClaimRef,
   ClaimRequest,
   DowngradeAnswer,
@@ -22,11 +23,13 @@ import type { Caller } from './caller.ts'
 import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
 import { Load } from './load.ts'
+import { Looks } from './looks.ts'
 import type { Counter } from './metrics.ts'
 import type { Problems } from './problems.ts'
 import { RateLimit } from './rate.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
+import { Shares } from './shares.ts'
 import { TokenBudget } from './token-budget.ts'
 import { VisibleNames } from './visible-names.ts'
 import { Withdrawals } from './withdrawals.ts'
@@ -52,6 +55,10 @@ const REFUSAL_LINES = 10
 /** The same for all of them together, in the log. */
 const ALL_REFUSAL_LINES = 100
 const TAKE_BACK_MS = 5000
+/** Holders, and waiters, of one name that are shown; and characters of all of them together. */
+const SHOWN = { claims: 10_000, characters: 8_000_000 }
+/** Of a claim's numbers, and the names of its fields. */
+const CLAIM_CHARACTERS = 120
 
 type State =
   | { readonly kind: 'starting'; readonly until: number }
@@ -70,6 +77,8 @@ export class LockService {
   readonly book: Book
   readonly limits: Limits
   readonly load: Load = new Load()
+  readonly shares: Shares = new Shares()
+  private readonly looks = new Looks()
   readonly withdrawals: Withdrawals = new Withdrawals()
   private readonly tokens = new TokenBudget()
   private readonly sessions: Sessions
@@ -89,7 +98,7 @@ export class LockService {
     this.limits = limits
     this.auditRequired = auditRequired
     this.problems = problems
-    this.visible = new VisibleNames(store)
+    this.visible = new VisibleNames(store, this.looks)
     this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
     book.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
@@ -193,11 +202,14 @@ export class LockService {
 
   inspect(caller: Caller, name: string, timeout: number): MaybePromise<NameInfo | Unknown> {
     this.assertMay(caller, 'read', name)
-    return this.store.inspect(name, timeout)
+    return this.looks.take(caller.principal, () =>
+      when(this.store.inspect(name, timeout), (info) => ('kind' in info ? info : shownOf(info))),
+    )
   }
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
-    if (principal.mayEverywhere('read')) return this.store.list(query, timeout)
+    if (principal.mayEverywhere('read'))
+      return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)
   }
 
@@ -266,6 +278,7 @@ export class LockService {
     }
     if (this.book.knows({ name, id })) return
     if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal) throw tooMany('leases')
+    if (this.book.isFullFor(caller.principal)) throw tooMany('claims in memory')
     // Each claim may have to be withdrawn.
     this.assertFewWithdrawals(caller)
   }
@@ -377,6 +390,9 @@ export class LockService {
     if (answer.kind === 'held' || answer.kind === 'renewed') {
       const token = answer.kind === 'held' ? answer.token : undefined
       if (!this.noteRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
+      const maker = this.book.whose(request.id)
+      if (maker !== undefined && maker !== caller.principal.name)
+        this.sessions.renewedBy(caller.principal, sessionOf(request.id))
     }
     this.book.renewed(request, answer)
     return answer
@@ -403,6 +419,17 @@ export class LockService {
 /** Goes on at once with what is there at once: a promise for every answer of the embedded store would cost a tick each. */
 export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): MaybePromise<U> {
   return value instanceof Promise ? value.then(then) : then(value)
+}
+
+/** The first of them: a name may have two hundred thousand readers. Its clients refuse to read lines without an end. */
+export function shownOf({ name, capacity, holders, waiters }: NameInfo): NameInfo {
+  let left = SHOWN.characters
+  const first = (claims: readonly ClaimInfo[]): readonly ClaimInfo[] => {
+    const some = claims.length > SHOWN.claims ? claims.slice(0, SHOWN.claims) : claims
+    const end = some.findIndex(({ id, owner }) => (left -= id.length + owner.length + CLAIM_CHARACTERS) < 0)
+    return end < 0 ? some : some.slice(0, end)
+  }
+  return { name, capacity, holders: first(holders), waiters: first(waiters) }
 }
 
 export function unavailable(): Failure {
