@@ -27,10 +27,13 @@ import { Looks } from './looks.ts'
 import type { Counter } from './metrics.ts'
 import type { Problems } from './problems.ts'
 import { RateLimit } from './rate.ts'
+import { networkOf } from './network.ts'
+import { NOBODY } from './rights.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
 import { Shares } from './shares.ts'
 import { TokenBudget } from './token-budget.ts'
+import { isMasked } from './masked.ts'
 import { VisibleNames } from './visible-names.ts'
 import { Withdrawals } from './withdrawals.ts'
 
@@ -52,7 +55,7 @@ export interface Revoked {
 
 /** Lines a second for one principal at one address, in the audit log and in the log. */
 const REFUSAL_LINES = 10
-/** The same for all of them together, in the log. */
+/** The same for all of them together. */
 const ALL_REFUSAL_LINES = 100
 const TAKE_BACK_MS = 5000
 /** Holders, and waiters, of one name that are shown; and characters of all of them together. */
@@ -88,6 +91,9 @@ export class LockService {
   private readonly refusals: Counter
   private readonly refusalLines = new RateLimit(REFUSAL_LINES)
   private readonly allRefusalLines = new RateLimit(ALL_REFUSAL_LINES)
+  private readonly auditLines = new RateLimit(ALL_REFUSAL_LINES)
+  /** Refusals without a line since the last one. */
+  private leftOut = 0
   private readonly problems: Problems
 
   constructor({ store, book, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
@@ -229,6 +235,8 @@ export class LockService {
       const answer = await this.store.withdraw({ name, id }, timeout)
       this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
       if (answer.kind === 'unknown') throw unavailable()
+      // Held, and not by the id that we were shown.
+      if (answer.kind === 'not-held' && isMasked(id)) throw behindAnother()
       this.book.revoked({ name, id })
       this.sessions.tell(id, { kind: 'revoked', name, id })
       if (answer.kind === 'released') revoked.push({ owner, token: held })
@@ -374,11 +382,20 @@ export class LockService {
     if (!REFUSALS.has(code)) return
     this.refusals.add('code', code)
     const { principal, remote, request } = caller
-    if (this.refusalLines.take(`${principal.name}|${remote}`) > 0) return
-    if (this.audit.on) this.audit.record(caller, what, { result: `refused: ${code}` })
+    if (this.refusalLines.take(`${principal.name}|${networkOf(remote)}`) > 0) return void this.leftOut++
+    // Of strangers all together, who may come from as many addresses as they like: they must not hide what others did.
+    if (this.auditLines.take(principal === NOBODY ? 'strangers' : 'others') > 0) return void this.leftOut++
+    if (this.audit.on) this.recordRefusal(caller, what, code)
     // What the server itself lacks was said when it began.
     if (code === 'AUDIT_UNAVAILABLE' || this.allRefusalLines.take('') > 0) return
     this.problems.say('warn', 'refused', message, { request, who: principal.name, remote, what, code })
+  }
+
+  private recordRefusal(caller: Caller, what: string, code: string): void {
+    const { leftOut } = this
+    this.leftOut = 0
+    if (leftOut > 0) this.audit.recordOwn('refusals', { result: 'left out', count: leftOut })
+    this.audit.record(caller, what, { result: `refused: ${code}` })
   }
 
   /** Something that should not happen, in a request or a session. */
@@ -436,6 +453,11 @@ export function unavailable(): Failure {
   return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
     retryAfter: 1,
   })
+}
+
+function behindAnother(): Failure {
+  const message = 'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
+  return new Failure('UNSUPPORTED', message)
 }
 
 function unrecordable(): Failure {

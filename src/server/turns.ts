@@ -50,10 +50,11 @@ export class Turns {
     const line = this.lines.get(socket)
     if (line === undefined) {
       this.lines.set(socket, { requests: [], bytes: 0 })
-      socket.once('close', () => this.forget(socket))
       serve()
       return
     }
+    // What came in the same packet as the one that was too much.
+    if (socket.destroyed) return
     if (line.requests.length >= WAITING) return void socket.destroy()
     const bytes = bytesOf(request)
     line.requests.push({ serve, bytes })
@@ -64,23 +65,29 @@ export class Turns {
 
   done(socket: Socket): void {
     const line = this.lines.get(socket)
-    const next = line?.requests.shift()
-    if (line === undefined || next === undefined || socket.destroyed) return this.forget(socket)
+    const next = socket.destroyed ? undefined : line?.requests.shift()
+    if (line === undefined) return
+    if (next === undefined) {
+      this.drop(line)
+      this.lines.delete(socket)
+      return
+    }
     line.bytes -= next.bytes
     this.total -= next.bytes
     next.serve()
   }
 
-  private forget(socket: Socket): void {
-    this.total -= this.lines.get(socket)?.bytes ?? 0
-    this.lines.delete(socket)
+  private drop(line: Line): void {
+    this.total -= line.bytes
+    line.bytes = 0
+    line.requests.length = 0
   }
 
   private evict(): void {
     const fattestFirst = [...this.lines].sort(([, one], [, other]) => other.bytes - one.bytes)
-    for (const [socket] of fattestFirst) {
+    for (const [socket, line] of fattestFirst) {
       if (this.total <= this.most * ROOM) return
-      this.forget(socket)
+      this.drop(line)
       socket.destroy()
     }
   }
