@@ -100,7 +100,8 @@ function takenOf(text: string): readonly Taken[] {
   const { revoked, error } = fieldsOf(parsed(text))
   const { code, message } = fieldsOf(error)
   if (code === 'NOT_HELD') return []
-  if (typeof code === 'string' && typeof message === 'string') throw refusal(code, message.slice(0, LONGEST_WORDS))
+  if (typeof code === 'string' && typeof message === 'string')
+    throw refusal(code, message.slice(0, LONGEST_WORDS))
   if (!Array.isArray(revoked)) throw unavailable(NO_SERVER)
   return revoked.map((one: unknown) => {
     const { owner, token } = fieldsOf(one)

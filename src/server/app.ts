@@ -210,7 +210,8 @@ export class App {
       return { principal, remote, request: id }
     } catch (failure) {
       // Guessing costs, too.
-      if (failure instanceof Failure && failure.code === 'UNAUTHENTICATED') this.limitRate(`|${networkOf(remote)}`)
+      if (failure instanceof Failure && failure.code === 'UNAUTHENTICATED')
+        this.limitRate(`|${networkOf(remote)}`)
       throw failure
     }
   }

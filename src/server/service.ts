@@ -456,7 +456,8 @@ export function unavailable(): Failure {
 }
 
 function behindAnother(): Failure {
-  const message = 'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
+  const message =
+    'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
   return new Failure('UNSUPPORTED', message)
 }
 

@@ -95,6 +95,7 @@ export class Turns {
 
 function bytesOf({ rawHeaders, url = '', headers }: IncomingMessage): number {
   const told = headers['content-length']
-  const body = told !== undefined ? Math.min(Number(told), UNTOLD) : 'transfer-encoding' in headers ? UNTOLD : 0
+  const body =
+    told !== undefined ? Math.min(Number(told), UNTOLD) : 'transfer-encoding' in headers ? UNTOLD : 0
   return rawHeaders.reduce((sum, { length }) => sum + length, url.length + body + OVERHEAD)
 }

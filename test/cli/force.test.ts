@@ -45,7 +45,9 @@ const CASES: readonly (readonly [string, RequestListener])[] = [
 ]
 
 it.each(CASES)('says that it is no lock server: %s', async (_, handler) => {
-  const { code, stdout, stderr } = await run(['release', '--force', 'x', '--reason', 'y'], { url: await at(handler) })
+  const { code, stdout, stderr } = await run(['release', '--force', 'x', '--reason', 'y'], {
+    url: await at(handler),
+  })
   expect([code, stdout]).toEqual([69, ''])
   expect(stderr).not.toBe('')
   expect(stderr).not.toMatch(/\n\s+at /)

@@ -80,7 +80,12 @@ it('shows the first of a crowd', () => {
     Array.from({ length: count }, (_, index) => ({ id: `s.${index}`, owner, weight: 1, expiresIn: 1 }))
   const some = shownOf({ name: 'a', capacity: 9, holders: claims(10, 'o'), waiters: claims(9999, 'o') })
   expect([some.holders.length, some.waiters.length]).toEqual([10, 9999])
-  const many = shownOf({ name: 'a', capacity: 9, holders: claims(200_000, 'o'), waiters: claims(10_001, 'o') })
+  const many = shownOf({
+    name: 'a',
+    capacity: 9,
+    holders: claims(200_000, 'o'),
+    waiters: claims(10_001, 'o'),
+  })
   expect([many.holders.length, many.waiters.length]).toEqual([10_000, 10_000])
   const long = shownOf({
     name: 'a',
@@ -95,7 +100,15 @@ it('shows the first of a crowd', () => {
 it('renews for others while twenty connections ask for all names again and again', async () => {
   const { server } = await victim({ state: null }, 512)
   const owner = await openSession(server)
-  const claim = { weight: 1, capacity: 1, ttl: 600_000, patience: 1000, tokens: 1, whenBusy: 'try', owner: 'o' }
+  const claim = {
+    weight: 1,
+    capacity: 1,
+    ttl: 600_000,
+    patience: 1000,
+    tokens: 1,
+    whenBusy: 'try',
+    owner: 'o',
+  }
   for (let from = 20_000; from > 0; from -= 1000) {
     const some = Array.from({ length: 1000 }, (_, index) => String(from - index).padStart(9, '0'))
     await Promise.all(some.map((name) => owner.ask('claim', { ...claim, name, id: `s.${name}` })))
@@ -106,7 +119,10 @@ it('renews for others while twenty connections ask for all names again and again
     Array.from({ length: 20 }, async () => {
       const socket = connect(portOf(server), '127.0.0.1')
       afterwards(() => socket.destroy())
-      socket.on('data', (bytes: Buffer) => (answers += bytes.toString('latin1').split('HTTP/1.1 200').length - 1))
+      socket.on(
+        'data',
+        (bytes: Buffer) => (answers += bytes.toString('latin1').split('HTTP/1.1 200').length - 1),
+      )
       await new Promise((resolve) => void socket.once('connect', resolve))
       return socket
     }),

@@ -43,8 +43,7 @@ const release: Command = command({
     if (given.json === true) printJson({ name: what, reason, taken })
     else if (taken.length === 0) print(`Nobody holds "${plain(what)}".`)
     else
-      for (const { owner, token } of taken)
-        print(plain(`Took "${what}" away from ${owner}, token ${token}.`))
+      for (const { owner, token } of taken) print(plain(`Took "${what}" away from ${owner}, token ${token}.`))
     return EXIT.ok
   },
 })

@@ -2,7 +2,17 @@ import { isUtf8 } from 'node:buffer'
 
 import type { ClaimInfo } from '../../core/contract.ts'
 import { Failure } from '../failure.ts'
-import { asFields, isLonger, listQueryOf, nameOf, noOthers, onceEach, reasonOf, required, textOf } from '../fields.ts'
+import {
+  asFields,
+  isLonger,
+  listQueryOf,
+  nameOf,
+  noOthers,
+  onceEach,
+  reasonOf,
+  required,
+  textOf,
+} from '../fields.ts'
 import { ok } from '../route.ts'
 import type { Call, Reply, Route } from '../route.ts'
 import { unavailable } from '../service.ts'

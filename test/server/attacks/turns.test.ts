@@ -105,7 +105,12 @@ it('keeps little of what is sent behind requests that wait for a lock', async ()
 
 it('answers those that wait one after the other, also large ones, and notices who hangs up', async () => {
   const server = await serve({ state: null })
-  const body = JSON.stringify({ leases: Array.from({ length: 90 }, () => ({ name: 'n'.repeat(60), lease: `${'l'.repeat(30)}.${'l'.repeat(30)}` })) })
+  const body = JSON.stringify({
+    leases: Array.from({ length: 90 }, () => ({
+      name: 'n'.repeat(60),
+      lease: `${'l'.repeat(30)}.${'l'.repeat(30)}`,
+    })),
+  })
   const head = (more: string): string =>
     `POST /v1/renew HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nholdfast-request: 1\r\ncontent-length: ${body.length}\r\n${more}\r\n`
   const got = await raw(server, `${(head('') + body).repeat(20)}${head('connection: close\r\n')}${body}`)

@@ -187,7 +187,9 @@ it.each([
   ['a long text, unasked', `[0,"${'a'.repeat(MB)}"]\n`],
   ['a number that nobody asked with', `[99999,"${'a'.repeat(MB)}"]\n`],
 ])('takes %s for the end, without parsing it', async (_, line) => {
-  const url = await scripted(AGREED + HELLO, (number) => (number === 1 ? line : `[${number},{"kind":"busy"}]\n`))
+  const url = await scripted(AGREED + HELLO, (number) =>
+    number === 1 ? line : `[${number},{"kind":"busy"}]\n`,
+  )
   const store = holdfastStore(url)
   afterwards(() => store.close())
   let last = performance.now()
@@ -198,7 +200,10 @@ it.each([
   }, 10)
   afterwards(() => clearInterval(looker))
   const answer = await store.claim({ ...claim, id: 's.1', whenBusy: 'try' }, 5000)
-  expect(answer).toMatchObject({ kind: 'unknown', cause: { message: expect.stringContaining('ended') as string } })
+  expect(answer).toMatchObject({
+    kind: 'unknown',
+    cause: { message: expect.stringContaining('ended') as string },
+  })
   // Parsed, the first one takes seconds.
   expect(stall).toBeLessThan(1000)
 })
@@ -211,7 +216,9 @@ it('reads long answers to those who asked for names or holders, and leaves late 
   expect(await store.list({}, 5000)).toEqual({ names: long })
   // Nobody waits for it any more when it comes.
   const late = await scripted(AGREED + HELLO, (number) =>
-    number === 1 ? '' : `${JSON.stringify([1, { names: long }])}\n${JSON.stringify([number, { kind: 'busy' }])}\n`,
+    number === 1
+      ? ''
+      : `${JSON.stringify([1, { names: long }])}\n${JSON.stringify([number, { kind: 'busy' }])}\n`,
   )
   const other = holdfastStore(late)
   afterwards(() => other.close())
@@ -237,7 +244,9 @@ it('finds every answer of ours plausible, whatever its texts are, and nothing th
 it('cuts lines the same way, however the bytes come', () => {
   fc.assert(
     fc.property(
-      fc.array(fc.string({ unit: fc.constantFrom('a', '\u00e9', '\u{1f512}', '\n'), maxLength: 12 }), { maxLength: 8 }),
+      fc.array(fc.string({ unit: fc.constantFrom('a', '\u00e9', '\u{1f512}', '\n'), maxLength: 12 }), {
+        maxLength: 8,
+      }),
       fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 30 }),
       (texts, sizes) => {
         const bytes = Buffer.from(texts.join(''))

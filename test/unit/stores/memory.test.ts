@@ -24,9 +24,16 @@ describe('the memory store', () => {
     for (const order of ['up', 'down', 'any'] as const) {
       const env = new VirtualEnv()
       const store = memoryStore({ now: () => env.instant() })
-      let names = Array.from({ length: 3000 }, (_, n) => `${'ab\u00e9'[n % 3]}/${String(n).padStart(5, '0')}`).sort()
+      let names = Array.from(
+        { length: 3000 },
+        (_, n) => `${'ab\u00e9'[n % 3]}/${String(n).padStart(5, '0')}`,
+      ).sort()
       if (order === 'down') names.reverse()
-      if (order === 'any') names = names.map((name) => [random(1e9), name] as const).sort(([a], [b]) => a - b).map(([, name]) => name)
+      if (order === 'any')
+        names = names
+          .map((name) => [random(1e9), name] as const)
+          .sort(([a], [b]) => a - b)
+          .map(([, name]) => name)
       for (const [n, name] of names.entries())
         await store.claim({ ...request, ttl: n % 7 === 0 ? 10 : 1000, name, id: `s.${n}` }, 0)
       await env.advance(20)
