@@ -14,6 +14,10 @@ export interface Taken {
 }
 
 const ANSWER_MS = 5000
+/** Characters: of two hundred thousand readers. */
+const LONGEST_ANSWER = 32 * 1024 * 1024
+const LONGEST_WORDS = 500
+const NO_SERVER = 'What answers there is no lock server of this version.'
 
 /** Takes a name from whoever holds it. A lock server does it itself, for it knows who may and keeps a record of why. */
 export async function forceRelease(
@@ -47,11 +51,6 @@ async function takeAway(store: Store, name: string): Promise<readonly Taken[]> {
   return taken
 }
 
-interface ServerAnswer {
-  readonly revoked?: readonly Taken[]
-  readonly error?: { readonly code: string; readonly message: string }
-}
-
 async function askServer(
   { url, token, ca }: StoreAddress,
   name: string,
@@ -64,7 +63,6 @@ async function askServer(
     ...(address.kind === 'unix' ? { socketPath: address.path } : { host: address.host, port: address.port }),
     method: 'POST',
     path: '/v1/force-release',
-    timeout: ANSWER_MS,
     ...(ca === undefined ? {} : { ca }),
     headers: {
       'content-type': 'application/json',
@@ -76,26 +74,59 @@ async function askServer(
   }
   const send = address.kind === 'tcp' && address.tls ? httpsRequest : httpRequest
   const text = await new Promise<string>((resolve, reject) => {
+    const fail = (cause: unknown): void => reject(unavailable('The lock server did not answer.', cause))
     const request = send(options, (response) => {
       let all = ''
-      response.setEncoding('utf8').on('data', (part) => (all += String(part)))
-      response.on('end', () => resolve(all))
+      response.setEncoding('utf8').on('data', (part) => {
+        all += String(part)
+        if (all.length > LONGEST_ANSWER) request.destroy(new Error('an answer without an end'))
+      })
+      response.on('end', () => (response.complete ? resolve(all) : fail(new Error('half an answer'))))
+      // Cut off in the middle there is no end.
+      response.on('error', fail)
+      response.on('close', () => fail(new Error('half an answer')))
     })
-    request.on('timeout', () => request.destroy(new Error('no answer in time')))
-    request.on('error', (cause) =>
-      reject(new StoreUnavailableError('The lock server did not answer.', { store: 'holdfast', cause })),
-    )
+    // For all of it: what drips is never silent for long.
+    const timer = setTimeout(() => request.destroy(new Error('no answer in time')), ANSWER_MS)
+    request.on('error', fail)
+    request.on('close', () => clearTimeout(timer))
     request.end(body)
   })
-  const { revoked, error } = JSON.parse(text) as ServerAnswer
-  if (revoked !== undefined) return revoked
-  if (error?.code === 'NOT_HELD') return []
-  throw refusal(error?.code ?? '', error?.message ?? 'The lock server refused.')
+  return takenOf(text)
 }
+
+/** What answers may be another program, or a proxy: exactly what a lock server says is taken. */
+function takenOf(text: string): readonly Taken[] {
+  const { revoked, error } = fieldsOf(parsed(text))
+  const { code, message } = fieldsOf(error)
+  if (code === 'NOT_HELD') return []
+  if (typeof code === 'string' && typeof message === 'string')
+    throw refusal(code, message.slice(0, LONGEST_WORDS))
+  if (!Array.isArray(revoked)) throw unavailable(NO_SERVER)
+  return revoked.map((one: unknown) => {
+    const { owner, token } = fieldsOf(one)
+    if (typeof owner !== 'string' || typeof token !== 'string') throw unavailable(NO_SERVER)
+    return { owner, token }
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+
+const unavailable = (message: string, cause?: unknown): StoreUnavailableError =>
+  new StoreUnavailableError(message, { store: 'holdfast', cause })
 
 function refusal(code: string, message: string): Error {
   if (code === 'FORBIDDEN' || code === 'UNAUTHENTICATED') return new CommandError(message, EXIT.noPermission)
   return code.endsWith('UNAVAILABLE') || code === 'STARTING' || code === 'STOPPING'
-    ? new StoreUnavailableError(message, { store: 'holdfast' })
+    ? unavailable(message)
     : new HoldfastError('INVALID_ARGUMENT', message)
 }

@@ -10,6 +10,7 @@ import type { Connections } from './connections.ts'
 import { Failure, REFUSALS } from './failure.ts'
 import type { Gate } from './gate.ts'
 import type { Limits } from './limits.ts'
+import { networkOf } from './network.ts'
 import type { Outbox } from './outbox.ts'
 import { RateLimit } from './rate.ts'
 import { NOBODY } from './rights.ts'
@@ -71,7 +72,7 @@ export class App {
 
   /** Also for requests that expect something, which Node would otherwise answer by itself, whatever they are. */
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
-    this.turns.take(request.socket, () => this.serve(request, response))
+    this.turns.take(request, () => this.serve(request, response))
   }
 
   private serve(request: IncomingMessage, response: ServerResponse): void {
@@ -195,7 +196,7 @@ export class App {
 
   private stranger(request: IncomingMessage, id: string): Caller {
     const remote = remoteOf(request.socket)
-    this.limitRate(`|${remote}`)
+    this.limitRate(`|${networkOf(remote)}`)
     return { principal: NOBODY, remote, request: id }
   }
 
@@ -209,7 +210,8 @@ export class App {
       return { principal, remote, request: id }
     } catch (failure) {
       // Guessing costs, too.
-      if (failure instanceof Failure && failure.code === 'UNAUTHENTICATED') this.limitRate(`|${remote}`)
+      if (failure instanceof Failure && failure.code === 'UNAUTHENTICATED')
+        this.limitRate(`|${networkOf(remote)}`)
       throw failure
     }
   }

@@ -63,6 +63,11 @@ export class Audit {
     setImmediate(() => this.flush())
   }
 
+  /** Of what the server does by itself. */
+  recordOwn(what: string, facts: AuditFacts): void {
+    this.record(SERVER, what, facts)
+  }
+
   /** Whether it is recorded, now. */
   recordNow(caller: Caller, what: string, facts: AuditFacts): boolean {
     if (!this.on) return false

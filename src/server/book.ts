@@ -1,3 +1,5 @@
+import { getHeapStatistics } from 'node:v8'
+
 import { sessionOf } from '../core/claim-queue.ts'
 import type {
   ClaimAnswer,
@@ -45,6 +47,10 @@ export interface Activity {
 }
 
 const SWEEP_MS = 1000
+/** Bytes of a claim besides its texts, here and in the store. */
+const OVERHEAD = 1024
+/** Of the heap, for all claims; and of that, for those of one principal. */
+const SHARE = { all: 1 / 2, each: 3 / 4 }
 
 /**
  * The claims that came through this server, while they last. The store knows the truth; this is what the limits, the
@@ -58,7 +64,7 @@ export class Book {
   private readonly waitersByName = new Map<string, number>()
   private readonly waitersByPrincipal = new Map<Principal, number>()
   private readonly leasesByPrincipal = new Map<Principal, number>()
-  private readonly sessions = new Map<string, { readonly owner: string; claims: number }>()
+  private readonly sessions = new Map<string, { owner: string; claims: number }>()
   /** Leases that were taken at another server of this store and renewed at this one, and when they end. */
   private readonly visitors = new Map<string, number>()
   private readonly listeners = new Set<(activity: Activity) => void>()
@@ -70,9 +76,18 @@ export class Book {
   private readonly waits: Histogram
   private readonly holds: Histogram
   private waiting = 0
+  /** About how many bytes all claims take, and those of each principal. */
+  private readonly most: number
+  private bytes = 0
+  private readonly bytesByPrincipal = new Map<Principal, number>()
 
-  constructor(store: string, now: () => number = () => performance.now()) {
+  constructor(
+    store: string,
+    now: () => number = () => performance.now(),
+    heap: number = getHeapStatistics().heap_size_limit,
+  ) {
     this.now = now
+    this.most = heap * SHARE.all
     this.metrics = new Metrics({ store })
     this.claims = this.metrics.counter('holdfast_claims_total', 'Claims by what they were answered.')
     this.renewals = this.metrics.counter('holdfast_renewals_total', 'Renewals by what they were answered.')
@@ -110,6 +125,11 @@ export class Book {
     return this.leasesByPrincipal.get(principal) ?? 0
   }
 
+  /** There is no room for another claim: limits for each principal are numbers, and names may be long. */
+  isFullFor(principal: Principal): boolean {
+    return this.bytes >= this.most || (this.bytesByPrincipal.get(principal) ?? 0) >= this.most * SHARE.each
+  }
+
   /** The name that a claim is for. */
   nameOf(id: string): string | undefined {
     return this.entries.get(id)?.name
@@ -139,6 +159,12 @@ export class Book {
   /** The name of the principal who has claims in this session. */
   ownerOf(session: string): string | undefined {
     return this.sessions.get(session)?.owner
+  }
+
+  /** From now on the session is another principal's. Its claims stay in the book as they were made. */
+  passOn(session: string, owner: string): void {
+    const known = this.sessions.get(session)
+    if (known !== undefined) known.owner = owner
   }
 
   /** The name of the principal whose claim it is. */
@@ -253,6 +279,7 @@ export class Book {
 
   private keep(entry: Entry): void {
     this.entries.set(entry.id, entry)
+    this.weigh(entry, 1)
     const session = sessionOf(entry.id)
     const known = this.sessions.get(session)
     if (known === undefined) this.sessions.set(session, { owner: entry.caller.principal.name, claims: 1 })
@@ -273,6 +300,7 @@ export class Book {
 
   private end(entry: Entry, how: 'released' | 'lost' | 'revoked'): void {
     this.entries.delete(entry.id)
+    this.weigh(entry, -1)
     const session = sessionOf(entry.id)
     const known = this.sessions.get(session)
     if (known !== undefined && --known.claims === 0) this.sessions.delete(session)
@@ -282,6 +310,12 @@ export class Book {
     this.holds.observe(this.now() - entry.since)
     if (how === 'lost') this.onLost(entry)
     this.tell(how, entry)
+  }
+
+  private weigh({ name, id, owner, caller }: Entry, sign: 1 | -1): void {
+    const bytes = sign * (OVERHEAD + 2 * (name.length + id.length + owner.length))
+    this.bytes += bytes
+    change(this.bytesByPrincipal, caller.principal, bytes)
   }
 
   private countWaiter({ name, caller }: Entry, by: 1 | -1): void {
@@ -303,7 +337,7 @@ export class Book {
   }
 }
 
-function change<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
+function change<K>(counts: Map<K, number>, key: K, by: number): void {
   const count = (counts.get(key) ?? 0) + by
   if (count === 0) counts.delete(key)
   else counts.set(key, count)

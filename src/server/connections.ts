@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 
 import type { Limits } from './limits.ts'
+import { networkOf } from './network.ts'
 
 /** A connection has a name by which its plain and its TLS socket are known to be the same. */
 type Key = string | Socket
@@ -64,7 +65,7 @@ export class Connections {
     const key = keyOf(socket)
     // It has been here before, with an offer that was not taken.
     if (this.open.get(key)?.socket === socket) return
-    const entry: Open = { socket, address: socket.remoteAddress ?? 'unix', idleSince: 0 }
+    const entry: Open = { socket, address: networkOf(socket.remoteAddress ?? 'unix'), idleSince: 0 }
     this.open.set(key, entry)
     socket.once('close', () => {
       this.unlist(key)

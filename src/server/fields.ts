@@ -33,6 +33,18 @@ export function noOthers(fields: Fields, known: readonly string[]): void {
     throw refuse(`${JSON.stringify(stranger.slice(0, 40))} is none of ${known.join(', ')}`)
 }
 
+/** The parameters of a query, each at most once: of two, somebody would mean the other one. */
+export function onceEach<K extends string>(
+  query: URLSearchParams,
+  known: readonly K[],
+): { readonly [P in K]?: string } {
+  const given = Object.fromEntries(query)
+  noOthers(given, known)
+  const twice = known.find((name) => query.getAll(name).length > 1)
+  if (twice !== undefined) throw refuse(`${twice} may stand there once`)
+  return given as { readonly [P in K]?: string }
+}
+
 export function nameOf(value: unknown, limits: Limits): string {
   try {
     checkName(value)

@@ -23,15 +23,15 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
     return caller
   }
   let count = 0
-  for (const [name, { capacity, holders, waiters }] of former.queues) {
-    for (const { id, owner, weight, token, expiresAt: until } of holders) {
+  for (const [name, { capacity, holders, waiters }] of former.states) {
+    for (const { id, owner, weight, token, expiresAt: until } of holders.values()) {
       const who = former.whose(id)
       count++
       if (who === undefined) continue
       const held = { state: 'held', until, pickUp: 0, ttl: undefined, token: BigInt(token) } as const
       book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...held })
     }
-    for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters) {
+    for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters.values()) {
       const who = former.whose(id)
       count++
       if (who === undefined) continue

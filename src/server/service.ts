@@ -2,6 +2,7 @@ import { sessionOf } from '../core/claim-queue.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
+  ClaimInfo,
   ClaimRef,
   ClaimRequest,
   DowngradeAnswer,
@@ -22,12 +23,17 @@ import type { Caller } from './caller.ts'
 import { Failure, REFUSALS } from './failure.ts'
 import type { Limits } from './limits.ts'
 import { Load } from './load.ts'
+import { Looks } from './looks.ts'
 import type { Counter } from './metrics.ts'
 import type { Problems } from './problems.ts'
 import { RateLimit } from './rate.ts'
+import { networkOf } from './network.ts'
+import { NOBODY } from './rights.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
+import { Shares } from './shares.ts'
 import { TokenBudget } from './token-budget.ts'
+import { isMasked } from './masked.ts'
 import { VisibleNames } from './visible-names.ts'
 import { Withdrawals } from './withdrawals.ts'
 
@@ -49,9 +55,13 @@ export interface Revoked {
 
 /** Lines a second for one principal at one address, in the audit log and in the log. */
 const REFUSAL_LINES = 10
-/** The same for all of them together, in the log. */
+/** The same for all of them together. */
 const ALL_REFUSAL_LINES = 100
 const TAKE_BACK_MS = 5000
+/** Holders, and waiters, of one name that are shown; and characters of all of them together. */
+const SHOWN = { claims: 10_000, characters: 8_000_000 }
+/** Of a claim's numbers, and the names of its fields. */
+const CLAIM_CHARACTERS = 120
 
 type State =
   | { readonly kind: 'starting'; readonly until: number }
@@ -70,6 +80,8 @@ export class LockService {
   readonly book: Book
   readonly limits: Limits
   readonly load: Load = new Load()
+  readonly shares: Shares = new Shares()
+  private readonly looks = new Looks()
   readonly withdrawals: Withdrawals = new Withdrawals()
   private readonly tokens = new TokenBudget()
   private readonly sessions: Sessions
@@ -79,6 +91,9 @@ export class LockService {
   private readonly refusals: Counter
   private readonly refusalLines = new RateLimit(REFUSAL_LINES)
   private readonly allRefusalLines = new RateLimit(ALL_REFUSAL_LINES)
+  private readonly auditLines = new RateLimit(ALL_REFUSAL_LINES)
+  /** Refusals without a line since the last one. */
+  private leftOut = 0
   private readonly problems: Problems
 
   constructor({ store, book, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
@@ -89,7 +104,7 @@ export class LockService {
     this.limits = limits
     this.auditRequired = auditRequired
     this.problems = problems
-    this.visible = new VisibleNames(store)
+    this.visible = new VisibleNames(store, this.looks)
     this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
     book.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
@@ -193,11 +208,14 @@ export class LockService {
 
   inspect(caller: Caller, name: string, timeout: number): MaybePromise<NameInfo | Unknown> {
     this.assertMay(caller, 'read', name)
-    return this.store.inspect(name, timeout)
+    return this.looks.take(caller.principal, () =>
+      when(this.store.inspect(name, timeout), (info) => ('kind' in info ? info : shownOf(info))),
+    )
   }
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
-    if (principal.mayEverywhere('read')) return this.store.list(query, timeout)
+    if (principal.mayEverywhere('read'))
+      return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)
   }
 
@@ -217,6 +235,8 @@ export class LockService {
       const answer = await this.store.withdraw({ name, id }, timeout)
       this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
       if (answer.kind === 'unknown') throw unavailable()
+      // Held, and not by the id that we were shown.
+      if (answer.kind === 'not-held' && isMasked(id)) throw behindAnother()
       this.book.revoked({ name, id })
       this.sessions.tell(id, { kind: 'revoked', name, id })
       if (answer.kind === 'released') revoked.push({ owner, token: held })
@@ -266,6 +286,7 @@ export class LockService {
     }
     if (this.book.knows({ name, id })) return
     if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal) throw tooMany('leases')
+    if (this.book.isFullFor(caller.principal)) throw tooMany('claims in memory')
     // Each claim may have to be withdrawn.
     this.assertFewWithdrawals(caller)
   }
@@ -361,11 +382,20 @@ export class LockService {
     if (!REFUSALS.has(code)) return
     this.refusals.add('code', code)
     const { principal, remote, request } = caller
-    if (this.refusalLines.take(`${principal.name}|${remote}`) > 0) return
-    if (this.audit.on) this.audit.record(caller, what, { result: `refused: ${code}` })
+    if (this.refusalLines.take(`${principal.name}|${networkOf(remote)}`) > 0) return void this.leftOut++
+    // Of strangers all together, who may come from as many addresses as they like: they must not hide what others did.
+    if (this.auditLines.take(principal === NOBODY ? 'strangers' : 'others') > 0) return void this.leftOut++
+    if (this.audit.on) this.recordRefusal(caller, what, code)
     // What the server itself lacks was said when it began.
     if (code === 'AUDIT_UNAVAILABLE' || this.allRefusalLines.take('') > 0) return
     this.problems.say('warn', 'refused', message, { request, who: principal.name, remote, what, code })
+  }
+
+  private recordRefusal(caller: Caller, what: string, code: string): void {
+    const { leftOut } = this
+    this.leftOut = 0
+    if (leftOut > 0) this.audit.recordOwn('refusals', { result: 'left out', count: leftOut })
+    this.audit.record(caller, what, { result: `refused: ${code}` })
   }
 
   /** Something that should not happen, in a request or a session. */
@@ -377,6 +407,9 @@ export class LockService {
     if (answer.kind === 'held' || answer.kind === 'renewed') {
       const token = answer.kind === 'held' ? answer.token : undefined
       if (!this.noteRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
+      const maker = this.book.whose(request.id)
+      if (maker !== undefined && maker !== caller.principal.name)
+        this.sessions.renewedBy(caller.principal, sessionOf(request.id))
     }
     this.book.renewed(request, answer)
     return answer
@@ -405,10 +438,27 @@ export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): May
   return value instanceof Promise ? value.then(then) : then(value)
 }
 
+/** The first of them: a name may have two hundred thousand readers. Its clients refuse to read lines without an end. */
+export function shownOf({ name, capacity, holders, waiters }: NameInfo): NameInfo {
+  let left = SHOWN.characters
+  const first = (claims: readonly ClaimInfo[]): readonly ClaimInfo[] => {
+    const some = claims.length > SHOWN.claims ? claims.slice(0, SHOWN.claims) : claims
+    const end = some.findIndex(({ id, owner }) => (left -= id.length + owner.length + CLAIM_CHARACTERS) < 0)
+    return end < 0 ? some : some.slice(0, end)
+  }
+  return { name, capacity, holders: first(holders), waiters: first(waiters) }
+}
+
 export function unavailable(): Failure {
   return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
     retryAfter: 1,
   })
+}
+
+function behindAnother(): Failure {
+  const message =
+    'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
+  return new Failure('UNSUPPORTED', message)
 }
 
 function unrecordable(): Failure {

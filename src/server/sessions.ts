@@ -10,7 +10,7 @@ type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
 
 interface Session {
   /** The name of the principal whose it is. */
-  readonly owner: string
+  owner: string
   /** Of which claims it asks about the grants before anybody hears of them, and notes them then. */
   readonly confirms: ((claimId: string) => boolean) | undefined
   listener: StoreListener
@@ -33,11 +33,19 @@ export class Sessions {
   private readonly sessions = new Map<string, Session>()
   /** How many of them each principal has, by its name. */
   private readonly counts = new Map<string, number>()
+  private readonly isGone: (principal: string) => boolean
   private stopping = false
   /** Asked about every other grant before anybody is told of it. */
   onGrant: (grant: Granted) => boolean = () => true
 
-  constructor(store: Store, book: Book, { waitersPerPrincipal }: Pick<Limits, 'waitersPerPrincipal'>) {
+  /** `isGone`: whether there is no principal of that name any more. */
+  constructor(
+    store: Store,
+    book: Book,
+    { waitersPerPrincipal }: Pick<Limits, 'waitersPerPrincipal'>,
+    isGone: (principal: string) => boolean = () => false,
+  ) {
+    this.isGone = isGone
     this.store = store
     this.book = book
     this.most = waitersPerPrincipal
@@ -77,7 +85,7 @@ export class Sessions {
     }
     this.forget(id)
     this.sessions.set(id, session)
-    this.counts.set(principal.name, (this.counts.get(principal.name) ?? 0) + 1)
+    this.count(principal.name, 1)
     const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
     if (!(answer instanceof Promise)) return this.settle(id, session, answer)
     session.asked = answer.then((settled) => this.settle(id, session, settled))
@@ -89,6 +97,22 @@ export class Sessions {
     const owner = this.sessions.get(session)?.owner ?? this.book.ownerOf(session)
     if (owner !== undefined && owner !== name)
       throw new Failure('FORBIDDEN', 'This session is not of that token.')
+  }
+
+  /**
+   * A claim of this session was renewed by a principal that did not make it. If there is none of the maker's name any more,
+   * for it has another one now, or the server has its first tokens file, then this is the same program, and goes on with
+   * its session: nobody else knows its claims.
+   */
+  renewedBy({ name }: Principal, session: string): void {
+    const owner = this.sessions.get(session)?.owner ?? this.book.ownerOf(session)
+    if (owner === undefined || owner === name || !this.isGone(owner)) return
+    this.book.passOn(session, name)
+    const known = this.sessions.get(session)
+    if (known === undefined) return
+    this.count(known.owner, -1)
+    known.owner = name
+    this.count(name, 1)
   }
 
   /** Tells whoever made a claim, if they are connected here. */
@@ -134,9 +158,13 @@ export class Sessions {
     const owner = this.sessions.get(id)?.owner
     if (owner === undefined) return
     this.sessions.delete(id)
-    const count = this.counts.get(owner) ?? 0
-    if (count <= 1) this.counts.delete(owner)
-    else this.counts.set(owner, count - 1)
+    this.count(owner, -1)
+  }
+
+  private count(owner: string, by: 1 | -1): void {
+    const count = (this.counts.get(owner) ?? 0) + by
+    if (count <= 0) this.counts.delete(owner)
+    else this.counts.set(owner, count)
   }
 
   private deliver(id: string, event: StoreEvent): void {

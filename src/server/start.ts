@@ -32,6 +32,7 @@ import { Problems } from './problems.ts'
 import { Readiness } from './readiness.ts'
 import { reload } from './reload.ts'
 import { withoutOffer } from './reoffer.ts'
+import { ANYBODY } from './rights.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
@@ -68,7 +69,9 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const former = own === null ? 0 : bookFormer(book, own, tokens)
     if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
-    const sessions = new Sessions(store, book, limits)
+    const isGone = (who: string): boolean =>
+      tokens === null ? who !== ANYBODY.name : tokens.named(who) === null
+    const sessions = new Sessions(store, book, limits, isGone)
     const { auditRequired = false } = options
     const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()

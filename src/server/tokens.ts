@@ -46,15 +46,16 @@ export class Tokens {
    * waits for; one whose token is gone may do nothing any more, also on connections that it has.
    */
   replace({ entries }: Tokens): void {
-    const old = new Map(this.entries.map((entry) => [keyOf(entry), entry.principal]))
+    const known = new Map(this.entries.map((entry) => [keyOf(entry), entry.principal]))
+    const gone = new Set(this.entries.map(({ principal }) => principal))
     this.entries = entries.map((entry) => {
-      const key = keyOf(entry)
-      const principal = old.get(key)
-      old.delete(key)
-      principal?.become(entry.principal)
-      return principal === undefined ? entry : { ...entry, principal }
+      const principal = known.get(keyOf(entry))
+      if (principal === undefined) return entry
+      gone.delete(principal)
+      principal.become(entry.principal)
+      return { ...entry, principal }
     })
-    for (const principal of old.values()) principal.become(null)
+    for (const principal of gone) principal.become(null)
   }
 
   /** All of them are compared, each in the same time, whatever was found before. */
@@ -74,9 +75,18 @@ const keyOf = ({ digest, principal }: Entry): string => `${principal.name} ${dig
 
 export function parseTokens(text: string): Tokens {
   const entries: Entry[] = []
+  const lines = new Map<string, number>()
   text.split('\n').forEach((line, index) => {
     const words = (line.split('#')[0] ?? '').trim()
-    if (words !== '') entries.push(parseLine(words, index + 1))
+    if (words === '') return
+    const entry = parseLine(words, index + 1)
+    const hash = entry.digest.toString('hex')
+    const first = lines.get(hash)
+    // Which of them counts, nobody could tell.
+    if (first !== undefined)
+      throw refuse(`has the same token in lines ${first} and ${index + 1}. Give each line a token of its own`)
+    lines.set(hash, index + 1)
+    entries.push(entry)
   })
   if (entries.length === 0) throw refuse('has no entry')
   return new Tokens(entries)

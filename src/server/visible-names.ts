@@ -2,6 +2,7 @@ import type { ListPage, ListQuery, Store, Unknown } from '../core/contract.ts'
 import type { Principal } from './rights.ts'
 import { Cursors } from './cursors.ts'
 import { Failure } from './failure.ts'
+import type { Looks } from './looks.ts'
 
 /** One name, or all that begin with a prefix. */
 interface Search {
@@ -17,10 +18,12 @@ const DEFAULT_PAGE = 100
  */
 export class VisibleNames {
   private readonly store: Store
+  private readonly looks: Looks
   private readonly cursors = new Cursors()
 
-  constructor(store: Store) {
+  constructor(store: Store, looks: Looks) {
     this.store = store
+    this.looks = looks
   }
 
   async list(principal: Principal, query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
@@ -33,7 +36,9 @@ export class VisibleNames {
       if (search === undefined) break
       do {
         if (names.length >= limit) return { names, cursor: this.cursors.seal([keyOf(search), cursor ?? '']) }
-        const page = await this.page(search, { limit: limit - names.length, cursor }, timeout)
+        const wish = { limit: limit - names.length, cursor }
+        // Each by itself: a principal may have many prefixes.
+        const page = await this.looks.take(principal, () => this.page(search, wish, timeout))
         if ('kind' in page) return page
         names.push(...page.names)
         cursor = page.cursor

@@ -1,11 +1,14 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
 
+import { hashToken } from '../../src/server/index.ts'
 import type { AuditEntry } from '../../src/server/index.ts'
+import { networkOf } from '../../src/server/network.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
-import { afterwards, call, serve, take, temporaryFolder } from './helpers.ts'
+import { afterwards, call, portOf, serve, take, temporaryFolder } from './helpers.ts'
 
 it('has a line for every call that changes something, with who, what, whence and the outcome, and no secret', async () => {
   const path = join(temporaryFolder(), 'audit.jsonl')
@@ -61,4 +64,43 @@ it('can be made a condition: what cannot be recorded is not granted', async () =
   const server = await serve({ audit: path, auditRequired: true })
   const { status, headers, body } = await call(server, 'POST /v1/acquire', { body: { name: 'a' } })
   expect([status, headers['retry-after'], body.error.code]).toEqual([503, '5', 'AUDIT_UNAVAILABLE'])
+})
+
+it('has a line for some of the refusals of all strangers, says how many it left out, and has room for those of others', async () => {
+  const lines: AuditEntry[] = []
+  const tokensFile = join(temporaryFolder(), 'tokens')
+  const token = 'known-'.padEnd(30, 'x')
+  writeFileSync(tokensFile, `known ${hashToken(token)} read mine/\n`, { mode: 0o600 })
+  const server = await serve({ tokensFile, state: null, audit: (entry) => void lines.push(entry) })
+  const refusals = (): AuditEntry[] => lines.filter(({ result }) => result.startsWith('refused'))
+  // From as many addresses as this machine has, and no more from each than has lines.
+  const began = performance.now()
+  const request = 'GET /v1/locks HTTP/1.1\r\nhost: localhost\r\n'
+  await Promise.all(
+    Array.from({ length: 100 }, async (_, index) => {
+      const localAddress = `127.0.1.${index + 1}`
+      const socket = connect({ port: portOf(server), host: '127.0.0.1', localAddress })
+      socket.write(`${`${request}\r\n`.repeat(14)}${request}connection: close\r\n\r\n`)
+      socket.resume()
+      await new Promise((resolve) => void socket.once('close', resolve))
+    }),
+  )
+  const strangers = refusals().length
+  expect(strangers).toBeGreaterThanOrEqual(200)
+  expect(strangers).toBeLessThanOrEqual(201 + (performance.now() - began) / 10)
+  const denied = { headers: { authorization: `Bearer ${token}` } }
+  expect((await call(server, 'GET /v1/locks/theirs', denied)).status).toBe(403)
+  expect(refusals().at(-1)).toMatchObject({ who: 'known', result: 'refused: FORBIDDEN' })
+  const leftOut = lines
+    .filter(({ what }) => what === 'refusals')
+    .reduce((sum, { count = 0 }) => sum + count, 0)
+  expect(leftOut).toBe(1500 - strangers)
+})
+
+it('counts addresses of IPv6 by their networks', () => {
+  expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64')
+  expect(networkOf('2001:db8::1')).toBe('2001:db8:0:0::/64')
+  expect(networkOf('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
+  expect(networkOf('::1')).toBe('0:0:0:0::/64')
+  for (const same of ['10.0.0.7', '::ffff:10.0.0.7', 'unix']) expect(networkOf(same)).toBe(same)
 })

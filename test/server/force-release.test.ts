@@ -1,9 +1,14 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { expect, it } from 'vitest'
 
 import { Holdfast } from '../../src/index.ts'
+import { hashToken } from '../../src/server/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
-import { afterwards, call, eventually, look, serve, take } from './helpers.ts'
+import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
+import type { Answer } from './helpers.ts'
 
 it('takes a lock from its holder for a reason, and the next token is larger', async () => {
   const entries: { what: string; reason?: string; who: string }[] = []
@@ -73,4 +78,28 @@ it('tells the victim at once if it is connected here, and lets the next waiter i
   expect(performance.now() - began).toBeLessThan(2000)
   expect(lease.held).toBe(false)
   expect((await next).token).toBeGreaterThan(lease.token)
+})
+
+it('does not say that nobody holds what a server behind it shows to administrators only', async () => {
+  const tokenOf = (who: string): string => `${who}-`.padEnd(30, 'x')
+  const tokensFile = join(temporaryFolder(), 'tokens')
+  const lines = ['front acquire,read,force-release', 'ops admin', 'client acquire'].map((words) => {
+    const [who = '', rights = ''] = words.split(' ')
+    return `${who} ${hashToken(tokenOf(who))} ${rights} *\n`
+  })
+  writeFileSync(tokensFile, lines.join(''), { mode: 0o600 })
+  const back = await serve({ tokensFile, state: null })
+  const headers = { authorization: `Bearer ${tokenOf('client')}` }
+  await call(back, 'POST /v1/acquire', { body: { name: 'money', ttl: 60_000 }, headers })
+  const force = async (who: string): Promise<Answer> => {
+    const store = holdfastStore(back.url, { token: tokenOf(who) })
+    afterwards(() => store.close())
+    const front = await serve({ store })
+    return call(front, 'POST /v1/force-release', { body: { name: 'money', reason: 'it hangs' } })
+  }
+  const refused = await force('front')
+  expect([refused.status, refused.body.error.code]).toEqual([501, 'UNSUPPORTED'])
+  expect(refused.body.error.message).toContain('admin')
+  expect((await force('ops')).status).toBe(200)
+  expect((await force('ops')).body.error.code).toBe('NOT_HELD')
 })

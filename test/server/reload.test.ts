@@ -5,7 +5,8 @@ import { connect as connectTls } from 'node:tls'
 
 import { expect, it } from 'vitest'
 
-import { hashToken } from '../../src/server/index.ts'
+import { hashToken, parseTokens } from '../../src/server/index.ts'
+import type { ClaimRequest } from '../../src/core/contract.ts'
 import type { LogEntry, RunningServer } from '../../src/server/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
 import { afterwards, call, eventually, listen, look, portOf, serve, temporaryFolder } from './helpers.ts'
@@ -14,6 +15,16 @@ const tokenOf = (name: string): string => `${name}-`.padEnd(30, 'x')
 const bearer = (name: string): Record<string, string> => ({ authorization: `Bearer ${tokenOf(name)}` })
 const line = (name: string, rights = 'acquire,read', prefixes = '*', token = tokenOf(name)): string =>
   `${name} ${hashToken(token)} ${rights} ${prefixes}\n`
+
+const CLAIM = {
+  weight: 1,
+  capacity: 1,
+  ttl: 60_000,
+  patience: 60_000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'me',
+} as const
 
 interface Scene {
   readonly server: RunningServer
@@ -45,6 +56,7 @@ it('lets new tokens in and old ones out, and says so', async () => {
 it.each([
   ['a word that is no hash', 'who sha1:00 acquire *\n'],
   ['nothing', '\n'],
+  ['one token twice', line('old') + line('new') + line('old')],
 ])('keeps the old tokens when the file holds %s', async (_, text) => {
   const { server, log, write } = await scene(line('old'))
   write(text)
@@ -179,4 +191,76 @@ it('has nothing to do where there are no files', async () => {
   const server = await serve()
   expect(server.reload()).toEqual([])
   expect(await look(server, 'a')).toMatchObject({ holders: [] })
+})
+
+it('refuses a token that stands in two lines, and says in which', () => {
+  const twice = `# who\n${line('a', 'acquire', 'train:')}${line('b')}\n${line('a', 'read')}`
+  expect(() => parseTokens(twice)).toThrow('the same token in lines 2 and 5')
+  expect(() => parseTokens(line('a') + line('b', 'read', '*', tokenOf('a')))).toThrow('lines 1 and 2')
+  // One name may have several tokens: that is how they are changed without a pause.
+  expect(parseTokens(line('a') + line('a', 'read', '*', tokenOf('b'))).size).toBe(2)
+})
+
+/** Any file after any other: whoever is in both with the same rights stays, and everybody else is told, once. */
+it('tells everybody whose line changed or is gone, and nobody else, whatever the files say', () => {
+  let seed = 7
+  const random = (below: number): number => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+  const names = ['a', 'b', 'c']
+  for (let round = 0; round < 300; round++) {
+    // Each token has at most one line.
+    const file = (): Map<string, string> =>
+      new Map(
+        ['one', 'two', 'three']
+          .filter(() => random(4) > 0)
+          .map((token) => {
+            const name = names[random(3)] ?? 'a'
+            return [token, line(name, random(2) === 0 ? 'read' : 'acquire', '*', tokenOf(token))]
+          }),
+      )
+    const spare = line('spare', 'read', '*', tokenOf('spare'))
+    let now = file()
+    const tokens = parseTokens(spare + [...now.values()].join(''))
+    for (let step = 0; step < 4; step++) {
+      const told: string[] = []
+      for (const token of now.keys()) {
+        const principal = tokens.principalOf(tokenOf(token))
+        principal?.whenChanged.clear()
+        principal?.whenChanged.add(() => void told.push(token))
+      }
+      const next = file()
+      tokens.replace(parseTokens([...next.values()].reverse().join('') + spare))
+      const changed = [...now].filter(([token, words]) => next.get(token) !== words).map(([token]) => token)
+      expect(told.sort()).toEqual(changed.sort())
+      for (const token of ['one', 'two', 'three'])
+        expect(tokens.principalOf(tokenOf(token)) === null).toBe(!next.has(token))
+      now = next
+    }
+  }
+})
+
+it('lets a program that holds a lease go on when its principal gets another name', async () => {
+  const { server, write } = await scene(line('sellers'), line('ops', 'admin'))
+  const store = holdfastStore(server.url, { token: tokenOf('sellers') })
+  afterwards(() => store.close())
+  const request = (name: string): ClaimRequest => ({ ...CLAIM, name, id: `session.${name}` })
+  expect(await store.watch('session', () => undefined, 2000)).toMatchObject({ kind: 'watching' })
+  expect(await store.claim(request('leader'), 2000)).toMatchObject({ kind: 'held' })
+  // Nobody else can use its session, neither before nor after.
+  const other = holdfastStore(server.url, { token: tokenOf('ops') })
+  afterwards(() => other.close())
+  expect(await other.claim(request('theirs'), 2000)).toMatchObject({ kind: 'unknown', retryable: false })
+
+  write(line('ticket-sellers', 'acquire,read', '*', tokenOf('sellers')), line('ops', 'admin'))
+  server.reload()
+  // By a renewal it shows that it is the same program.
+  await eventually('it is connected again', async () => {
+    const [answer] = await store.renew([{ ...request('leader'), tokens: 0 }], 2000)
+    return answer?.kind === 'renewed'
+  })
+  expect(await store.claim(request('another'), 2000)).toMatchObject({ kind: 'held' })
+  expect(await store.watch('session', () => undefined, 2000)).toMatchObject({ kind: 'watching' })
+  expect(await other.claim(request('theirs'), 2000)).toMatchObject({ kind: 'unknown', retryable: false })
 })

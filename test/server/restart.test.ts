@@ -255,3 +255,31 @@ it('does not take the claims from a file when it cannot listen', async () => {
   const second = await serve({ state })
   expect((await call(second, 'POST /v1/renew', { body: { name: 'a', lease } })).status).toBe(200)
 })
+
+it.each(['its first tokens file', 'no tokens file any more'])(
+  'lets a program that holds a lease take other locks when the server comes back with %s',
+  async (change) => {
+    const state = newState()
+    const token = 'sellers-'.padEnd(30, 'x')
+    const tokensFile = join(temporaryFolder(), 'tokens')
+    writeFileSync(tokensFile, `sellers ${hashToken(token)} acquire,read *\n`, { mode: 0o600 })
+    const [before, after] = change.startsWith('no') ? [{ tokensFile }, {}] : [{}, { tokensFile }]
+    const first = await serve({ state, ...before })
+    const holdfast = new Holdfast(holdfastStore(first.url, { token }))
+    afterwards(() => holdfast.close())
+    const leader = await holdfast.mutex('leader').acquire({ ttl: 6000 })
+    await restarted(first, state, after)
+    // With its next renewal it shows that it is the same program.
+    const take = (): Promise<boolean> =>
+      holdfast
+        .mutex('other')
+        .acquire({ wait: 1000 })
+        .then(
+          (other) => other.release().then(() => true),
+          () => false,
+        )
+    await eventually('it takes another lock', take, 8000)
+    expect(leader.held).toBe(true)
+    await leader.release()
+  },
+)

@@ -257,8 +257,9 @@ it('waits the leases out when the file is of a later layout', async () => {
   const first = machine.start()
   await first.claim(request('a', '1'), 0)
   await first.close()
-  const later = readFileSync(machine.claims, 'utf8').replace('"version":1', '"version":2')
-  const digest = await new ClaimsFile(machine.path).write(later)
+  const text = readFileSync(machine.claims, 'utf8')
+  expect(text).toContain('"version":2')
+  const digest = await new ClaimsFile(machine.path).write([text.replace('"version":2', '"version":3')])
   const horizon = JSON.parse(readFileSync(machine.path, 'utf8')) as object
   writeFileSync(machine.path, `${JSON.stringify({ ...horizon, claims: digest })}\n`)
   machine.clocks.restart(100)

@@ -80,3 +80,14 @@ it('has one request of a connection in service at a time, in order, and answers 
   expect(names).toEqual([...Array.from({ length: 20 }, (_, n) => String(n)), 'z'])
   expect(portOf(server)).toBeGreaterThan(0)
 })
+
+it.each([
+  '/v1/events?prefx=mine/',
+  '/v1/events?prefix=a/&prefix=b/',
+  '/v1/locks?prefix=a/&prefix=b/',
+  '/v1/locks?limit=1&limit=2',
+])('refuses a parameter that it does not know, or that stands there twice: %s', async (path) => {
+  const server = await serve({ state: null })
+  const { status, body } = await call(server, `GET ${path}`)
+  expect([status, body.error.code]).toEqual([400, 'INVALID_ARGUMENT'])
+})

@@ -5,7 +5,7 @@ import { isLeaseId } from '../keeper/folder.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { print, printJson } from '../table.ts'
+import { plain, print, printJson } from '../table.ts'
 
 const options = {
   force: { help: 'take the lock away from whoever holds it, at the store' },
@@ -41,8 +41,9 @@ const release: Command = command({
     if (reason === '') throw new UsageError('--force needs --reason TEXT: somebody will want to know.')
     const taken = await forceRelease(storeAddress(given), what, reason)
     if (given.json === true) printJson({ name: what, reason, taken })
-    else if (taken.length === 0) print(`Nobody holds "${what}".`)
-    else for (const { owner, token } of taken) print(`Took "${what}" away from ${owner}, token ${token}.`)
+    else if (taken.length === 0) print(`Nobody holds "${plain(what)}".`)
+    else
+      for (const { owner, token } of taken) print(plain(`Took "${what}" away from ${owner}, token ${token}.`))
     return EXIT.ok
   },
 })

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import type { Hash } from 'node:crypto'
+import { closeSync, openSync, readSync, rmSync } from 'node:fs'
 
+import { LineCutter } from '../../stores/holdfast/lines.ts'
 import { writeDurably } from './durable-file.ts'
 
 /**
@@ -15,17 +17,19 @@ export class ClaimsFile {
     this.path = `${statePath}.claims`
   }
 
-  /** Resolves with the digest when the text would survive a power cut. */
-  async write(text: string): Promise<string> {
-    await writeDurably(this.path, text)
-    return digestOf(text)
+  /** Resolves with the digest when the lines would survive a power cut. */
+  async write(lines: Iterable<string>): Promise<string> {
+    const hash = createHash('sha256')
+    await writeDurably(this.path, inPieces(lines, hash))
+    return hash.digest('hex')
   }
 
-  /** Null unless it is word for word what the digest was made of. */
-  read(digest: string): string | null {
+  /** Its lines, piece by piece. Null unless it is word for word what the digest was made of. */
+  read(digest: string): Iterable<string> | null {
     try {
-      const text = readFileSync(this.path, 'utf8')
-      return digestOf(text) === digest ? text : null
+      const hash = createHash('sha256')
+      for (const piece of piecesOf(this.path)) hash.update(piece)
+      return hash.digest('hex') === digest ? linesOf(this.path) : null
     } catch {
       return null
     }
@@ -41,4 +45,41 @@ export class ClaimsFile {
   }
 }
 
-const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+const PIECE = 64 * 1024
+
+function* inPieces(lines: Iterable<string>, hash: Hash): Iterable<string> {
+  let piece = ''
+  for (const line of lines) {
+    piece += line
+    if (piece.length < PIECE) continue
+    hash.update(piece)
+    yield piece
+    piece = ''
+  }
+  hash.update(piece)
+  yield piece
+}
+
+function* piecesOf(path: string): Iterable<Buffer> {
+  const file = openSync(path, 'r')
+  try {
+    for (;;) {
+      const piece = Buffer.allocUnsafe(PIECE)
+      const length = readSync(file, piece)
+      if (length === 0) return
+      yield piece.subarray(0, length)
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Without those of a layout that is written in one: no line of ours is longer than a piece. */
+function* linesOf(path: string): Iterable<string> {
+  const cutter = new LineCutter(PIECE)
+  for (const piece of piecesOf(path)) {
+    const lines = cutter.push(piece)
+    if (lines === null) return
+    yield* lines
+  }
+}

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /**
@@ -11,15 +11,15 @@ const ONLY_OWNER = 0o600
 
 const freshOf = (path: string): string => `${path}.new`
 
-/** Resolves when the text would survive a power cut. */
-export async function writeDurably(path: string, text: string): Promise<void> {
+/** Resolves when the text, or all of its pieces, would survive a power cut. */
+export async function writeDurably(path: string, text: string | Iterable<string>): Promise<void> {
   const folder = dirname(path)
   const fresh = freshOf(path)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await rm(fresh, { force: true })
   const file = await open(fresh, 'wx', ONLY_OWNER)
   try {
-    await file.writeFile(text)
+    await writeFile(file, text)
     await file.sync()
   } finally {
     await file.close()

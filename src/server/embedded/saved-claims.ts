@@ -1,65 +1,118 @@
 import type { QueueRecord } from '../../core/queue-record.ts'
-import type { MemoryStore } from '../../stores/memory/store.ts'
+import type { Holder, QueueState, Waiter } from '../../core/queue-state.ts'
 import type { Clocks } from './clocks.ts'
-
-type Records = ReturnType<MemoryStore['toRecords']>
 
 /** Whose claim it is: the name of the principal, if it is known. */
 export type WhoseClaim = (id: string) => string | undefined
 
-/** All claims of a server when it stopped. Times are milliseconds from then, for its clock means nothing to the next run. */
-interface Saved {
+type States = Iterable<readonly [string, Readonly<QueueState>]>
+
+/**
+ * All claims of a server when it stopped, as lines of JSON: first what is said of all of them, then for each name a line with
+ * its name, and one for each holder, waiter and withdrawn id. A server may have claims as many as its memory holds: as one
+ * text they would need several times that, at the one moment that must not fail. Times are milliseconds from the stop,
+ * for its clock means nothing to the next run.
+ */
+interface Head {
   readonly version: number
   /** When that was: see `Clocks`. */
   readonly boot: string | null
   readonly uptime: number
   readonly wall: number
-  readonly owners: Readonly<Record<string, string>>
-  readonly queues: Records
 }
 
-/** What the former run left. Its tokens are below the horizon's. */
-export interface Former {
-  readonly queues: Records
-  readonly whose: WhoseClaim
-}
+type Line =
+  | readonly ['name', name: string, fence: number, capacity: number]
+  | readonly ['holder', Holder, who: string | null]
+  | readonly ['waiter', Waiter, who: string | null]
+  | readonly ['withdrawn', id: string, until: number]
 
 /** Another layout has another number, and is not read: the leases in it are waited for. */
-const VERSION = 1
+const VERSION = 2
 /** Uptime comes in hundredths of a second. */
 const RESOLUTION_MS = 50
 
-export function save(queues: Records, clocks: Clocks, whose: WhoseClaim): string {
+export function* save(states: States, clocks: Clocks, whose: WhoseClaim): Iterable<string> {
   const now = clocks.mono()
-  const owners: Record<string, string> = {}
-  for (const [, { holders, waiters }] of queues) {
-    for (const { id } of [...holders, ...waiters]) {
-      const owner = whose(id)
-      if (owner !== undefined) owners[id] = owner
-    }
-  }
-  const moved = queues.map(([name, record]) => [name, movedBy(record, -now)] as const)
   const [uptime, wall] = [clocks.uptime(), clocks.wall()]
-  const saved: Saved = { version: VERSION, boot: clocks.boot, uptime, wall, owners, queues: moved }
-  return `${JSON.stringify(saved)}\n`
+  yield textOf({ version: VERSION, boot: clocks.boot, uptime, wall } satisfies Head)
+  for (const [name, { fence, capacity, holders, waiters, withdrawn }] of states) {
+    yield textOf(['name', name, fence, capacity])
+    for (const holder of holders.values())
+      yield textOf(['holder', { ...holder, expiresAt: holder.expiresAt - now }, whose(holder.id) ?? null])
+    for (const waiter of waiters.values())
+      yield textOf(['waiter', { ...waiter, keptUntil: waiter.keptUntil - now }, whose(waiter.id) ?? null])
+    for (const [id, until] of withdrawn) yield textOf(['withdrawn', id, until - now])
+  }
 }
 
-/** Null when it is of another layout. `text` is known to be whole. */
-export function load(text: string, clocks: Clocks): Former | null {
-  const saved = JSON.parse(text) as Saved
-  if (saved.version !== VERSION) return null
+const textOf = (line: Head | Line): string => `${JSON.stringify(line)}\n`
+
+/** What the former run left of one name. Its tokens are below the horizon's. */
+export interface FormerName {
+  readonly name: string
+  readonly record: QueueRecord
+  /** Ids, and the names of their principals. */
+  readonly owners: readonly (readonly [id: string, who: string])[]
+}
+
+/** Name by name. Null when it is of another layout. The lines are known to be whole. */
+export function load(lines: Iterable<string>, clocks: Clocks): Iterable<FormerName> | null {
+  const rest = lines[Symbol.iterator]()
+  const first = rest.next()
+  const head = first.done === true ? null : (JSON.parse(first.value) as Head)
+  return head?.version === VERSION ? names(rest, head, clocks) : null
+}
+
+function* names(lines: Iterator<string>, head: Head, clocks: Clocks): Iterable<FormerName> {
   const now = clocks.mono()
-  const passed = passedSince(saved, clocks)
-  const owners = new Map(Object.entries(saved.owners))
-  const queues = saved.queues.map(([name, record]) => {
-    const { waiters, ...rest } = movedBy(record, now - passed)
-    // Nobody could show a sign of life to a server that was not there.
-    return [
-      name,
-      { ...rest, waiters: waiters.map((one) => ({ ...one, keptUntil: now + one.patience })) },
-    ] as const
-  })
-  return { queues, whose: (id) => owners.get(id) }
+  const moved = now - passedSince(head, clocks)
+  let one: Gathering | null = null
+  for (let next = lines.next(); next.done !== true; next = lines.next()) {
+    const line = JSON.parse(next.value) as Line
+    switch (line[0]) {
+      case 'name':
+        if (one !== null) yield one.done()
+        one = new Gathering(line[1], line[2], line[3])
+        break
+      case 'holder':
+        one?.holders.push({ ...line[1], expiresAt: line[1].expiresAt + moved })
+        if (line[2] !== null) one?.owners.push([line[1].id, line[2]])
+        break
+      case 'waiter':
+        // Nobody could show a sign of life to a server that was not there.
+        one?.waiters.push({ ...line[1], keptUntil: now + line[1].patience })
+        if (line[2] !== null) one?.owners.push([line[1].id, line[2]])
+        break
+      case 'withdrawn':
+        one?.withdrawn.push([line[1], line[2] + moved])
+        break
+    }
+  }
+  if (one !== null) yield one.done()
+}
+
+/** The lines of one name. */
+class Gathering {
+  readonly holders: Holder[] = []
+  readonly waiters: Waiter[] = []
+  readonly withdrawn: [id: string, until: number][] = []
+  readonly owners: [id: string, who: string][] = []
+  private readonly name: string
+  private readonly fence: number
+  private readonly capacity: number
+
+  constructor(name: string, fence: number, capacity: number) {
+    this.name = name
+    this.fence = fence
+    this.capacity = capacity
+  }
+
+  done(): FormerName {
+    const { name, fence, capacity, holders, waiters, owners } = this
+    const withdrawn = Object.fromEntries(this.withdrawn)
+    return { name, record: { fence, capacity, holders, waiters, withdrawn }, owners }
+  }
 }
 
 /**
@@ -68,17 +121,7 @@ export function load(text: string, clocks: Clocks): Former | null {
  * one boot, what both say has passed. After a reboot, or on another machine, nothing is certain, and leases last for as
  * long as they had left.
  */
-function passedSince({ boot, uptime, wall }: Saved, clocks: Clocks): number {
+function passedSince({ boot, uptime, wall }: Head, clocks: Clocks): number {
   if (boot === null || boot !== clocks.boot) return 0
   return Math.max(0, Math.min(clocks.uptime() - uptime, clocks.wall() - wall) - RESOLUTION_MS)
-}
-
-function movedBy({ fence, capacity, holders, waiters, withdrawn }: QueueRecord, ms: number): QueueRecord {
-  return {
-    fence,
-    capacity,
-    holders: holders.map((holder) => ({ ...holder, expiresAt: holder.expiresAt + ms })),
-    waiters: waiters.map((waiter) => ({ ...waiter, keptUntil: waiter.keptUntil + ms })),
-    withdrawn: Object.fromEntries(Object.entries(withdrawn).map(([id, until]) => [id, until + ms])),
-  }
 }

@@ -23,12 +23,18 @@ import type { ClaimsFile } from './claims-file.ts'
 import type { Clocks } from './clocks.ts'
 import type { Horizon } from './horizon.ts'
 import { load, save } from './saved-claims.ts'
-import type { Former, WhoseClaim } from './saved-claims.ts'
+import type { FormerName, WhoseClaim } from './saved-claims.ts'
 
 /** How often claims that have run out are taken away. */
 const SWEEP_MS = 500
 /** How long a place in line is kept for a session of the former run that has not come back: clients try every two seconds. */
 const COME_BACK_MS = 5000
+
+/** The claims of the former run. */
+export interface Former {
+  readonly states: ReturnType<MemoryStore['states']>
+  readonly whose: WhoseClaim
+}
 
 /** What a server remembers beyond its life. */
 export interface Memory {
@@ -64,13 +70,18 @@ export class EmbeddedStore implements Store {
     this.file = memory?.claims ?? null
     this.onFailure = memory?.onFailure ?? (() => undefined)
     this.clocks = clocks
-    const former = memory === null ? null : formerOf(memory, clocks)
-    this.memory = this.newMemory(former)
+    const names = memory === null ? null : formerOf(memory, clocks)
+    const owners = new Map<string, string>()
+    this.memory = this.newMemory()
+    for (const { name, record, owners: some } of names ?? []) {
+      this.memory.takeUp(name, record)
+      for (const [id, who] of some) owners.set(id, who)
+    }
     // What could not be taken from whoever comes next must not be used, and is waited for.
-    const taken = former !== null && this.horizon?.takeUp(this.memory.furthestEnd()) === true
-    this.former = taken ? former : null
+    const taken = names !== null && this.horizon?.takeUp(this.memory.furthestEnd()) === true
     this.startsIn = taken ? 0 : (this.horizon?.pastEndsIn ?? 0)
-    if (former !== null && !taken) this.memory = this.newMemory(null)
+    if (names !== null && !taken) this.memory = this.newMemory()
+    this.former = taken ? { states: this.memory.states(), whose: (id) => owners.get(id) } : null
     this.file?.remove()
     const { capabilities } = this.memory
     const storeRestart = memory === null ? 'breaks' : 'holds'
@@ -79,7 +90,7 @@ export class EmbeddedStore implements Store {
       reach: 'network',
       guarantees: { ...capabilities.guarantees, partition: 'holds', storeRestart },
     }
-    this.await()
+    if (taken) this.await()
     this.sweeper = setInterval(() => this.sweep(), SWEEP_MS)
     this.sweeper.unref()
   }
@@ -161,21 +172,19 @@ export class EmbeddedStore implements Store {
 
   private async writeClaims(file: ClaimsFile, whose: WhoseClaim): Promise<string | undefined> {
     try {
-      return await file.write(save(this.memory.toRecords(), this.clocks, whose))
+      return await file.write(save(this.memory.states(), this.clocks, whose))
     } catch (failure) {
       this.onFailure(failure)
       return undefined
     }
   }
 
-  private newMemory(former: Former | null): MemoryStore {
+  private newMemory(): MemoryStore {
     const { clocks } = this
     const floor = this.horizon?.tokenFloor ?? 0
-    const memory = new MemoryStore({
+    return new MemoryStore({
       now: () => ({ ms: clocks.mono(), micros: Math.max(Math.floor(clocks.wall() * 1000), floor + 1) }),
     })
-    if (former !== null) memory.takeUp(former.queues)
-    return memory
   }
 
   /**
@@ -183,8 +192,8 @@ export class EmbeddedStore implements Store {
    * meanwhile it learns when it asks, as after any message that got lost.
    */
   private await(): void {
-    for (const [, { waiters }] of this.former?.queues ?? []) {
-      for (const { id } of waiters) {
+    for (const [, { waiters }] of this.memory.states()) {
+      for (const { id } of waiters.values()) {
         const session = sessionOf(id)
         if (!this.awaited.has(session))
           this.awaited.set(
@@ -238,9 +247,9 @@ export class EmbeddedStore implements Store {
   }
 }
 
-function formerOf({ horizon, claims }: Memory, clocks: Clocks): Former | null {
-  const text = horizon.claims === null ? null : claims.read(horizon.claims)
-  return text === null ? null : load(text, clocks)
+function formerOf({ horizon, claims }: Memory, clocks: Clocks): Iterable<FormerName> | null {
+  const lines = horizon.claims === null ? null : claims.read(horizon.claims)
+  return lines === null ? null : load(lines, clocks)
 }
 
 function notWritten<A extends ClaimAnswer | RenewAnswer>(): A {

@@ -1,6 +1,6 @@
 import { EventHub } from '../event-hub.ts'
 import { Failure } from '../failure.ts'
-import { isLonger } from '../fields.ts'
+import { isLonger, onceEach } from '../fields.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 import type { Outbox } from '../outbox.ts'
@@ -32,7 +32,7 @@ function stream(
 ): void {
   const { principal } = caller
   if (service.state.kind === 'stopping') service.assertOpen()
-  const prefix = query.get('prefix') ?? ''
+  const { prefix = '' } = onceEach(query, ['prefix'])
   if (isLonger(prefix, service.limits.name))
     throw new Failure('INVALID_ARGUMENT', 'prefix must not be longer than a name')
   if (!counts.enter(principal))

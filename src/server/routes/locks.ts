@@ -2,7 +2,17 @@ import { isUtf8 } from 'node:buffer'
 
 import type { ClaimInfo } from '../../core/contract.ts'
 import { Failure } from '../failure.ts'
-import { asFields, isLonger, listQueryOf, nameOf, noOthers, reasonOf, required, textOf } from '../fields.ts'
+import {
+  asFields,
+  isLonger,
+  listQueryOf,
+  nameOf,
+  noOthers,
+  onceEach,
+  reasonOf,
+  required,
+  textOf,
+} from '../fields.ts'
 import { ok } from '../route.ts'
 import type { Call, Reply, Route } from '../route.ts'
 import { unavailable } from '../service.ts'
@@ -32,9 +42,7 @@ export function lockRoutes(service: LockService): readonly Route[] {
 }
 
 async function list({ caller, query }: Call, service: LockService): Promise<Reply> {
-  const given = Object.fromEntries(query)
-  noOthers(given, ['prefix', 'limit', 'cursor'])
-  const { prefix = '', limit, cursor } = given
+  const { prefix = '', limit, cursor } = onceEach(query, ['prefix', 'limit', 'cursor'])
   if (isLonger(prefix, service.limits.name)) throw invalid('prefix must not be longer than a name')
   if (limit !== undefined && !/^\d{1,9}$/.test(limit)) throw invalid('limit must be a whole number')
   if (cursor !== undefined && !CURSOR.test(cursor)) throw invalid('cursor must be one that this server gave')

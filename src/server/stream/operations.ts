@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 import type { ClaimInfo, MaybePromise, NameInfo, StoreListener, Unknown, Watch } from '../../core/contract.ts'
 import {
   answerToWire,
@@ -13,6 +11,7 @@ import type { RenewAnswer } from '../../core/contract.ts'
 import type { Caller } from '../caller.ts'
 import { Failure } from '../failure.ts'
 import { claimRefOf, claimRequestOf, listQueryOf, nameOf, renewRequestOf } from '../fields.ts'
+import { masked } from '../masked.ts'
 import { when } from '../service.ts'
 import type { LockService } from '../service.ts'
 import type { Sessions } from '../sessions.ts'
@@ -160,13 +159,9 @@ export class Operations {
     const mask = (claim: ClaimInfo): ClaimInfo =>
       this.service.book.madeBy({ name, id: claim.id }, this.caller)
         ? claim
-        : { ...claim, id: `hidden.${digest(claim.id)}` }
+        : { ...claim, id: masked(claim.id) }
     return { name, capacity, holders: holders.map(mask), waiters: waiters.map(mask) }
   }
-}
-
-function digest(id: string): string {
-  return createHash('sha256').update(id).digest('base64url').slice(0, 22)
 }
 
 function sessionOf(payload: unknown): string {

@@ -10,6 +10,7 @@ import type { Outbox } from '../outbox.ts'
 import { RateLimit } from '../rate.ts'
 import type { LockService } from '../service.ts'
 import type { Sessions } from '../sessions.ts'
+import type { Share } from '../shares.ts'
 import { Operations } from './operations.ts'
 
 export interface StreamParts {
@@ -29,8 +30,6 @@ const FAIR_UNANSWERED = 100
 /** The same, for those whose answers may be long. */
 const LONG_UNANSWERED = 4
 const LONG = new Set<unknown>(['list', 'inspect'])
-/** Milliseconds of one connection's work before the others have their turn. */
-const SLICE_MS = 20
 const MALFORMED = -1
 
 /** One connection of a remote store. */
@@ -42,7 +41,10 @@ export class SessionStream {
   private readonly unread: number
   private readonly outbox: Outbox
   private readonly load: Load
-  private readonly inTurn = (): void => this.goOn()
+  private readonly share: Share
+  /** Of the load: whoever has waited for it has one line, whatever else. */
+  private readonly inTurn = (): void => this.goOn(1)
+  private readonly inShare = (): void => this.goOn()
   private out = ''
   private scheduled = false
   private unanswered = 0
@@ -56,6 +58,7 @@ export class SessionStream {
     this.socket = socket
     this.outbox = outbox
     this.load = service.load
+    this.share = service.shares.of(caller.principal)
     this.unread = limits.unread
     this.lines = new LineCutter(limits.line)
     this.rate = new RateLimit(limits.operationsPerSecond)
@@ -71,6 +74,7 @@ export class SessionStream {
     socket.on('close', () => {
       this.operations.close()
       this.load.forget(this.inTurn)
+      this.share.forget(this.inShare)
     })
     this.send(0, hello)
   }
@@ -103,13 +107,16 @@ export class SessionStream {
     this.work(lines)
   }
 
-  private work(lines: readonly string[]): void {
+  /** `sure`: how many lines are worked on without a look at the time. */
+  private work(lines: readonly string[], sure = 0): void {
+    const { left } = this.share
     const began = performance.now()
+    const isLate = (index: number): boolean => index >= sure && performance.now() - began >= left
     // The answers of one packet go out in one packet.
     this.scheduled = true
     for (const [index, line] of lines.entries()) {
       const pause = this.rate.take('')
-      if (pause > 0 || !this.hasRoom() || !this.load.hasRoom || performance.now() - began > SLICE_MS) {
+      if (pause > 0 || !this.hasRoom() || !this.load.hasRoom || isLate(index)) {
         this.pause(lines.slice(index), pause)
         break
       }
@@ -117,6 +124,7 @@ export class SessionStream {
       if (this.out.length > TOGETHER) this.write()
     }
     this.flush()
+    this.share.spend(performance.now() - began)
   }
 
   /** Looked at before a request is worked on: what it answers has to be kept until the client reads it. */
@@ -165,18 +173,19 @@ export class SessionStream {
     this.socket.pause()
     if (ms > 0) setTimeout(() => this.goOn(), ms).unref()
     else if (this.hasRoom()) {
-      if (this.load.hasRoom) setImmediate(() => this.goOn())
+      if (this.load.hasRoom) this.share.wait(this.inShare)
       else this.load.wait(this.inTurn)
     }
   }
 
-  private goOn(): void {
+  private goOn(sure = 0): void {
     if (!this.paused || !this.hasRoom()) return
     if (!this.load.hasRoom) return this.load.wait(this.inTurn)
+    if (sure === 0 && this.share.left <= 0) return this.share.wait(this.inShare)
     this.paused = false
     const lines = this.backlog
     this.backlog = []
-    this.work(lines)
+    this.work(lines, sure)
     // Working on them may have paused it again.
     if (!(this.paused as boolean)) this.socket.resume()
   }

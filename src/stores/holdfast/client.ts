@@ -4,6 +4,7 @@ import { dial } from './dial.ts'
 import type { DialOptions } from './dial.ts'
 import { LineCutter } from './lines.ts'
 import { PendingRequests } from './pending.ts'
+import { isPlausible, LONGEST_LINE, SHORT_LINE } from './plausible.ts'
 import { RefusedError } from './refused.ts'
 import { helloOf } from './replies.ts'
 import type { Hello, Operation } from './wire.ts'
@@ -19,8 +20,6 @@ const LOOK_MS = 10_000
 const IDLE_MS = 30_000
 /** A connection that has said nothing for this long while an answer is overdue is taken for dead. */
 const DEAD_MS = 1000
-/** No server has a reason to say more in one line. */
-const LONGEST_LINE = 64 * 1024 * 1024
 /** The kernel takes what is written; more than this is kept here, where it can still be called back. */
 const UNSENT_BYTES = 64 * 1024
 
@@ -170,6 +169,11 @@ export class ServerLink {
 
   /** The first thing that a server says is its hello; what comes before it is no answer of a lock server. */
   private take(line: string): boolean {
+    if (line.length > SHORT_LINE) {
+      const asked = this.requests.askedWith(numberOf(line))
+      if (asked === 'late') return true
+      if (asked === null || !isPlausible(line, asked)) return false
+    }
     const [number, said] = parse(line)
     if (number > 0 && this.greeted) {
       this.requests.settle(number, said)
@@ -234,6 +238,11 @@ export class ServerLink {
       else one?.unref()
     }
   }
+}
+
+/** Which request a line answers, before anything else of it is looked at. */
+function numberOf(line: string): number {
+  return Number(/^\[(\d{1,16}),/.exec(line)?.[1] ?? 0)
 }
 
 const NONE: readonly [number, unknown] = [-1, null]

@@ -9,15 +9,21 @@ type Settle = (answer: unknown) => void
 /** A request that has no answer yet. */
 class Pending extends Deadline {
   readonly number: number
+  readonly operation: Operation
   readonly line: string
   readonly settle: Settle
   private readonly requests: PendingRequests
 
-  constructor(requests: PendingRequests, number: number, line: string, settle: Settle) {
+  constructor(
+    requests: PendingRequests,
+    asked: { readonly number: number; readonly operation: Operation; readonly line: string },
+    settle: Settle,
+  ) {
     super()
     this.requests = requests
-    this.number = number
-    this.line = line
+    this.number = asked.number
+    this.operation = asked.operation
+    this.line = asked.line
     this.settle = settle
   }
 
@@ -50,12 +56,18 @@ export class PendingRequests {
     const { number } = this
     const line = `${JSON.stringify([number, operation, payload, Math.ceil(timeout)])}\n`
     return new Promise((resolve) => {
-      const pending = new Pending(this, number, line, resolve)
+      const pending = new Pending(this, { number, operation, line }, resolve)
       this.open.set(number, pending)
       this.unsent.push(pending)
       this.deadlines.add(pending, timeout)
       if (this.open.size === 1) this.onBusy(true)
     })
+  }
+
+  /** What has this number; `late` if nobody waits for its answer any more, null if there was no such request. */
+  askedWith(number: number): Operation | 'late' | null {
+    if (number < 1 || number > this.number) return null
+    return this.open.get(number)?.operation ?? 'late'
   }
 
   /** Everything that waits to be sent and whose time is not up, as one text. */

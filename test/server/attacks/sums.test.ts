@@ -4,6 +4,9 @@ import { resolveLimits } from '../../../src/server/limits.ts'
 import { Principal } from '../../../src/server/rights.ts'
 import { TokenBudget } from '../../../src/server/token-budget.ts'
 import { Withdrawals } from '../../../src/server/withdrawals.ts'
+import { Book } from '../../../src/server/book.ts'
+import { victim } from './victim.ts'
+import { temporaryFolder } from '../helpers.ts'
 import { call, eventually, look, serve, take } from '../helpers.ts'
 import { openSession } from './session.ts'
 
@@ -127,3 +130,56 @@ it.each([
 ])('limits that contradict each other are refused: %j', (wished, words) => {
   expect(() => resolveLimits(wished)).toThrow(words)
 })
+
+it('claims have room up to a part of the heap, one principal does not take all of it, and what is there goes on', () => {
+  const heap = 40_000
+  const book = new Book('memory', () => 0, heap)
+  const [one, other] = [new Principal('one', [], []), new Principal('other', [], [])]
+  const caller = (principal: Principal) => ({ principal, remote: '-', request: '-' })
+  const claim = (principal: Principal, number: number): void =>
+    book.claimed(
+      caller(principal),
+      { ...CLAIM, whenBusy: 'try', name: `n${number}`, id: `s.${number}`, owner: 'o'.repeat(100) },
+      { kind: 'held', token: 1n, count: 1, contended: false },
+    )
+  let number = 0
+  while (!book.isFullFor(one)) claim(one, number++)
+  const most = number
+  expect(most).toBeGreaterThan(5)
+  expect(book.isFullFor(other)).toBe(false)
+  while (!book.isFullFor(other)) claim(other, number++)
+  expect(number).toBeLessThan(heap / 1024)
+  for (let ended = 0; ended < number; ended++)
+    book.released({ name: `n${ended}`, id: `s.${ended}` }, { kind: 'released' })
+  for (let again = 0; again < most; again++) {
+    expect(book.isFullFor(one)).toBe(false)
+    claim(one, again)
+  }
+  book.close()
+})
+
+it('leases that fill what there is for them are all written down by a planned stop, and taken up again', async () => {
+  const state = `${temporaryFolder()}/state.json`
+  const first = await victim({ state }, 64)
+  const session = await openSession(first.server)
+  const long = { owner: '\u{1f512}'.repeat(200), ttl: 3_600_000 }
+  let held = 0
+  for (let full = false; !full;) {
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, (_, index) => {
+        const name = `${'\u00e9'.repeat(200)}${held + index}`
+        return session.ask('claim', { ...CLAIM, ...long, name, id: `s.${'i'.repeat(90)}${held + index}` })
+      }),
+    )
+    const some = answers.filter(({ kind }) => kind === 'held').length
+    held += some
+    full = some < answers.length
+    if (full) expect(answers.at(-1)).toMatchObject({ code: 'TOO_MANY' })
+  }
+  expect(held).toBeGreaterThan(5000)
+  expect(await first.stop()).toBe(0)
+  const second = await victim({ state }, 64)
+  const { text } = await call(second.server, 'GET /v1/metrics')
+  expect(Number(/holdfast_held\{[^}]*\} (\d+)/.exec(text)?.[1])).toBe(held)
+  expect(await second.stop()).toBe(0)
+}, 120_000)

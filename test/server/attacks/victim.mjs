@@ -22,5 +22,9 @@ const server = await startServer({
   ...options,
 })
 process.send({ address: server.address, url: server.url })
-process.on('message', () => process.send({ rss: process.memoryUsage().rss }))
+process.on('message', async (wish) => {
+  if (wish === 'memory') return process.send({ rss: process.memoryUsage().rss })
+  await server.close({ grace: 50 })
+  process.disconnect()
+})
 process.on('disconnect', () => process.exit())

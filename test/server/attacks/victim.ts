@@ -13,6 +13,8 @@ export interface Victim {
   readonly alive: () => boolean
   /** Bytes of memory that the process has now. */
   readonly memory: () => Promise<number>
+  /** Ends it as planned; the code that the process ended with, or the signal. */
+  readonly stop: () => Promise<unknown>
 }
 
 /** A server in a process of its own that has `heap` megabytes to live on. */
@@ -30,6 +32,11 @@ export async function victim(options: Record<string, unknown> = {}, heap = 96): 
       child.send('memory')
       const [{ rss }] = (await once(child, 'message')) as [{ rss: number }]
       return rss
+    },
+    stop: async () => {
+      child.send('stop')
+      const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
+      return code ?? signal
     },
   }
 }

@@ -6,6 +6,8 @@ import { expect, it } from 'vitest'
 
 import { Holdfast } from '../../../src/index.ts'
 import { holdfastStore } from '../../../src/stores/holdfast/index.ts'
+import { LineCutter } from '../../../src/stores/holdfast/lines.ts'
+import { isPlausible } from '../../../src/stores/holdfast/plausible.ts'
 import { assumedCapabilities } from '../../../src/stores/holdfast/capabilities.ts'
 import { afterwards } from '../../server/helpers.ts'
 
@@ -175,4 +177,92 @@ it('leaves the process of who uses it alone, and its locks not taken', async () 
     await store.close()
   })
   await expect(holdfast.mutex('a').acquire({ wait: 300 })).rejects.toThrow('"a"')
+})
+
+const MB = 1024 * 1024
+const brackets = (count: number): string => '['.repeat(count) + ']'.repeat(count)
+
+it.each([
+  ['brackets in brackets, unasked', `[0,${brackets(2 * MB)}]\n`],
+  ['a long text, unasked', `[0,"${'a'.repeat(MB)}"]\n`],
+  ['a number that nobody asked with', `[99999,"${'a'.repeat(MB)}"]\n`],
+])('takes %s for the end, without parsing it', async (_, line) => {
+  const url = await scripted(AGREED + HELLO, (number) =>
+    number === 1 ? line : `[${number},{"kind":"busy"}]\n`,
+  )
+  const store = holdfastStore(url)
+  afterwards(() => store.close())
+  let last = performance.now()
+  let stall = 0
+  const looker = setInterval(() => {
+    stall = Math.max(stall, performance.now() - last - 10)
+    last = performance.now()
+  }, 10)
+  afterwards(() => clearInterval(looker))
+  const answer = await store.claim({ ...claim, id: 's.1', whenBusy: 'try' }, 5000)
+  expect(answer).toMatchObject({
+    kind: 'unknown',
+    cause: { message: expect.stringContaining('ended') as string },
+  })
+  // Parsed, the first one takes seconds.
+  expect(stall).toBeLessThan(1000)
+})
+
+it('reads long answers to those who asked for names or holders, and leaves late ones out', async () => {
+  const long = Array.from({ length: 1000 }, (_, index) => `${index}"\\`.padEnd(400, 'x'))
+  const url = await scripted(AGREED + HELLO, (number) => `${JSON.stringify([number, { names: long }])}\n`)
+  const store = holdfastStore(url)
+  afterwards(() => store.close())
+  expect(await store.list({}, 5000)).toEqual({ names: long })
+  // Nobody waits for it any more when it comes.
+  const late = await scripted(AGREED + HELLO, (number) =>
+    number === 1
+      ? ''
+      : `${JSON.stringify([1, { names: long }])}\n${JSON.stringify([number, { kind: 'busy' }])}\n`,
+  )
+  const other = holdfastStore(late)
+  afterwards(() => other.close())
+  expect(await other.list({}, 100)).toMatchObject({ kind: 'unknown' })
+  expect(await other.claim({ ...claim, id: 's.1', whenBusy: 'try' }, 2000)).toMatchObject({ kind: 'busy' })
+})
+
+it('finds every answer of ours plausible, whatever its texts are, and nothing that is deep or endless', () => {
+  const text = fc.string({ unit: fc.constantFrom('"', '\\', '[', '{', ',', 'a', '\u{1f512}'), maxLength: 40 })
+  const holder = fc.record({ id: text, owner: text, weight: fc.nat(), expiresIn: fc.nat(), token: text })
+  fc.assert(
+    fc.property(fc.array(holder, { maxLength: 20 }), text, (holders, name) => {
+      const line = JSON.stringify([7, { name, capacity: 1, holders, waiters: holders }])
+      return isPlausible(line, 'inspect')
+    }),
+    { numRuns: 300 },
+  )
+  expect(isPlausible(`[7,${brackets(10)}]`, 'inspect')).toBe(false)
+  expect(isPlausible(`[7,{"names":[${'1,'.repeat(300_000)}1]}]`, 'list')).toBe(false)
+  expect(isPlausible(`[7,"${'a'.repeat(20 * MB)}"]`, 'inspect')).toBe(false)
+})
+
+it('cuts lines the same way, however the bytes come', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: fc.constantFrom('a', '\u00e9', '\u{1f512}', '\n'), maxLength: 12 }), {
+        maxLength: 8,
+      }),
+      fc.array(fc.nat({ max: 6 }), { minLength: 1, maxLength: 30 }),
+      (texts, sizes) => {
+        const bytes = Buffer.from(texts.join(''))
+        const cutter = new LineCutter(1000)
+        const lines: string[] = []
+        for (let at = 0, turn = 0; at < bytes.length; turn++) {
+          const size = (sizes[turn % sizes.length] ?? 0) + 1
+          lines.push(...(cutter.push(bytes.subarray(at, at + size)) ?? ['refused']))
+          at += size
+        }
+        expect(lines).toEqual(texts.join('').split('\n').slice(0, -1))
+      },
+    ),
+    { numRuns: 300 },
+  )
+  const short = new LineCutter(10)
+  expect(short.push(Buffer.from('12345'))).toEqual([])
+  expect(short.push(Buffer.from('123456'))).toBeNull()
 })

@@ -15,6 +15,43 @@ describe('the memory store', () => {
     owner: '',
   } as const
 
+  it('lists names in order, page by page, in whichever order they were taken', async () => {
+    let seed = 5
+    const random = (below: number): number => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return seed % below
+    }
+    for (const order of ['up', 'down', 'any'] as const) {
+      const env = new VirtualEnv()
+      const store = memoryStore({ now: () => env.instant() })
+      let names = Array.from(
+        { length: 3000 },
+        (_, n) => `${'ab\u00e9'[n % 3]}/${String(n).padStart(5, '0')}`,
+      ).sort()
+      if (order === 'down') names.reverse()
+      if (order === 'any')
+        names = names
+          .map((name) => [random(1e9), name] as const)
+          .sort(([a], [b]) => a - b)
+          .map(([, name]) => name)
+      for (const [n, name] of names.entries())
+        await store.claim({ ...request, ttl: n % 7 === 0 ? 10 : 1000, name, id: `s.${n}` }, 0)
+      await env.advance(20)
+      const live = names.filter((_, n) => n % 7 !== 0)
+      for (const prefix of ['', 'a/', '\u00e9', 'none']) {
+        for (const limit of [1, 99, 1000, 5000]) {
+          const wanted = live.filter((name) => name.startsWith(prefix)).sort()
+          const from = random(wanted.length + 1)
+          const cursor = wanted[from - 1] ?? ''
+          const page = await store.list({ prefix, limit, cursor }, 0)
+          const names = wanted.slice(from, from + limit)
+          const more = from + limit < wanted.length
+          expect(page).toEqual(more ? { names, cursor: names.at(-1) } : { names })
+        }
+      }
+    }
+  })
+
   it('forgets names whose holders never came back, and keeps their tokens growing', async () => {
     const env = new VirtualEnv()
     const store = memoryStore({ now: () => env.instant() })
