@@ -10,7 +10,7 @@ import type {
   Free,
 } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { isUnknown, noQuorum, stateOf, unknownForGood } from './failure.ts'
+import { isUnknown, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
 import type { Quorum } from './quorum.ts'
 
 /** Who holds a name: the claim that a majority says so of. */
@@ -60,6 +60,8 @@ function agreed(seen: readonly VoteInfo[], majority: number): bigint {
 /** A page that takes longer than this part of its time ends where it is: the next one goes on from there. */
 const ENOUGH = 0.25
 
+const LEFT_OUT = unknown(new Error('did not answer when it was asked for a former page'))
+
 /** Where the next page begins: the stores that are done, and where to go on at which other one. */
 interface Place {
   readonly done: ReadonlySet<number>
@@ -103,17 +105,14 @@ export async function list(
   }
   if (done.size > nodes.length - majority) return { names: names.sort() }
   return noQuorum(
-    nodes.map(({ label }, node) => stateOf(label, problems[node] ?? { kind: 'seen' })),
+    nodes.map(({ label }, node) =>
+      stateOf(label, done.has(node) ? { kind: 'seen' } : (problems[node] ?? LEFT_OUT)),
+    ),
     majority,
   )
 }
 
-function pageAt(
-  quorum: Quorum,
-  at: number,
-  query: ListQuery,
-  timeout: number,
-): Promise<ListPage | Unknown> {
+function pageAt(quorum: Quorum, at: number, query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
   return new Promise((resolve) => {
     quorum.ask<Seen<ListPage>>(
       at,

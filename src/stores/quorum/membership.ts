@@ -79,8 +79,9 @@ export class Membership {
     member.asked = true
     this.pending++
     if (!this.wasSetUp) this.setUp()
-    if (this.settingUp === null) this.identify(at, needed)
-    else void this.settingUp.then(() => this.identify(at, needed))
+    const identify = (): void => this.identify(at, needed)
+    if (this.settingUp === null) identify()
+    else this.settingUp.then(identify, identify)
   }
 
   /** Once, and before anybody is asked who they are: from then on a new store is no longer unused. */

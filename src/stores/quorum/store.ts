@@ -134,10 +134,11 @@ export class QuorumStore implements Store {
   private atMost(done: Promise<unknown>, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const stopTimer = this.quorum.settings.clock.setTimer(resolve, ms)
-      void done.then(() => {
+      const over = (): void => {
         stopTimer()
         resolve()
-      })
+      }
+      done.then(over, over)
     })
   }
 
