@@ -1,6 +1,8 @@
 import type {
   Busy,
   ClaimRef,
+  ListPage,
+  ListQuery,
   Lost,
   MaybePromise,
   ReleaseAnswer,
@@ -31,6 +33,8 @@ export interface VoteRequest extends VoteRef {
   readonly probation: number
   /** Tell the session when the name may have become free. */
   readonly interest: boolean
+  /** Whether the vote still counts. What has not left by the time it does not must not leave: a release may be ahead of it. */
+  wanted?(): boolean
 }
 
 /** `count` tokens from `token` on are set apart for the claim at this store. */
@@ -102,13 +106,18 @@ export interface Voter {
   withdraw(ref: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer>
   watch(session: string, listener: StoreListener, timeout: number): MaybePromise<Watch | Unknown>
   inspect(name: string, timeout: number): MaybePromise<VoteInfo | Free | Unknown>
-  /** All names that are held here. */
-  names(prefix: string, timeout: number): MaybePromise<readonly string[] | Unknown>
+  /** A page of the names that are held here. Ends within half of its time, with a cursor if there is more to look at. */
+  names(query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown>
   /** In which of all servers this is, in words that differ exactly if the servers do; and when it can vote. */
   identify(
     probation: number,
     timeout: number,
   ): MaybePromise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown>
+  /**
+   * Calls back whenever it may lead to another server than the one that it said it was, and when that one can be asked.
+   * What was asked before that and is answered after it is `unknown`. A voter without it is one server for ever.
+   */
+  onMove?(listener: (reachable: boolean) => void): void
 }
 
 /** A voter that tells its answers instead of promising them, once and maybe at once: a lock takes five of each. */

@@ -6,6 +6,8 @@ import type {
   ExtendAnswer,
   ExtendRequest,
   Free,
+  ListPage,
+  ListQuery,
   NotReady,
   ReleaseAnswer,
   Store,
@@ -96,11 +98,15 @@ export class MemoryVoter implements Voter {
     return rule.viewCell(this.cells.get(name) ?? rule.emptyCell(), name, this.now())
   }
 
-  names(prefix: string): readonly string[] {
+  names({ prefix = '', limit = 100, cursor = '' }: ListQuery): ListPage {
     const now = this.now()
-    return [...this.cells]
+    const held = [...this.cells]
       .filter(([name, cell]) => name.startsWith(prefix) && !('kind' in rule.viewCell(cell, name, now)))
       .map(([name]) => name)
+      .filter((name) => name > cursor)
+      .sort()
+    const names = held.slice(0, limit)
+    return held.length > limit ? { names, cursor: names.at(-1) ?? '' } : { names }
   }
 
   identify(probation: number): { kind: 'node'; server: string; readyIn: number } {

@@ -74,7 +74,7 @@ export class Agreement {
     const { ref, count, base, timeout } = this.terms
     const request = { name: ref.name, id: ref.id, attempt: ref.attempt, base: base ?? token, token, count }
     this.open++
-    this.quorum.ask(
+    this.quorum.askKnown(
       at,
       (voter) => voter.confirm(request, timeout),
       ({ kind }) => {

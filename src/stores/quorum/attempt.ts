@@ -3,7 +3,6 @@ import type {
   ClaimAnswer,
   ClaimRequest,
   MaybePromise,
-  Unknown,
   VoteAnswer,
   VoteRequest,
 } from '../../core/contract.ts'
@@ -16,11 +15,6 @@ export interface AttemptTerms {
   readonly attempt: number
   readonly interest: boolean
   readonly timeout: number
-}
-
-const UNCHECKED: Unknown = {
-  kind: 'unknown',
-  cause: new Error('has not said yet which server it is'),
 }
 
 /**
@@ -67,11 +61,12 @@ export class Attempt implements VoteRequest {
 
   run(): MaybePromise<ClaimAnswer> {
     const { nodes, short } = this.quorum
-    for (const node of nodes) {
-      if (node.server === null) this.heard(UNCHECKED, node.at)
-      else node.vote(this, this.timeout, short, this.heard)
-    }
+    for (const node of nodes) node.vote(this, this.timeout, short, this.heard)
     return this.answer ?? new Promise((resolve) => (this.resolve = resolve))
+  }
+
+  wanted(): boolean {
+    return this.answer === null
   }
 
   private readonly heard = (answer: VoteAnswer, at: number): void => {

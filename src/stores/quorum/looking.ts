@@ -9,21 +9,33 @@ import type {
   VoteInfo,
   Free,
 } from '../../core/contract.ts'
-import { isUnknown, noQuorum, stateOf } from './failure.ts'
+import { InvalidArgumentError } from '../../core/errors.ts'
+import { isUnknown, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
 import type { Quorum } from './quorum.ts'
 
 /** Who holds a name: the claim that a majority says so of. */
 export async function inspect(quorum: Quorum, name: string, timeout: number): Promise<NameInfo | Unknown> {
-  const seen = await everybody<VoteInfo | Free>(quorum, (voter) => voter.inspect(name, timeout))
+  const seen = await look(quorum, name, timeout)
   if (isUnknown(seen)) return seen
+  return { name, capacity: 1, holders: [...holdersOf(quorum, seen)].map(held(quorum)), waiters: [] }
+}
+
+/** What each store says of a name, if a majority answers. */
+function look(quorum: Quorum, name: string, timeout: number): Promise<readonly Look[] | Unknown> {
+  return everybody<VoteInfo | Free>(quorum, (voter) => voter.inspect(name, timeout))
+}
+
+type Look = VoteInfo | Free | Unknown
+
+/** What stores say of the claims that a majority has. */
+function holdersOf({ majority }: Quorum, seen: readonly Look[]): readonly (readonly VoteInfo[])[] {
   const byClaim = new Map<string, VoteInfo[]>()
   for (const one of seen) {
     if ('kind' in one) continue
     const key = `${one.id} ${one.attempt}`
     byClaim.set(key, [...(byClaim.get(key) ?? []), one])
   }
-  const holders = [...byClaim.values()].filter(({ length }) => length >= quorum.majority).map(held(quorum))
-  return { name, capacity: 1, holders, waiters: [] }
+  return [...byClaim.values()].filter(({ length }) => length >= majority)
 }
 
 /** It lasts as long as a majority remembers it. */
@@ -45,41 +57,111 @@ function agreed(seen: readonly VoteInfo[], majority: number): bigint {
   return falling.find((token, at) => falling[at + majority - 1] === token) ?? falling[0]
 }
 
+/** A page that takes longer than this part of its time ends where it is: the next one goes on from there. */
+const ENOUGH = 0.25
+
+const LEFT_OUT = unknown(new Error('did not answer when it was asked for a former page'))
+
+/** Where the next page begins: the stores that are done, and where to go on at which other one. */
+interface Place {
+  readonly done: ReadonlySet<number>
+  readonly at: number
+  readonly cursor: string | undefined
+}
+
 /**
- * A page of the names that a majority has. Every store is asked for all of its names each time: what two stores call
- * their next page has nothing in common.
+ * A page of the names that a majority has. The stores are gone through one after the other, each by its own cursor, and
+ * every name that one has is looked up at all of them; it is shown with the first one that has it. Whoever has a majority
+ * is at one of any so many stores that the rest is none: the others need not be gone through, and one that does not answer
+ * is left out. As with SCAN, a name that is held all the time is shown, unless a store lost and regained it meanwhile.
  */
 export async function list(
   quorum: Quorum,
-  { prefix = '', limit = 100, cursor = '' }: ListQuery,
+  { prefix = '', limit = 100, cursor }: ListQuery,
   timeout: number,
 ): Promise<ListPage | Unknown> {
-  const seen = await everybody<Names>(quorum, (voter) => named(voter.names(prefix, timeout)))
-  if (isUnknown(seen)) return seen
-  const counts = new Map<string, number>()
-  for (const { names } of seen) {
-    for (const name of names) if (name > cursor) counts.set(name, (counts.get(name) ?? 0) + 1)
+  const { nodes, majority, settings } = quorum
+  const until = settings.clock.now() + timeout * ENOUGH
+  const place = placeOf(cursor, nodes.length)
+  if (place === undefined) return unknownForGood(badCursor())
+  const done = new Set(place.done)
+  const names: string[] = []
+  const problems: (Unknown | undefined)[] = []
+  let { at, cursor: from } = place
+  while (at < nodes.length && done.size <= nodes.length - majority) {
+    const page = await pageAt(quorum, at, { prefix, limit: limit - names.length, cursor: from }, timeout / 4)
+    if (isUnknown(page)) problems[at] = page
+    else {
+      const shown = await shownOf(quorum, page.names, done, timeout / 4)
+      if (isUnknown(shown)) return shown
+      names.push(...shown)
+      if (page.cursor === undefined) done.add(at)
+    }
+    from = isUnknown(page) ? undefined : page.cursor
+    if (from === undefined) at++
+    const isOver = at === nodes.length || done.size > nodes.length - majority
+    if (!isOver && (names.length === limit || settings.clock.now() > until))
+      return { names: names.sort(), cursor: cursorOf({ done, at, cursor: from }) }
   }
-  const held = [...counts].filter(([, count]) => count >= quorum.majority).map(([name]) => name)
-  const names = held.sort((a, b) => (a < b ? -1 : 1)).slice(0, limit)
-  return held.length > limit ? { names, cursor: names.at(-1) ?? '' } : { names }
+  if (done.size > nodes.length - majority) return { names: names.sort() }
+  return noQuorum(
+    nodes.map(({ label }, node) =>
+      stateOf(label, done.has(node) ? { kind: 'seen' } : (problems[node] ?? LEFT_OUT)),
+    ),
+    majority,
+  )
 }
 
-interface Names {
-  readonly kind: 'names'
-  readonly names: readonly string[]
+function pageAt(quorum: Quorum, at: number, query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+  return new Promise((resolve) => {
+    quorum.ask<Seen<ListPage>>(
+      at,
+      async (voter) => seenAs(await voter.names(query, timeout)),
+      (answer) => resolve(answer.kind === 'unknown' ? answer : answer.what),
+    )
+  })
 }
 
-async function named(given: MaybePromise<readonly string[] | Unknown>): Promise<Names | Unknown> {
-  const names = await given
-  return 'kind' in names ? names : { kind: 'names', names }
+/** Those that a majority has, and no store that was gone through already. */
+async function shownOf(
+  quorum: Quorum,
+  names: readonly string[],
+  done: ReadonlySet<number>,
+  timeout: number,
+): Promise<readonly string[] | Unknown> {
+  const looks = await Promise.all(names.map((name) => look(quorum, name, timeout)))
+  const problem = looks.find(isUnknown)
+  if (problem !== undefined) return problem
+  return names.filter((_, index) => {
+    const seen = looks[index] as readonly Look[]
+    return holdersOf(quorum, seen).length > 0 && !seen.some((one, at) => done.has(at) && !('kind' in one))
+  })
 }
 
-/** What those say that answer, if they are a majority. */
+const cursorOf = ({ done, at, cursor = '' }: Place): string =>
+  `${[...done].join('-')}.${at}.${Buffer.from(cursor).toString('base64url')}`
+
+function placeOf(cursor: string | undefined, count: number): Place | undefined {
+  if (cursor === undefined) return { done: new Set(), at: 0, cursor: undefined }
+  const [, done, at, rest = ''] = /^((?:\d+(?:-\d+)*)?)\.(\d+)\.([\w-]*)$/.exec(cursor) ?? []
+  if (done === undefined || !(Number(at) < count)) return undefined
+  const gone = done === '' ? [] : done.split('-').map(Number)
+  return {
+    done: new Set(gone),
+    at: Number(at),
+    cursor: rest === '' ? undefined : Buffer.from(rest, 'base64url').toString(),
+  }
+}
+
+function badCursor(): InvalidArgumentError {
+  return new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
+}
+
+/** What each says, if a majority answers. */
 function everybody<T extends object>(
   quorum: Quorum,
   call: (voter: Voter) => MaybePromise<T | Unknown>,
-): Promise<T[] | Unknown> {
+): Promise<readonly (T | Unknown)[] | Unknown> {
   const { nodes, majority } = quorum
   return new Promise((resolve) => {
     const answers: (T | Unknown)[] = []
@@ -89,8 +171,7 @@ function everybody<T extends object>(
       (answer, at) => {
         answers[at] = answer.kind === 'unknown' ? answer : answer.what
         if (--pending > 0) return
-        const seen = answers.filter((one): one is T => !isUnknown(one))
-        if (seen.length >= majority) return resolve(seen)
+        if (answers.filter((one) => !isUnknown(one)).length >= majority) return resolve(answers)
         resolve(
           noQuorum(
             nodes.map(({ label }, node) =>

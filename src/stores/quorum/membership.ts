@@ -1,29 +1,48 @@
 import type { MaybePromise, Unknown } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { unknownForGood } from './failure.ts'
+import { unknown, unknownForGood } from './failure.ts'
 import type { Node } from './node.ts'
 import type { Quorum } from './quorum.ts'
 import { setUp } from './set-up.ts'
 
 type Identity = { readonly kind: 'node'; readonly server: string } | Unknown
 
+/** What is known of one store. */
+interface Member {
+  /** It has been one of the servers before: where it is another's twin now, its address has moved. */
+  wasMet: boolean
+  asked: boolean
+  /** It may lead elsewhere since it was asked. */
+  moved: boolean
+}
+
+interface Waiting {
+  readonly everybody: boolean
+  readonly resolve: (refusal: Unknown | undefined) => void
+}
+
 /**
  * Which servers the stores are. One server under two addresses, or five databases of one server, would have several
- * votes and fail together; so a store votes only when it has said which server it is, and that nobody else is.
+ * votes and fail together; so a store votes only when it has said which server it is, and that nobody else is. An address
+ * may lead to another server with every new connection: then it is asked again.
  */
 export class Membership {
   private readonly quorum: Quorum
   private readonly timeout: number
+  private readonly members: readonly Member[]
   private unknownNodes: number
   private refusal: Unknown | null = null
-  private asking: Promise<void> | null = null
-  private all: Promise<void> = Promise.resolve()
+  private pending = 0
+  private waiting: Waiting[] = []
   private wasSetUp = false
+  private settingUp: Promise<void> | null = null
 
   constructor(quorum: Quorum, timeout: number) {
     this.quorum = quorum
     this.timeout = timeout
     this.unknownNodes = quorum.nodes.length
+    this.members = quorum.nodes.map(() => ({ wasMet: false, asked: false, moved: false }))
+    for (const { voter, at } of quorum.nodes) voter.onMove?.((reachable) => this.moved(at, reachable))
   }
 
   /** All stores are known to be different ones. */
@@ -33,72 +52,110 @@ export class Membership {
 
   /** Nothing, or why no lock can be had. Waits only as long as fewer than a majority are known. */
   check(): MaybePromise<Unknown | undefined> {
-    if (this.unknownNodes > 0 && this.asking === null) this.ask()
-    if (this.refusal !== null) return this.refusal
-    const { nodes, majority } = this.quorum
-    if (this.asking === null || nodes.length - this.unknownNodes >= majority) return undefined
-    return this.asking.then(() => this.refusal ?? undefined)
+    return this.askAndWait(false)
   }
 
   /** As `check`, and waits for every store that answers in its time. */
   async checkAll(): Promise<Unknown | undefined> {
-    if (this.unknownNodes > 0 && this.asking === null) this.ask()
-    await this.all
-    return this.refusal ?? undefined
+    return this.askAndWait(true)
   }
 
-  private ask(): void {
+  private askAndWait(everybody: boolean): MaybePromise<Unknown | undefined> {
+    const { nodes, short } = this.quorum
+    if (this.refusal === null) for (const { at, server } of nodes) if (server === null) this.ask(at, short)
+    if (this.isEnough(everybody)) return this.refusal ?? undefined
+    return new Promise((resolve) => this.waiting.push({ everybody, resolve }))
+  }
+
+  private isEnough(everybody: boolean): boolean {
+    if (this.pending === 0) return true
     const { nodes, majority } = this.quorum
-    const missing = nodes.flatMap(({ server }, at) => (server === null ? [at] : []))
-    let pending = missing.length
-    let enough: (() => void) | null = null
-    let everybody: (() => void) | null = null
-    this.asking = new Promise((resolve) => (enough = resolve))
-    this.all = new Promise((resolve) => (everybody = resolve))
-    const identify = (at: number): void => {
-      this.quorum.ask<Identity>(
-        at,
-        (voter) => voter.identify(this.quorum.settings.probation, this.timeout),
-        (answer) => {
-          pending--
-          if (answer.kind === 'node') this.met(at, answer.server)
-          if (pending === 0 || this.refusal !== null || nodes.length - this.unknownNodes >= majority)
-            enough?.()
-          if (pending > 0) return
-          this.asking = null
-          everybody?.()
-        },
-      )
-    }
-    this.first(() => missing.forEach(identify))
+    return !everybody && (this.refusal !== null || nodes.length - this.unknownNodes >= majority)
+  }
+
+  private ask(at: number, needed: boolean): void {
+    const member = this.members[at] as Member
+    if (member.asked) return
+    member.asked = true
+    this.pending++
+    if (!this.wasSetUp) this.setUp()
+    const identify = (): void => this.identify(at, needed)
+    if (this.settingUp === null) identify()
+    else this.settingUp.then(identify, identify)
   }
 
   /** Once, and before anybody is asked who they are: from then on a new store is no longer unused. */
-  private first(then: () => void): void {
+  private setUp(): void {
     const { nodes, settings } = this.quorum
     const { probation, clock } = settings
-    const terms = { probation, timeout: this.timeout, setTimer: clock.setTimer }
-    const done = this.wasSetUp
-      ? undefined
-      : setUp(
-          nodes.map(({ voter }) => voter),
-          terms,
-        )
+    const voters = nodes.map(({ voter }) => voter)
     this.wasSetUp = true
-    if (done === undefined) then()
-    else done.then(then, then)
+    const done = setUp(voters, { probation, timeout: this.timeout, setTimer: clock.setTimer })
+    const over = (): void => void (this.settingUp = null)
+    this.settingUp = done?.then(over, over) ?? null
   }
 
-  private met(at: number, server: string): void {
+  private identify(at: number, needed: boolean): void {
+    const member = this.members[at] as Member
+    member.moved = false
+    this.quorum.ask<Identity>(
+      at,
+      (voter) => {
+        const identity = voter.identify(this.quorum.settings.probation, this.timeout)
+        return identity instanceof Promise
+          ? identity.then((answer) => this.met(at, answer))
+          : this.met(at, identity)
+      },
+      () => {
+        if (member.moved) return this.identify(at, true)
+        member.asked = false
+        this.pending--
+        this.tell()
+      },
+      needed,
+    )
+  }
+
+  private tell(): void {
+    const waiting = this.waiting.splice(0)
+    for (const one of waiting) {
+      if (this.isEnough(one.everybody)) one.resolve(this.refusal ?? undefined)
+      else this.waiting.push(one)
+    }
+  }
+
+  /** The answer, or why it does not count. */
+  private met(at: number, answer: Identity): Identity {
     const node = this.quorum.nodes[at] as Node
-    if (node.server !== null) return
-    const twin = this.quorum.nodes.find((other) => other.server === server)
+    const member = this.members[at] as Member
+    if (answer.kind === 'unknown' || node.server !== null || member.moved) return answer
+    const twin = this.quorum.nodes.find(({ server }) => server === answer.server)
     if (twin === undefined) {
-      node.server = server
+      node.server = answer.server
+      member.wasMet = true
       this.unknownNodes--
-      return
+      return answer
+    }
+    // An address that moved may move back; those that were given so will not change.
+    if (member.wasMet) {
+      const leads = `it leads to the server of ${twin.label}, which would have two votes`
+      return unknown(new Error(leads))
     }
     const message = `${twin.label} and ${node.label} are one server: it would have two votes, and take both away when it fails. Name each server once, and one database of it`
     this.refusal = unknownForGood(new InvalidArgumentError(message, { argument: 'stores', store: 'quorum' }))
+    return answer
+  }
+
+  private moved(at: number, reachable: boolean): void {
+    const node = this.quorum.nodes[at] as Node
+    const member = this.members[at] as Member
+    member.moved = true
+    this.refusal = null
+    if (node.server !== null) {
+      node.server = null
+      this.unknownNodes++
+    }
+    // Nobody has to wait for it later.
+    if (reachable && this.wasSetUp) this.ask(at, true)
   }
 }

@@ -16,6 +16,8 @@ const PAUSE_MS = { shortest: 20, longest: 1000 }
 /** Requests that may be under way to a store that does not answer, where nothing works without it. */
 const MOST_IN_VAIN = 64
 
+const UNCHECKED = unknown(new Error('has not said yet which server it is'))
+
 /**
  * One store of a quorum. While it does not answer, a request now and then tries whether it is back; all others are
  * answered at once: a store that is down costs nothing, and no queue grows before it.
@@ -26,7 +28,7 @@ export class Node {
   readonly label: string
   /** Its place among the others. */
   readonly at: number
-  /** Which server it is; unknown until it has said so. */
+  /** Which server it is; unknown until it has said so, and again when it may have become another one. */
   server: string | null = null
   private readonly clock: QuorumClock
   private problem: Unknown | null = null
@@ -82,6 +84,16 @@ export class Node {
     )
   }
 
+  /** As `ask`, where the answer counts: only if it is known whose it is. */
+  askKnown<T extends { readonly kind: string }>(
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    needed: boolean,
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    if (this.server === null) heard(this.problem ?? UNCHECKED, this.at)
+    else this.ask(call, needed, heard)
+  }
+
   vote(
     request: VoteRequest,
     timeout: number,
@@ -89,6 +101,7 @@ export class Node {
     heard: (answer: VoteAnswer, at: number) => void,
   ): void {
     const { direct } = this
+    if (this.server === null) return heard(this.problem ?? UNCHECKED, this.at)
     if (direct === null) return this.ask<VoteAnswer>((voter) => voter.vote(request, timeout), needed, heard)
     if (this.problem !== null && !this.mayTry(needed)) return heard(this.problem, this.at)
     direct.voteThen(request, timeout, this.whenHeard(heard))

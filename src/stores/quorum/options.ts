@@ -59,6 +59,13 @@ export function checkNodes(stores: readonly Store[]): void {
     const twin = stores.indexOf(stores[first] as Store)
     refuse('stores', `stores ${twin + 1} and ${first + 1} are the same store: it would have two votes`)
   }
+  const without = stores.findIndex(({ kind, votes }) => kind === 'redis' && votes === undefined)
+  if (without >= 0) {
+    refuse(
+      'stores',
+      `store ${without + 1} cannot be one of a quorum: give each Redis server by itself, no Cluster, and without fencing: 'durable' and replicas, which votes do not heed`,
+    )
+  }
 }
 
 export function settingsOf(stores: readonly Store[], options: QuorumOptions): QuorumSettings {

@@ -4,6 +4,8 @@ import type {
   ExtendAnswer,
   ExtendRequest,
   Free,
+  ListPage,
+  ListQuery,
   MaybePromise,
   RenewAnswer,
   ReleaseAnswer,
@@ -88,18 +90,8 @@ export class OrdinaryNode implements Voter {
     return { name, id, attempt: Number(attempt ?? 0), owner, token, expiresIn }
   }
 
-  async names(prefix: string, timeout: number): Promise<readonly string[] | Unknown> {
-    const names: string[] = []
-    for (let cursor: string | undefined; ;) {
-      const page = await this.store.list(
-        { prefix, limit: 1000, ...(cursor === undefined ? {} : { cursor }) },
-        timeout,
-      )
-      if ('kind' in page) return page
-      names.push(...page.names)
-      if (page.cursor === undefined) return names
-      cursor = page.cursor
-    }
+  names(query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
+    return this.store.list(query, timeout)
   }
 
   identify(): { kind: 'node'; server: string; readyIn: number } {

@@ -26,9 +26,9 @@ export class Quorum {
   askAll<T extends { readonly kind: string }>(
     call: (voter: Voter, at: number) => MaybePromise<T>,
     heard: (answer: T | Unknown, at: number) => void,
-    needed: boolean = this.short,
   ): void {
-    for (const node of this.nodes) node.ask(call, needed, heard)
+    const { nodes, short } = this
+    for (const node of nodes) node.ask(call, short, heard)
   }
 
   ask<T extends { readonly kind: string }>(
@@ -38,5 +38,22 @@ export class Quorum {
     needed: boolean = this.short,
   ): void {
     this.nodes[at]?.ask(call, needed, heard)
+  }
+
+  /** As `askAll`, where each answer counts as one of a server: it must be known which one that is. */
+  askAllKnown<T extends { readonly kind: string }>(
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    const { nodes, short } = this
+    for (const node of nodes) node.askKnown(call, short, heard)
+  }
+
+  askKnown<T extends { readonly kind: string }>(
+    at: number,
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    this.nodes[at]?.askKnown(call, this.short, heard)
   }
 }

@@ -32,14 +32,14 @@ export function renewAll(
     open++
     const decided = (answer: RenewAnswer): void => {
       answers[index] = answer
-      if (answer.kind === 'lost') grants.delete(request.id)
+      if (answer.kind === 'lost' && grants.get(request.id) === grant) grants.delete(request.id)
       if (--open === 0) resolve?.(answers)
     }
     keeping.push(new Keeping(quorum, grant, { grants, request, timeout: timeout / 2 }, decided))
   })
   if (keeping.length > 0) {
     const extend = keeping.map((one) => one.extension('keep'))
-    quorum.askAll<Answers>(
+    quorum.askAllKnown<Answers>(
       (voter) => wrap(voter.extend(extend, timeout / 2)),
       (given, at) => keeping.forEach((one, i) => one.heard(pick(given, i), at)),
     )
@@ -204,20 +204,44 @@ class Keeping {
     this.decided(answer)
   }
 
-  /** Before the outcome is certain these answers count; afterwards nobody waits for them. */
+  /**
+   * Before the outcome is certain these answers count; afterwards nobody waits for them. What was released or withdrawn
+   * meanwhile is not to come back: the store may have heard of that already.
+   */
   private restore(at: readonly number[]): void {
     const late = this.settled
-    if (late && !this.lasting) return
+    if (late && !(this.lasting && this.isOurs)) return
     const request = late ? { ...this.extension('restore'), tokens: 0 } : this.extension('restore')
     for (const node of at) {
-      this.quorum.ask<Answers>(
+      if (!this.isOurs) {
+        this.heard(LOST, node)
+        continue
+      }
+      this.quorum.askKnown<Answers>(
         node,
         (voter) => wrap(voter.extend([request], this.timeout)),
         (given) => {
+          // A server that had to be told the script was asked a second time, maybe after the release.
+          if (!this.isOurs) this.giveBack(node)
           if (!late) this.heard(notFree(pick(given, 0)), node)
         },
       )
     }
+  }
+
+  private get isOurs(): boolean {
+    return this.grants.get(this.grant.id) === this.grant
+  }
+
+  private giveBack(at: number): void {
+    const { name, id, attempt } = this.grant
+    const { timeout } = this
+    this.quorum.ask(
+      at,
+      (voter) => voter.release({ name, id, attempt }, true, timeout),
+      () => {},
+      true,
+    )
   }
 }
 

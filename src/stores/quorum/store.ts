@@ -75,7 +75,11 @@ export class QuorumStore implements Store {
   }
 
   renew(requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
-    return renewAll(this.quorum, this.grants, requests, timeout)
+    const known = this.membership.complete || this.membership.check()
+    if (!(known instanceof Promise)) return renewAll(this.quorum, this.grants, requests, timeout)
+    return this.atMost(known, timeout / 2).then(() =>
+      renewAll(this.quorum, this.grants, requests, timeout / 2),
+    )
   }
 
   release(
@@ -125,6 +129,17 @@ export class QuorumStore implements Store {
   async close(): Promise<void> {
     this.watching.close()
     await Promise.all(this.stores.map(async (store) => store.close()))
+  }
+
+  private atMost(done: Promise<unknown>, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stopTimer = this.quorum.settings.clock.setTimer(resolve, ms)
+      const over = (): void => {
+        stopTimer()
+        resolve()
+      }
+      done.then(over, over)
+    })
   }
 
   /** A claim that is held already is renewed and keeps its tokens; any other is voted on anew. */

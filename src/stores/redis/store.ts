@@ -58,7 +58,7 @@ export interface RedisStoreParts {
 export class RedisStore implements Store {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
-  /** Not in a Cluster: a node of a quorum is one server. */
+  /** Not in a Cluster: a node of a quorum is one server. Nor with options that votes do not heed. */
   readonly votes?: Voter
   private readonly link: Link
   private readonly prefix: string
@@ -79,7 +79,7 @@ export class RedisStore implements Store {
     const plain = !link.cluster && durableMark === undefined && replicas === undefined
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
-    if (!link.cluster) this.votes = new RedisVoter(link, prefix)
+    if (plain) this.votes = new RedisVoter(link, prefix)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
   }

@@ -14,8 +14,17 @@ import { Silence } from './silence.ts'
 export class VoteRequests {
   readonly requests: Requests
   readonly link: Link
+  /**
+   * Counts connections. An address may lead to another server with each of them, and a driver may send what was not
+   * answered on one again on the next: what is asked on one and answered on another is nobody's answer.
+   */
+  connection = 0
   private readonly silence: Silence
   private wasReady = false
+  /** The connection has been used, and was not seen to be lost since. */
+  private inUse = false
+  private stopListening: (() => void) | null = null
+  private moved: (reachable: boolean) => void = () => {}
 
   constructor(link: Link) {
     this.link = link
@@ -29,16 +38,37 @@ export class VoteRequests {
 
   /** As `ask`. Calls back once, at once if the server cannot be asked. */
   tell<T>(question: Question<T>, timeout: number, heard: (answer: T | Unknown) => void): void {
-    if (this.link.ready()) this.wasReady = true
-    else if (this.wasReady) return heard(this.notConnected())
-    else return this.whenReady(question, timeout, heard)
-    question.begin(this, timeout, heard)
+    if (this.look()) question.begin(this, timeout, heard)
+    else if (this.wasReady) heard(this.notConnected())
+    else this.whenReady(question, timeout, heard)
   }
 
   /** Anything else that one server can be asked. */
   other<T>(start: () => Promise<T>, timeout: number): Promise<T | Unknown> {
-    if (this.wasReady && !this.link.ready()) return Promise.resolve(this.notConnected())
-    return this.requests.ask(start, timeout)
+    if (!this.look() && this.wasReady) return Promise.resolve(this.notConnected())
+    return this.requests.ask<T | Unknown>(async () => {
+      this.look()
+      const { connection } = this
+      const answer = await start()
+      return connection === this.connection ? answer : this.fromAnother()
+    }, timeout)
+  }
+
+  /** Calls back whenever a connection is lost, and when there is a new one. */
+  onMove(listener: (reachable: boolean) => void): void {
+    this.moved = listener
+    this.stopListening ??= this.link.onConnectionChange(() => {
+      const wasInUse = this.inUse
+      const ready = this.look()
+      // One that was lost and made without a word in between.
+      if (wasInUse && ready) this.lost()
+      if (ready && this.connection > 0) this.moved(true)
+    })
+  }
+
+  /** Nobody knows whose answer it is. */
+  fromAnother(): Unknown {
+    return unknown(new Error('the connection to the Redis server was lost before it answered'))
   }
 
   heard(key: string): void {
@@ -56,7 +86,24 @@ export class VoteRequests {
   }
 
   close(): void {
+    this.stopListening?.()
     this.requests.close()
+  }
+
+  /** Whether the server can be asked now. */
+  private look(): boolean {
+    const ready = this.link.ready()
+    if (ready) this.wasReady = this.inUse = true
+    else if (this.inUse) {
+      this.inUse = false
+      this.lost()
+    }
+    return ready
+  }
+
+  private lost(): void {
+    this.connection++
+    this.moved(false)
   }
 
   /** The first connection is still being made. */
@@ -91,9 +138,8 @@ export abstract class Question<T> extends Deadline {
   abstract readonly key: string
   /** A field of the key whose deletion is all that is asked for, unless it is not there: then the script knows more. */
   readonly field: string | null = null
-  /** Not to be sent a second time: what follows it would overtake it, a release its own vote. */
-  readonly once: boolean = false
   protected timeout = 0
+  private connection = 0
   private to!: VoteRequests
   private listener!: (answer: T | Unknown) => void
   private settled = false
@@ -104,6 +150,7 @@ export abstract class Question<T> extends Deadline {
 
   begin(to: VoteRequests, timeout: number, listener: (answer: T | Unknown) => void): void {
     this.to = to
+    this.connection = to.connection
     this.timeout = timeout
     this.listener = listener
     to.requests.deadlines.add(this, timeout)
@@ -119,8 +166,13 @@ export abstract class Question<T> extends Deadline {
     this.settle(this.to.heardNothing(this.key, this.timeout))
   }
 
-  /** Called with an answer that came when its time was up. */
+  /** Called with an answer that came when its time was up, or by another connection: it may be another server's. */
   protected late(_answer: T): void {}
+
+  /** Whether it may be sent a second time. A vote must not, if its own release can be ahead of it. */
+  protected wanted(): boolean {
+    return true
+  }
 
   private delete(link: Link, field: string): void {
     link.hdel(this.key, field).then(
@@ -144,8 +196,8 @@ export abstract class Question<T> extends Deadline {
   }
 
   private notKnown(link: Link): void {
-    const { script, once } = this
-    if (once) {
+    const { script } = this
+    if (this.settled || this.isElsewhere || !this.wanted()) {
       loadScript(link, script).catch(() => {})
       return this.failed(new Error('the server did not know the script, and was told it'))
     }
@@ -153,6 +205,10 @@ export abstract class Question<T> extends Deadline {
       (reply) => this.heard(reply),
       (error: unknown) => this.failed(error),
     )
+  }
+
+  private get isElsewhere(): boolean {
+    return this.connection !== this.to.connection
   }
 
   private heard(reply: unknown): void {
@@ -163,6 +219,7 @@ export abstract class Question<T> extends Deadline {
     } catch (error) {
       return this.failed(error)
     }
+    if (this.isElsewhere) this.settle(this.to.fromAnother())
     if (this.settled) this.late(answer)
     else this.settle(answer)
   }

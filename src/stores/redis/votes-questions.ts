@@ -35,7 +35,6 @@ function fieldOf({ id, attempt }: VoteRef): string {
 
 export class Vote extends Question<VoteAnswer> {
   readonly script: Script = scripts.vote
-  override readonly once: boolean = true
   private readonly request: VoteRequest
   private readonly asked: string[]
   private readonly giveBack: (ref: VoteRef, timeout: number) => void
@@ -57,6 +56,10 @@ export class Vote extends Question<VoteAnswer> {
 
   read(reply: unknown): VoteAnswer {
     return wire.readVote(reply, this.request.tokens)
+  }
+
+  protected override wanted(): boolean {
+    return this.request.wanted?.() === true
   }
 
   protected override late({ kind }: VoteAnswer): void {

@@ -7,6 +7,8 @@ import type {
   ExtendAnswer,
   ExtendRequest,
   Free,
+  ListPage,
+  ListQuery,
   ReleaseAnswer,
   StoreListener,
   Unknown,
@@ -17,7 +19,7 @@ import type {
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
-import { UnsupportedError } from '../../core/errors.ts'
+import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
 import { isCrossSlot, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
@@ -33,6 +35,8 @@ import { Watching } from './watching.ts'
 
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
+/** A page of names that takes longer than this part of its time ends where it is: the next one goes on from there. */
+const ENOUGH = 0.5
 
 /**
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
@@ -103,8 +107,9 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     return this.requests.ask(new Ask(scripts.voteInspect, [this.cell(name)], [], read), timeout)
   }
 
-  names(prefix: string, timeout: number): Promise<readonly string[] | Unknown> {
-    return this.requests.other(() => this.scan(prefix), timeout)
+  names(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
+    const until = performance.now() + timeout * ENOUGH
+    return this.requests.other(() => this.page(query, until), timeout)
   }
 
   identify(
@@ -132,6 +137,10 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
         ? ({ kind: 'unused', server: runIdOf(info) } as const)
         : ({ kind: 'used' } as const)
     }, timeout)
+  }
+
+  onMove(listener: (reachable: boolean) => void): void {
+    this.requests.onMove(listener)
   }
 
   begin(server: string, timeout: number): Promise<{ readonly kind: 'begun' | 'used' } | Unknown> {
@@ -173,25 +182,54 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     this.releaseThen(ref, false, timeout, () => {})
   }
 
-  private async scan(start: string): Promise<readonly string[]> {
+  private async page({ prefix = '', limit = 100, cursor }: ListQuery, until: number): Promise<ListPage> {
     const [node] = await this.link.primaries()
-    const pattern = headerPattern(this.link.keyPrefix + this.prefix, start)
+    const pattern = headerPattern(this.link.keyPrefix + this.prefix, prefix)
     const names = new Set<string>()
-    for (let cursor = '0'; node !== undefined;) {
-      const { next, keys } = await scanStep(node, cursor, pattern)
-      const found = keys.map(nameOfHeader).filter((name) => name !== undefined)
-      const held = await Promise.all(found.map((name) => this.isHeld(name)))
-      found.forEach((name, at) => held[at] === true && names.add(name))
-      cursor = next
-      if (cursor === '0') break
+    let { scan, after } = placeOf(cursor)
+    for (; node !== undefined; after = '') {
+      const { next, keys } = await scanStep(node, scan, pattern)
+      let shown = after
+      for (const name of await this.heldOf(keys)) {
+        if (name <= after || names.has(name)) continue
+        if (names.size === limit) return { names: [...names], cursor: cursorOf({ scan, after: shown }) }
+        names.add(name)
+        shown = name
+      }
+      scan = next
+      if (scan === '0') break
+      if (performance.now() > until) return { names: [...names], cursor: cursorOf({ scan, after: '' }) }
     }
-    return [...names]
+    return { names: [...names] }
+  }
+
+  /** The names behind the keys that are held here, in order. */
+  private async heldOf(keys: readonly string[]): Promise<readonly string[]> {
+    const names = keys.map(nameOfHeader).filter((name) => name !== undefined)
+    const held = await Promise.all(names.map((name) => this.isHeld(name)))
+    return names.filter((_, at) => held[at] === true).sort()
   }
 
   private async isHeld(name: string): Promise<boolean> {
     const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
     return !('kind' in wire.readHolder(name, reply))
   }
+}
+
+/** Where the next page begins: the cursor of SCAN, and the last name shown of what that returns. */
+interface Place {
+  readonly scan: string
+  readonly after: string
+}
+
+const cursorOf = ({ scan, after }: Place): string => `${scan}.${Buffer.from(after).toString('base64url')}`
+
+function placeOf(cursor = '0.'): Place {
+  const [, scan, after = ''] = /^(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
+  if (scan === undefined) {
+    throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
+  }
+  return { scan, after: Buffer.from(after, 'base64url').toString() }
 }
 
 function runIdOf(info: string): string {

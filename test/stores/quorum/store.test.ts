@@ -7,6 +7,8 @@ import { memcachedStore } from 'holdfast/memcached'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
 import { redisStore } from 'holdfast/redis'
+import type { RedisStoreOptions } from 'holdfast/redis'
+import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -34,6 +36,18 @@ describe('which stores form a quorum', () => {
         expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
       )
     }
+  })
+
+  it('is refused for Redis stores with options that votes do not heed', () => {
+    const client = new Redis({ lazyConnect: true })
+    const member = (options: RedisStoreOptions): Store => redisStore(client, options)
+    for (const options of [{ fencing: 'durable' }, { replicas: 1 }] as const) {
+      expect(() => quorumStore([...memory(2), member(options)])).toThrow(
+        /store 3 cannot be one of a quorum: .* without fencing: 'durable' and replicas/,
+      )
+    }
+    expect(quorumStore([...memory(2), member({ prefix: 'other' })]).capabilities.fencing).toBe('monotonic')
+    client.disconnect()
   })
 
   it('is refused for a URL that names a server twice, or an option that there is not', async () => {
@@ -142,6 +156,135 @@ describe('a lock that somebody else takes away', () => {
   })
 })
 
+describe('a lease that is over before its renewal was heard of everywhere', () => {
+  /** A store whose answers to renewals come when they are let through. */
+  const slowly = ({ votes }: ReturnType<typeof memoryNode>, through: Promise<void>): Store => {
+    const extend = async (...words: Parameters<typeof votes.extend>): Promise<unknown> => {
+      const answer = votes.extend(...words)
+      await through
+      return answer
+    }
+    return Object.assign(memoryStore(), {
+      votes: Object.assign(Object.create(votes) as object, { extend }),
+    }) as unknown as Store
+  }
+
+  // How many are slow decides whether the outcome waits for them.
+  it.each(
+    [1, 2].flatMap((slow) =>
+      (['release', 'withdraw'] as const).map((how): [number, 'release' | 'withdraw'] => [slow, how]),
+    ),
+  )('does not come back at %i slow stores after a %s', async (slow, how) => {
+    const nodes = memory(3)
+    let letThrough = (): void => {}
+    const through = new Promise<void>((resolve) => (letThrough = resolve))
+    const store = quorumStore(
+      nodes.map((node, at) => (at < slow ? slowly(node, through) : node)),
+      { setUp: 'now' },
+    )
+    const claim = request('x', 'a.1', 10_000)
+    expect((await store.claim(claim, 100)).kind).toBe('held')
+    for (const { votes } of nodes.slice(0, slow)) votes.release({ name: 'x', id: 'a.1', attempt: 0 }, false)
+    const renewed = store.renew([{ ...claim, tokens: 0 }], 1_000)
+    if (how === 'release') await store.release(claim, undefined, 1_000)
+    else await store.withdraw(claim, 1_000)
+    letThrough()
+    await renewed
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(nodes.map(({ votes }) => votes.inspect('x'))).toEqual(nodes.map(() => ({ kind: 'free' })))
+  })
+
+  it('does not stay where it was taken up while it was released', async () => {
+    const nodes = memory(3)
+    let letThrough = (): void => {}
+    const through = new Promise<void>((resolve) => (letThrough = resolve))
+    const [{ votes }] = nodes as [ReturnType<typeof memoryNode>]
+    // As a server that did not know the script, and was asked again behind the release.
+    const extend = async (...words: Parameters<typeof votes.extend>): Promise<unknown> => {
+      if (words[0][0]?.mode === 'restore') await through
+      return votes.extend(...words)
+    }
+    const late = Object.assign(memoryStore(), {
+      votes: Object.assign(Object.create(votes) as object, { extend }),
+    }) as unknown as Store
+    const store = quorumStore([late, ...nodes.slice(1)], { setUp: 'now' })
+    const claim = request('x', 'a.1', 10_000)
+    await store.claim(claim, 100)
+    votes.release({ name: 'x', id: 'a.1', attempt: 0 }, false)
+    expect(await store.renew([{ ...claim, tokens: 0 }], 1_000)).toMatchObject([{ kind: 'renewed' }])
+    await store.release(claim, undefined, 1_000)
+    letThrough()
+    await expect.poll(() => votes.inspect('x')).toEqual({ kind: 'free' })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(votes.inspect('x')).toEqual({ kind: 'free' })
+  })
+})
+
+describe('a list', () => {
+  const pagesOf = async (store: Store, limit: number): Promise<string[][]> => {
+    const pages: string[][] = []
+    for (let cursor: string | undefined; ;) {
+      const page = await store.list({ limit, ...(cursor === undefined ? {} : { cursor }) }, 1_000)
+      if ('kind' in page) throw page.cause
+      expect(page.names.length).toBeLessThanOrEqual(limit)
+      pages.push([...page.names])
+      if (page.cursor === undefined) return pages
+      cursor = page.cursor
+    }
+  }
+  const give = (node: ReturnType<typeof memoryNode> | undefined, name: string, id: string): unknown =>
+    node?.votes.vote({ ...request(name, id, 60_000), attempt: 1, probation: 0, interest: false })
+
+  it.each([1, 2, 3, 7, 100])('has every name that a majority has, once, in pages of %i', async (limit) => {
+    for (const count of [2, 3, 4, 5]) {
+      const nodes = memory(count)
+      const majority = Math.floor(count / 2) + 1
+      const held: string[] = []
+      // Every set of stores that could have a name.
+      for (let set = 1; set < 2 ** count; set++) {
+        const at = nodes.filter((_, index) => (set >> index) % 2 === 1)
+        for (const node of at) give(node, `name ${set}`, 'a.1')
+        for (const node of nodes) if (!at.includes(node) && set % 3 === 0) give(node, `name ${set}`, 'b.1')
+        const others = set % 3 === 0 ? count - at.length : 0
+        if (at.length >= majority || others >= majority) held.push(`name ${set}`)
+      }
+      const names = (await pagesOf(quorumStore(nodes, { setUp: 'now' }), limit)).flat()
+      expect(names.sort()).toEqual(held.sort())
+    }
+  })
+
+  it('goes on without a store that does not answer, and fails without a majority', async () => {
+    const nodes = memory(5)
+    for (const node of nodes) give(node, 'x', 'a.1')
+    const gone = ({ votes }: ReturnType<typeof memoryNode>): Store => {
+      const none = (): Unknown => ({ kind: 'unknown', cause: new Error('gone') })
+      const silent = Object.assign(Object.create(votes) as object, { names: none, inspect: none })
+      return Object.assign(memoryStore(), { votes: silent }) as unknown as Store
+    }
+    const without = (down: number): Store =>
+      quorumStore(
+        nodes.map((node, at) => (at < down ? gone(node) : node)),
+        { setUp: 'now' },
+      )
+    for (const down of [1, 2]) expect(await without(down).list({}, 1_000)).toEqual({ names: ['x'] })
+    expect(await without(3).list({}, 1_000)).toMatchObject({
+      kind: 'unknown',
+      cause: { code: 'QUORUM_UNAVAILABLE' },
+    })
+  })
+
+  it('refuses a cursor that no page came with', async () => {
+    const store = quorumStore(memory(3), { setUp: 'now' })
+    for (const cursor of ['x', '0', '9.9.', '.3.', '']) {
+      expect(await store.list({ cursor }, 100)).toMatchObject({
+        kind: 'unknown',
+        retryable: false,
+        cause: { code: 'INVALID_ARGUMENT' },
+      })
+    }
+  })
+})
+
 describe('a node that does not answer', () => {
   it('is asked again after a pause that grows to a second, and costs nothing in between', async () => {
     const [a, b, gone] = memory(3) as [Store, Store, ReturnType<typeof memoryNode>]
@@ -246,6 +389,34 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     // Where a new second began, there is one more in which the servers agree.
     expect((await calls()) - before).toBeLessThan(2.5 * rounds)
     await store.close()
+  })
+
+  it('shows what is held among many keys, page by page, each in its time', async () => {
+    const proxies = await Promise.all(servers.map((server) => FaultProxy.open(server)))
+    const store = await openAt(proxies, { maxTtl: 30_000 })
+    const held = Array.from({ length: 5 }, (_, at) => `shown ${at}`)
+    for (const [at, name] of held.entries()) await store.claim(request(name, `a.${at}`, 30_000), 1_000)
+    const some = "for i = 1, 10000 do redis.call('SET', ARGV[1] .. ':' .. i, 'x') end"
+    for (const server of servers) {
+      for (let lot = 0; lot < 3; lot++) await redisCommand(server, 'EVAL', some, '0', `other${lot}`)
+    }
+    // Thirty steps through the keys of each server take longer than a page.
+    for (const proxy of proxies) proxy.set('replies', { latency: 25 })
+    const names: string[] = []
+    let pages = 0
+    for (let cursor: string | undefined; ;) {
+      const page = await store.list({ prefix: 'shown', ...(cursor === undefined ? {} : { cursor }) }, 2_000)
+      if ('kind' in page) throw page.cause
+      names.push(...page.names)
+      pages++
+      if (page.cursor === undefined) break
+      cursor = page.cursor
+    }
+    await store.close()
+    for (const proxy of proxies) await proxy.close()
+    for (const server of servers) await redisCommand(server, 'FLUSHDB')
+    expect(names.sort()).toEqual(held)
+    expect(pages).toBeGreaterThan(1)
   })
 
   it('resolves a split between three clients soon', async () => {

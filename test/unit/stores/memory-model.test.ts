@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { emptyQueue, step, view } from '../../../src/core/claim-queue.ts'
 import type { QueueState } from '../../../src/core/claim-queue.ts'
 import type { ClaimRequest, ListPage, StoreEvent } from '../../../src/core/contract.ts'
+import { toRecord } from '../../../src/core/queue-record.ts'
 import { memoryNode } from '../../../src/stores/memory/index.ts'
 import { MemoryStore } from '../../../src/stores/memory/store.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
@@ -97,11 +98,10 @@ class Pair {
         this.env.stall(ms)
         return undefined
       case 'copy': {
-        const records = JSON.parse(JSON.stringify(this.store.toRecords())) as ReturnType<
-          MemoryStore['toRecords']
-        >
+        const states = [...this.store.states()].map(([at, state]) => [at, toRecord(state)] as const)
+        const records = JSON.parse(JSON.stringify(states)) as typeof states
         this.store = this.open()
-        this.store.takeUp(records)
+        for (const [at, record] of records) this.store.takeUp(at, record)
         return undefined
       }
     }
@@ -329,20 +329,20 @@ describe('a memory node', () => {
     const told: StoreEvent[] = []
     const watch = votes.watch('b', (event) => told.push(event))
     for (const name of ['a', 'ab', 'b']) asked(votes, name, `s.${name}`)
-    expect(votes.names('a')).toEqual(['a', 'ab'])
+    expect(votes.names({ prefix: 'a' })).toEqual({ names: ['a', 'ab'] })
     asked(votes, 'a', 'b.1')
     votes.release({ name: 'a', id: 's.a', attempt: 1 }, true)
     expect(told).toEqual([])
     await env.settle()
     expect(told).toEqual([{ kind: 'freed', name: 'a' }])
-    expect(votes.names('a')).toEqual(['ab'])
+    expect(votes.names({ prefix: 'a' })).toEqual({ names: ['ab'] })
     watch.stop()
     asked(votes, 'b', 'b.2')
     votes.withdraw({ name: 'b', id: 's.b' })
     await env.settle()
     expect(told).toHaveLength(1)
     env.stall(100)
-    expect(votes.names('')).toEqual([])
+    expect(votes.names({})).toEqual({ names: [] })
     expect(votes.inspect('never')).toEqual({ kind: 'free' })
   })
 

@@ -1,7 +1,7 @@
 import type { MaybePromise, StoreListener, Unknown, Voter, Watch } from '../../../core/contract.ts'
 import type { Network, Node } from '../network.ts'
 
-type Voted<M extends keyof Voter> = Awaited<ReturnType<Voter[M]>>
+type Voted<M extends keyof Voter> = Awaited<ReturnType<Required<Voter>[M]>>
 
 /** One voter of a quorum at the far end of a network. Requests are made anew for every call, and need no copy. */
 export class RemoteVoter implements Voter {
@@ -52,8 +52,8 @@ export class RemoteVoter implements Voter {
   inspect: Voter['inspect'] = (name, timeout) =>
     this.call('inspect', timeout, () => this.voter.inspect(name, timeout))
 
-  names: Voter['names'] = (prefix, timeout) =>
-    this.call('names', timeout, () => this.voter.names(prefix, timeout))
+  names: Voter['names'] = (query, timeout) =>
+    this.call('names', timeout, () => this.voter.names(query, timeout))
 
   identify: Voter['identify'] = (probation, timeout) =>
     this.call('identify', timeout, () => this.voter.identify(probation, timeout))
