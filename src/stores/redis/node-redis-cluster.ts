@@ -5,11 +5,12 @@ import { firstSlots, inOrder, slotOf } from './slots.ts'
 
 /** As `createCluster` makes it. */
 export interface NodeRedisCluster extends NodeRedisBase {
-  readonly masters: readonly { readonly address: string }[]
+  readonly masters: readonly object[]
   sendCommand(firstKey: string | undefined, isReadonly: boolean, args: string[]): Promise<unknown>
 }
 
 export interface ClusterClient extends NodeRedisCluster {
+  readonly masters: readonly { readonly address: string }[]
   readonly slots: readonly (
     | { readonly master: { readonly address: string; readonly client?: PlainClient } }
     | undefined

@@ -106,8 +106,9 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
   })
 
   // ioredis has an option for this, which can end the client for good.
-  if (driver === 'redis')
-    it('leaves the old primary of a planned failover before that is made a replica', async () => {
+  it.runIf(driver === 'redis')(
+    'leaves the old primary of a planned failover before that is made a replica',
+    async () => {
       const old = await primary()
       const scripts = async (): Promise<string> =>
         /cmdstat_evalsha:calls=\d+/.exec(String(await redisCommand(old, 'INFO', 'commandstats')))?.[0] ?? ''
@@ -125,7 +126,8 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
       expect(await scripts()).toBe(before)
       expect(await redisCommand(old, 'ROLE')).toMatchObject({ 0: 'master' })
       expect((await crew.stop()).tokens).toEqual([])
-    })
+    },
+  )
 
   it('finds sentinels that the URL does not name', async () => {
     const [first, ...others] = group.sentinels
