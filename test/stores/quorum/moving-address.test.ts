@@ -27,7 +27,10 @@ class Address {
   constructor(to: Place | null) {
     this.to = to
     this.server = createServer((near) => {
-      if (this.to === null) return near.destroy()
+      if (this.to === null) {
+        near.destroy()
+        return
+      }
       const far = connect(this.to.port, this.to.host)
       near.pipe(far)
       far.pipe(near)
