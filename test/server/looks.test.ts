@@ -39,15 +39,15 @@ it('looks once in a turn of the loop, for one principal after the other', async 
 it('refuses more than a thousand of one principal, tells of failures, and goes on', async () => {
   const looks = new Looks()
   const [one, other] = [named('one'), named('other')]
-  void looks.take(one, () => 0)
+  expect(looks.take(one, () => 0)).toBe(0)
   const failing = looks.take(one, () => {
     throw new Error('broken')
   })
-  const told = expect(failing).rejects.toThrow('broken')
-  const rest = Array.from({ length: 999 }, (_, index) => looks.take(one, () => index))
+  const told = Promise.resolve(failing).catch((error: Error) => error.message)
+  const rest = Array.from({ length: 999 }, async (_, index) => looks.take(one, () => index))
   expect(() => looks.take(one, () => 0)).toThrow('too many')
   expect(await looks.take(other, () => 7)).toBe(7)
-  await told
+  expect(await told).toBe('broken')
   expect(await Promise.all(rest)).toHaveLength(999)
 })
 

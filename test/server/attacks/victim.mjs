@@ -22,9 +22,8 @@ const server = await startServer({
   ...options,
 })
 process.send({ address: server.address, url: server.url })
-process.on('message', async (wish) => {
-  if (wish === 'memory') return process.send({ rss: process.memoryUsage().rss })
-  await server.close({ grace: 50 })
-  process.disconnect()
+process.on('message', (wish) => {
+  if (wish === 'memory') process.send({ rss: process.memoryUsage().rss })
+  else void server.close({ grace: 50 }).then(() => process.disconnect())
 })
 process.on('disconnect', () => process.exit())
