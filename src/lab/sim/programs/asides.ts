@@ -127,10 +127,11 @@ const ABOUT_OURSELVES = [
   }),
   mistake('a downgrade of what only reads, or is no writer at all', async ({ holdfast }) => {
     if (!holdfast.store.capabilities.shared) return holdfast.all([])
-    const { read, downgrade } = bothSides(holdfast)
-    const lease = await read.tryAcquire().catch(() => null)
+    const both = bothSides(holdfast)
+    const lease = await both.read.tryAcquire().catch(() => null)
     if (lease === null) return holdfast.all([])
-    return downgrade(lease).finally(() => lease.release())
+    await using _ = lease
+    return await both.downgrade(lease)
   }),
   mistake('a downgrade of a mutex', async ({ holdfast }) => {
     if (!holdfast.store.capabilities.shared) return holdfast.all([])
@@ -139,9 +140,8 @@ const ABOUT_OURSELVES = [
       .tryAcquire()
       .catch(() => null)
     if (lease === null) return holdfast.all([])
-    return bothSides(holdfast)
-      .downgrade(lease)
-      .finally(() => lease.release())
+    await using _ = lease
+    return await bothSides(holdfast).downgrade(lease)
   }),
   mistake('a downgrade of something', async ({ holdfast, lease }) => {
     if (!holdfast.store.capabilities.shared) return holdfast.all([])
