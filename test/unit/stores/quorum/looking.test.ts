@@ -102,8 +102,8 @@ describe('the list of names', () => {
         if (cursor === undefined) break
       }
       expect(seen).toEqual(all)
-      // A page that is just full is the last one if nothing follows.
-      expect(pages + 1).toBe(Math.ceil(all.length / limit))
+      // After a page that is just full an empty one may follow, and no more.
+      expect(pages + 1).toBeLessThanOrEqual(Math.ceil(all.length / limit) + 1)
     }
   })
 
@@ -125,6 +125,8 @@ describe('the list of names', () => {
     for (let at = 0; at < 101; at++) await store.claim(request(`n ${at}`, `a.${at}`), TIMEOUT)
     const page = (await store.list({}, TIMEOUT)) as ListPage
     expect(page.names).toHaveLength(100)
-    expect(page.cursor).toBe(page.names.at(-1))
+    const rest = (await store.list({ cursor: page.cursor }, TIMEOUT)) as ListPage
+    expect(rest.names).toHaveLength(1)
+    expect(page.names).not.toContain(rest.names[0])
   })
 })
