@@ -5,6 +5,8 @@ import type * as NodeRedisModule from 'redis'
 
 import { DriverMissingError } from '../../core/errors.ts'
 import type { RedisClient } from './client.ts'
+import type { IoredisNode } from './ioredis.ts'
+import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels.ts'
 import type { PlainClient } from './node-redis.ts'
 import { PrimaryClient } from './primary-client.ts'
 import { Sentinels } from './sentinels.ts'
@@ -82,6 +84,12 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
     return quiet(client)
   }
   if (kind === 'sentinel') {
+    const secured = tls ? { tls: {} } : {}
+    const sentinels = new Sentinels(hosts, master ?? '', (at) =>
+      sentinelOf(
+        new Redis({ connectTimeout: CONNECT_MS, ...secured, ...SENTINEL_OPTIONS, ...at }) as IoredisNode,
+      ),
+    )
     const client = new Redis({
       ...common,
       ...alone,
@@ -89,10 +97,9 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       name: master ?? '',
       db: database,
       sentinelRetryStrategy: retryDelay,
-      // Not `failoverDetector`: an announcement that comes while the driver asks for the primary ends the client for good.
       ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
     })
-    return quiet(client)
+    return knowSentinels(quiet(client), sentinels)
   }
   return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
 }

@@ -1,4 +1,5 @@
 import { plainError } from './failure.ts'
+import { followSentinels } from './ioredis-sentinels.ts'
 import { listen } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
@@ -20,13 +21,13 @@ export interface IoredisClient {
 }
 
 /** One server's connection: what `duplicate` of a standalone client makes, and what a cluster consists of. */
-interface IoredisNode extends IoredisClient {
+export interface IoredisNode extends IoredisClient {
   readonly options: {
     readonly keyPrefix?: string | undefined
     readonly host?: string
     readonly port?: number
   }
-  readonly stream?: { unref?(): unknown }
+  readonly stream?: { unref?(): unknown; readonly remoteAddress?: string; readonly remotePort?: number }
   duplicate(options: object): IoredisNode
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -87,6 +88,7 @@ export class IoredisLink implements Link {
     client.on('error', (error) => (this.trouble = plainError(error)))
     client.on('ready', () => (this.trouble = undefined))
     client.on('close', () => (this.dropping = false))
+    followSentinels(client as IoredisNode, () => this.drop())
   }
 
   ready(): boolean {

@@ -3,14 +3,17 @@ import type { PlainClient } from './node-redis.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
+/** What it takes to try a connection, and to give it up. */
+export type Attempted = Pick<PlainClient, 'isOpen' | 'on' | 'connect' | 'destroy' | 'disconnect'>
+
 /** Those that have reached a server. */
-const reached = new WeakSet<PlainClient>()
+const reached = new WeakSet<Attempted>()
 
 /**
  * Connects a client that does not connect again by itself, and does something with it; rejects and ends the connection if
  * that fails or takes too long.
  */
-export async function connectWithin<T>(client: PlainClient, ms: number, use: () => Promise<T>): Promise<T> {
+export async function connectWithin<T>(client: Attempted, ms: number, use: () => Promise<T>): Promise<T> {
   client.on('error', () => {})
   client.on('connect', () => reached.add(client))
   let timer: NodeJS.Timeout | undefined
@@ -34,7 +37,7 @@ export async function connectWithin<T>(client: PlainClient, ms: number, use: () 
  * Ends the connection whatever its state. The driver forgets one that is just being made when it is told to end it, and that
  * one then comes about and stays. So the end waits until there is something to end.
  */
-export function abandon(client: PlainClient): void {
+export function abandon(client: Attempted): void {
   if (reached.has(client)) return end(client)
   // A little later: the driver would wait for ever for what it is about to send.
   client.on('connect', () => void setImmediate(() => end(client)))

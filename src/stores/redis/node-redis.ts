@@ -179,7 +179,7 @@ export function reconnect(client: LeadingClient): void {
   client.connect().catch(() => {})
 }
 
-export function end(client: NodeRedisBase): void {
+export function end(client: Pick<NodeRedisBase, 'isOpen' | 'destroy' | 'disconnect'>): void {
   if (!client.isOpen) return
   if (client.destroy === undefined) client.disconnect?.().catch(() => {})
   else client.destroy()

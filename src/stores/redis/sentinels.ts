@@ -1,4 +1,5 @@
 import { abandon, connectWithin } from './node-redis-attempt.ts'
+import type { Attempted } from './node-redis-attempt.ts'
 import type { PlainClient } from './node-redis.ts'
 import type { Host } from './url.ts'
 
@@ -11,6 +12,9 @@ const OTHERS_MS = 200
 /** When a sentinel that went is looked for again. */
 const AGAIN_MS = 1_000
 
+/** A client for one sentinel, of whichever driver. */
+export type SentinelClient = Attempted & Pick<PlainClient, 'isReady' | 'sendCommand' | 'subscribe' | 'unref'>
+
 export interface SentinelEvents {
   /** A sentinel says that the primary is at another place now. */
   readonly moved: (to: Host) => void
@@ -21,13 +25,13 @@ export interface SentinelEvents {
 /** The sentinels of a group. All of them are asked, and all of them are listened to: each learns of a failover in its own time. */
 export class Sentinels {
   private readonly name: string
-  private readonly clientAt: (at: Host) => PlainClient
+  private readonly clientAt: (at: Host) => SentinelClient
   private readonly known = new Map<string, Host>()
-  private readonly listeners = new Map<string, PlainClient>()
+  private readonly listeners = new Map<string, SentinelClient>()
   private events: SentinelEvents | null = null
 
   /** `name`: what they call the primary. `clientAt`: a client that is not connected yet, and does not connect again by itself. */
-  constructor(hosts: readonly Host[], name: string, clientAt: (at: Host) => PlainClient) {
+  constructor(hosts: readonly Host[], name: string, clientAt: (at: Host) => SentinelClient) {
     for (const host of hosts) this.known.set(placeOf(host), host)
     this.name = name
     this.clientAt = clientAt
