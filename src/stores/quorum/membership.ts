@@ -2,6 +2,7 @@ import type { MaybePromise, Unknown } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { unknown, unknownForGood } from './failure.ts'
 import type { Node } from './node.ts'
+import { probationOf } from './options.ts'
 import type { Quorum } from './quorum.ts'
 import { setUp } from './set-up.ts'
 
@@ -98,10 +99,13 @@ export class Membership {
   private identify(at: number, needed: boolean): void {
     const member = this.members[at] as Member
     member.moved = false
+    // That the stores are new was said of those that there were then. One that is found empty later may have lost its votes.
+    const { settings } = this.quorum
+    const probation = member.wasMet ? probationOf({ maxTtl: settings.maxTtl }) : settings.probation
     this.quorum.ask<Identity>(
       at,
       (voter) => {
-        const identity = voter.identify(this.quorum.settings.probation, this.timeout)
+        const identity = voter.identify(probation, this.timeout)
         return identity instanceof Promise
           ? identity.then((answer) => this.met(at, answer))
           : this.met(at, identity)
