@@ -112,7 +112,9 @@ describe('holdfast lab', () => {
 
   // A machine that is too busy to answer in time looks as if it had done something.
   it('says that a command that was to hurt the server did nothing', { retry: 2 }, async () => {
-    const { stdout } = await run(['lab', server.url, ...SHORT, '--faults', 'none', '--hurt-server', 'true'])
+    // Long enough for its turn: calm comes before it and after it.
+    const long = ['--clients', '3', '--for', '12s', '--seed', '7']
+    const { stdout } = await run(['lab', server.url, ...long, '--faults', 'none', '--hurt-server', 'true'])
     expect(stdout).toMatch(/faults +holds +not run +server: "true" did nothing that was seen/)
   })
 

@@ -79,6 +79,8 @@ describe.skipIf(!available('redis')).each(CLIENTS)(
     }
     /** Planned: nothing is lost, and every connection to the old primary stays open. */
     const failOver = async (): Promise<void> => {
+      const online = async (): Promise<string> => String(await redisCommand(first, 'INFO', 'replication'))
+      await expect.poll(online, { timeout: 20_000 }).toContain('state=online')
       await redisCommand(first, 'FAILOVER', 'TO', '127.0.0.1', String(second.port))
       await expect.poll(() => role(second), { timeout: 15_000 }).toContain('master')
       await expect.poll(() => role(first), { timeout: 15_000 }).toContain('connected')
