@@ -1,3 +1,4 @@
+import { parts } from '../../testkit/checkers/exclusivity.ts'
 import type { Hold } from '../../testkit/holds.ts'
 
 export interface Overlap {
@@ -13,7 +14,10 @@ export interface Overlap {
  * where to look, for the picture.
  */
 export function overlapsOf(holds: readonly Hold[]): Overlap[] {
-  const sorted = holds.filter(({ from, to }) => from < to).sort((a, b) => (a.from < b.from ? -1 : 1))
+  const sorted = holds
+    .flatMap(parts)
+    .filter(({ from, to }) => from < to)
+    .sort((a, b) => (a.from < b.from ? -1 : 1))
   return sorted.flatMap((first, index) => {
     const found: Overlap[] = []
     for (const second of sorted.slice(index + 1)) {

@@ -34,7 +34,7 @@ function checkName(holds: readonly Hold[]): Violation[] {
 }
 
 /** A writer that goes on as a reader weighs less from then on. */
-function parts(hold: Hold): Hold[] {
+export function parts(hold: Hold): Hold[] {
   const { readsFrom, to } = hold
   if (readsFrom === undefined || readsFrom >= to) return [hold]
   return [
