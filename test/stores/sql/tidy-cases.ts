@@ -46,8 +46,13 @@ export function tidyCases(world: () => Promise<TidyWorld>): void {
     // A hundred are kept, and what the sweep has not come to.
     await expect.poll(async () => (await rows()).length, { timeout: 20_000 }).toBeLessThan(2000)
     // Nobody is at it any more.
-    await expect.poll(async () => (await all.tidy({ idle: Infinity })).looked).toBe((await rows()).length)
-    const { length } = await rows()
+    let length = 0
+    const settled = async (): Promise<boolean> => {
+      const before = length
+      ;({ length } = await rows())
+      return before === length && (await all.tidy({ idle: Infinity })).looked === length
+    }
+    await expect.poll(settled, { timeout: 20_000, interval: 200 }).toBe(true)
     expect(length).toBeGreaterThanOrEqual(100)
     await setClock(START + 10 * HOUR * 1000)
     expect(await store.tidy({ idle: HOUR })).toEqual({ looked: length, removed: length })
