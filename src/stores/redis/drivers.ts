@@ -1,19 +1,23 @@
 import { createRequire } from 'node:module'
 
 import type * as IoredisModule from 'ioredis'
-import type * as NodeRedisModule from 'redis'
 
 import { DriverMissingError } from '../../core/errors.ts'
 import type { RedisClient } from './client.ts'
 import type { IoredisNode } from './ioredis.ts'
 import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels.ts'
+import type { NodeRedisCluster } from './node-redis-cluster.ts'
 import type { PlainClient } from './node-redis.ts'
 import { PrimaryClient } from './primary-client.ts'
 import { Sentinels } from './sentinels.ts'
 import type { Host, RedisAddress } from './url.ts'
 
 type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
-export type NodeRedis = Pick<typeof NodeRedisModule, 'createClient' | 'createCluster'>
+/** What is used of the package `redis`. By shape: this type is in a public declaration, where no driver's may be. */
+export interface NodeRedis {
+  readonly createClient: () => { duplicate(options: object): PlainClient }
+  readonly createCluster: (options: object) => NodeRedisCluster & { connect(): Promise<unknown> }
+}
 
 /**
  * Makes clients of whichever driver is installed. `ioredis` comes first: 5 and 6 alike take half of the processor time
@@ -132,7 +136,7 @@ export function withNodeRedis(
   if (kind === 'sentinel') {
     const once = { ...socket, reconnectStrategy: false as const }
     const at = (host: Host, options: object): PlainClient =>
-      plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } }) as PlainClient
+      plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } })
     const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, {}))
     return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
   }
