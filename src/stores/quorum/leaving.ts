@@ -51,7 +51,9 @@ export function leave<R>(
         ),
       )
     }
-    decide(released > 0 ? confirmed(released, nodes.length) : { kind: 'not-held' })
+    // A few may keep what has ended a moment longer than those that somebody else has been granted it by since.
+    const gone = answered - released > nodes.length - majority
+    decide(released === 0 || gone ? { kind: 'not-held' } : confirmed(released, nodes.length))
   }
   for (const node of nodes) tell(node, heard)
   return outcome ?? new Promise((settle) => (resolve = settle))
