@@ -66,3 +66,26 @@ export class Failure extends Error {
     return FAILURES[this.code]
   }
 }
+
+export function unavailable(): Failure {
+  return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
+    retryAfter: 1,
+  })
+}
+
+export function unrecordable(): Failure {
+  return new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', {
+    retryAfter: 5,
+  })
+}
+
+export function tooMany(what: string, retryAfter = 1): Failure {
+  return new Failure('TOO_MANY', `There are too many ${what} already.`, { retryAfter })
+}
+
+/** What a front is shown of holders at another lock server cannot be used to take a lock away. */
+export function behindAnother(): Failure {
+  const message =
+    'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
+  return new Failure('UNSUPPORTED', message)
+}

@@ -5,11 +5,11 @@ import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../
 import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
-import { Failure } from './failure.ts'
-import { unavailable, when } from './service.ts'
+import { Failure, unavailable } from './failure.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { StreamCounts } from './stream-counts.ts'
+import { when } from './when.ts'
 
 export interface Wish {
   readonly name: string

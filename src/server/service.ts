@@ -2,7 +2,6 @@ import { sessionOf } from '../core/claim-queue.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimAnswer,
-  ClaimInfo,
   ClaimRef,
   ClaimRequest,
   DowngradeAnswer,
@@ -20,21 +19,20 @@ import type {
 import type { Audit } from './audit.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
-import { Failure, REFUSALS } from './failure.ts'
+import { behindAnother, Failure, tooMany, unavailable, unrecordable } from './failure.ts'
 import type { Limits } from './limits.ts'
 import { Load } from './load.ts'
 import { Looks } from './looks.ts'
-import type { Counter } from './metrics.ts'
 import type { Problems } from './problems.ts'
-import { RateLimit } from './rate.ts'
-import { networkOf } from './network.ts'
-import { NOBODY } from './rights.ts'
+import { Refusals } from './refusals.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
 import { Shares } from './shares.ts'
+import { shownOf } from './shown-claims.ts'
 import { TokenBudget } from './token-budget.ts'
 import { isMasked } from './masked.ts'
 import { VisibleNames } from './visible-names.ts'
+import { when } from './when.ts'
 import { Withdrawals } from './withdrawals.ts'
 
 export interface ServiceParts {
@@ -53,16 +51,7 @@ export interface Revoked {
   readonly token: bigint
 }
 
-/** Lines a second for one principal at one address, in the audit log and in the log. */
-const REFUSAL_LINES = 10
-/** The same for all of them together. */
-const ALL_REFUSAL_LINES = 100
 const TAKE_BACK_MS = 5000
-/** Holders, and waiters, of one name that are shown; and characters of all of them together. */
-const SHOWN = { claims: 10_000, characters: 8_000_000 }
-/** Of a claim's numbers, and the names of its fields. */
-const CLAIM_CHARACTERS = 120
-
 type State =
   | { readonly kind: 'starting'; readonly until: number }
   | { readonly kind: 'ready' }
@@ -88,12 +77,7 @@ export class LockService {
   private readonly audit: Audit
   private readonly auditRequired: boolean
   private readonly visible: VisibleNames
-  private readonly refusals: Counter
-  private readonly refusalLines = new RateLimit(REFUSAL_LINES)
-  private readonly allRefusalLines = new RateLimit(ALL_REFUSAL_LINES)
-  private readonly auditLines = new RateLimit(ALL_REFUSAL_LINES)
-  /** Refusals without a line since the last one. */
-  private leftOut = 0
+  readonly refusals: Refusals
   private readonly problems: Problems
 
   constructor({ store, book, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
@@ -105,7 +89,7 @@ export class LockService {
     this.auditRequired = auditRequired
     this.problems = problems
     this.visible = new VisibleNames(store, this.looks)
-    this.refusals = book.metrics.counter('holdfast_refusals_total', 'Requests that were refused, by why.')
+    this.refusals = new Refusals({ metrics: book.metrics, audit, problems })
     book.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
     sessions.onGrant = ({ name, id, token }) => {
@@ -377,27 +361,6 @@ export class LockService {
     if (taken instanceof Promise) taken.catch(() => undefined)
   }
 
-  /** What was refused, and to whom. Lines for a few of them a second: a stranger must not be able to fill the disk. */
-  noteRefusal(caller: Caller, what: string, { code, message }: Failure): void {
-    if (!REFUSALS.has(code)) return
-    this.refusals.add('code', code)
-    const { principal, remote, request } = caller
-    if (this.refusalLines.take(`${principal.name}|${networkOf(remote)}`) > 0) return void this.leftOut++
-    // Of strangers all together, who may come from as many addresses as they like: they must not hide what others did.
-    if (this.auditLines.take(principal === NOBODY ? 'strangers' : 'others') > 0) return void this.leftOut++
-    if (this.audit.on) this.recordRefusal(caller, what, code)
-    // What the server itself lacks was said when it began.
-    if (code === 'AUDIT_UNAVAILABLE' || this.allRefusalLines.take('') > 0) return
-    this.problems.say('warn', 'refused', message, { request, who: principal.name, remote, what, code })
-  }
-
-  private recordRefusal(caller: Caller, what: string, code: string): void {
-    const { leftOut } = this
-    this.leftOut = 0
-    if (leftOut > 0) this.audit.recordOwn('refusals', { result: 'left out', count: leftOut })
-    this.audit.record(caller, what, { result: `refused: ${code}` })
-  }
-
   /** Something that should not happen, in a request or a session. */
   noteFault(error: unknown, { request }: Caller): void {
     this.problems.fault(error, request)
@@ -431,42 +394,4 @@ export class LockService {
     if (this.audit.on)
       this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
-}
-
-/** Goes on at once with what is there at once: a promise for every answer of the embedded store would cost a tick each. */
-export function when<T, U>(value: MaybePromise<T>, then: (settled: T) => U): MaybePromise<U> {
-  return value instanceof Promise ? value.then(then) : then(value)
-}
-
-/** The first of them: a name may have two hundred thousand readers. Its clients refuse to read lines without an end. */
-export function shownOf({ name, capacity, holders, waiters }: NameInfo): NameInfo {
-  let left = SHOWN.characters
-  const first = (claims: readonly ClaimInfo[]): readonly ClaimInfo[] => {
-    const some = claims.length > SHOWN.claims ? claims.slice(0, SHOWN.claims) : claims
-    const end = some.findIndex(({ id, owner }) => (left -= id.length + owner.length + CLAIM_CHARACTERS) < 0)
-    return end < 0 ? some : some.slice(0, end)
-  }
-  return { name, capacity, holders: first(holders), waiters: first(waiters) }
-}
-
-export function unavailable(): Failure {
-  return new Failure('STORE_UNAVAILABLE', 'The store behind the lock server did not answer.', {
-    retryAfter: 1,
-  })
-}
-
-function behindAnother(): Failure {
-  const message =
-    'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
-  return new Failure('UNSUPPORTED', message)
-}
-
-function unrecordable(): Failure {
-  return new Failure('AUDIT_UNAVAILABLE', 'The audit log cannot be written, so nothing is granted.', {
-    retryAfter: 5,
-  })
-}
-
-function tooMany(what: string): Failure {
-  return new Failure('TOO_MANY', `There are too many ${what} already.`, { retryAfter: 1 })
 }

@@ -91,7 +91,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       connections,
       outbox,
       onRequest: (status) => requests.add('status', String(status)),
-      onRefusal: (caller, what, failure) => service.noteRefusal(caller, what, failure),
+      onRefusal: (caller, what, failure) => service.refusals.note(caller, what, failure),
       onFault: (error, request) => problems.fault(error, request),
     })
     const hello = {

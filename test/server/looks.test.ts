@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 import { Looks } from '../../src/server/looks.ts'
 import { Principal } from '../../src/server/rights.ts'
-import { shownOf } from '../../src/server/service.ts'
+import { shownOf } from '../../src/server/shown-claims.ts'
 import { Shares } from '../../src/server/shares.ts'
 import { afterwards, portOf } from './helpers.ts'
 import { openSession } from './attacks/session.ts'

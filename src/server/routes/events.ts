@@ -1,5 +1,5 @@
 import { EventHub } from '../event-hub.ts'
-import { Failure } from '../failure.ts'
+import { Failure, tooMany } from '../failure.ts'
 import { isLonger, onceEach } from '../fields.ts'
 import type { Call, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
@@ -35,8 +35,7 @@ function stream(
   const { prefix = '' } = onceEach(query, ['prefix'])
   if (isLonger(prefix, service.limits.name))
     throw new Failure('INVALID_ARGUMENT', 'prefix must not be longer than a name')
-  if (!counts.enter(principal))
-    throw new Failure('TOO_MANY', 'There are too many streams already.', { retryAfter: 5 })
+  if (!counts.enter(principal)) throw tooMany('streams', 5)
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',

@@ -1,14 +1,13 @@
 import { ALL } from '../../core/contract.ts'
 import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
 import type { Caller } from '../caller.ts'
-import { Failure } from '../failure.ts'
+import { Failure, unavailable } from '../failure.ts'
 import { asFields, idOf, nameOf, noOthers, ownerOf, required, wholeOf } from '../fields.ts'
 import type { Fields } from '../fields.ts'
 import type { Limits } from '../limits.ts'
 import type { LongPolls, Wish } from '../long-polls.ts'
 import { ok } from '../route.ts'
 import type { Call, Reply, Route } from '../route.ts'
-import { unavailable } from '../service.ts'
 import type { LockService } from '../service.ts'
 
 const STORE_TIMEOUT_MS = 5000

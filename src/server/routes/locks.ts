@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 import type { ClaimInfo } from '../../core/contract.ts'
-import { Failure } from '../failure.ts'
+import { Failure, unavailable } from '../failure.ts'
 import {
   asFields,
   isLonger,
@@ -15,7 +15,6 @@ import {
 } from '../fields.ts'
 import { ok } from '../route.ts'
 import type { Call, Reply, Route } from '../route.ts'
-import { unavailable } from '../service.ts'
 import type { LockService } from '../service.ts'
 
 const STORE_TIMEOUT_MS = 5000

@@ -12,9 +12,9 @@ import type { Caller } from '../caller.ts'
 import { Failure } from '../failure.ts'
 import { claimRefOf, claimRequestOf, listQueryOf, nameOf, renewRequestOf } from '../fields.ts'
 import { masked } from '../masked.ts'
-import { when } from '../service.ts'
 import type { LockService } from '../service.ts'
 import type { Sessions } from '../sessions.ts'
+import { when } from '../when.ts'
 
 const TIMEOUT_MS = { shortest: 1, longest: 30_000 }
 const SESSION = /^[\w-]{1,64}$/
@@ -58,7 +58,7 @@ export class Operations {
   }
 
   private refused(operation: unknown, error: unknown): Spoken {
-    if (error instanceof Failure) this.service.noteRefusal(this.caller, String(operation), error)
+    if (error instanceof Failure) this.service.refusals.note(this.caller, String(operation), error)
     else this.service.noteFault(error, this.caller)
     return refusalOf(error)
   }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import type { App } from '../app.ts'
 import type { Connections } from '../connections.ts'
-import { Failure } from '../failure.ts'
+import { Failure, tooMany } from '../failure.ts'
 import type { StreamCounts } from '../stream-counts.ts'
 import { SessionStream } from './stream.ts'
 import type { StreamParts } from './stream.ts'
@@ -63,8 +63,7 @@ export class Streams {
     if (service.state.kind === 'stopping')
       return refuse(new Failure('STOPPING', 'The lock server is stopping.', { retryAfter: 1 }))
     const { principal } = caller
-    if (!this.counts.enter(principal))
-      return refuse(new Failure('TOO_MANY', 'There are too many streams already.', { retryAfter: 5 }))
+    if (!this.counts.enter(principal)) return refuse(tooMany('streams', 5))
     this.connections.busy(socket)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${PROTOCOL}\r\n\r\n`)
     const stream = new SessionStream(this.parts, caller, socket)
