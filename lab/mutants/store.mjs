@@ -121,8 +121,8 @@ export const storeMutants = [
     edits: [
       {
         file: 'stores/zookeeper/proof.js',
-        find: 'return clocks.mono() - mono <= PROOF_MS && Math.abs(clocks.wall() - wall) <= PROOF_MS;',
-        replace: 'return mono > -Infinity;',
+        find: 'return isWithin(proof, PROOF_MS, clocks);',
+        replace: 'return proof.mono > -Infinity;',
       },
     ],
     scenario: 'session/processes',

@@ -1,12 +1,13 @@
 import type { Acl, Written, ZooKeeper } from './client/index.ts'
 import { removeNode } from './remove-node.ts'
 import { ZooKeeperError, hasCode } from './client/index.ts'
+import { momentOf, NEVER } from './client/moment.ts'
 import { now, wall } from './client/time.ts'
 import type { Directories } from './directories.ts'
 import { NodeWatch } from './node-watch.ts'
 import { ALONE, SUFFIX, isNextInLine, isWorn, mayStay, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
-import { NO_PROOF, isFresh, proofFrom } from './proof.ts'
+import { isFresh } from './proof.ts'
 import { mayHaveHappened } from './unknown.ts'
 
 export interface SpotOptions {
@@ -50,7 +51,7 @@ export class Spot {
   /** Where we stood when we last looked and had to wait. */
   private seen: Place | null = null
   private looking = false
-  private proof = NO_PROOF
+  private proof = NEVER
   /** The node before us, and the one before that. */
   private readonly nearest: NodeWatch
   private readonly second: NodeWatch
@@ -137,7 +138,7 @@ export class Spot {
   private create(): Promise<OwnNode | Error> {
     const { dir, prefix, kind, data, acl } = this.options
     const path = `${dir}/${prefix}${SUFFIX[kind]}`
-    const proof = proofFrom(CLOCKS)
+    const proof = momentOf(CLOCKS)
     const made = ({ path: full, zxid: czxid }: Written): OwnNode | Error => {
       this.creating = null
       // The server appended it.
@@ -167,7 +168,7 @@ export class Spot {
    */
   async look(): Promise<Place | null> {
     const { dir } = this.options
-    const proof = proofFrom(CLOCKS)
+    const proof = momentOf(CLOCKS)
     const [, { children }] = await Promise.all([this.zk.confirm(dir), this.zk.getChildren(dir)])
     this.proof = proof
     return this.placeAmong(children)

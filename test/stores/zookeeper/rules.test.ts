@@ -16,8 +16,9 @@ import {
   placeOf,
 } from '../../../src/stores/zookeeper/place.ts'
 import type { Place, QueueNode } from '../../../src/stores/zookeeper/place.ts'
-import { NO_PROOF, PROOF_MS, isFresh, proofFrom } from '../../../src/stores/zookeeper/proof.ts'
-import type { ProofClocks } from '../../../src/stores/zookeeper/proof.ts'
+import { momentOf, NEVER } from '../../../src/stores/zookeeper/client/moment.ts'
+import type { Clocks } from '../../../src/stores/zookeeper/client/moment.ts'
+import { PROOF_MS, isFresh } from '../../../src/stores/zookeeper/proof.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { sessionTimeoutFor } from '../../../src/stores/zookeeper/seat.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
@@ -289,14 +290,14 @@ describe('what the number of a node says', () => {
 })
 
 describe('the proof that a session stands', () => {
-  const at = (mono: number, wall: number): ProofClocks => ({ mono: () => mono, wall: () => wall })
-  const proof = proofFrom(at(1000, 50_000))
+  const at = (mono: number, wall: number): Clocks => ({ mono: () => mono, wall: () => wall })
+  const proof = momentOf(at(1000, 50_000))
 
   it('is good for a moment, which the leases are shorter by', () => {
     expect(isFresh(proof, at(1000, 50_000))).toBe(true)
     expect(isFresh(proof, at(1000 + PROOF_MS, 50_000 + PROOF_MS))).toBe(true)
     expect(isFresh(proof, at(1001 + PROOF_MS, 50_000))).toBe(false)
-    expect(isFresh(NO_PROOF, at(1000, 50_000))).toBe(false)
+    expect(isFresh(NEVER, at(1000, 50_000))).toBe(false)
     expect(capabilitiesFor(40_000).earlyExpiry).toBe(PROOF_MS)
   })
 

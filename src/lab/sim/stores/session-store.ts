@@ -20,8 +20,9 @@ import type {
 import { capabilitiesFor } from '../../../stores/zookeeper/capabilities.ts'
 import { isNextInLine, parseNode, placeOf } from '../../../stores/zookeeper/place.ts'
 import type { Place } from '../../../stores/zookeeper/place.ts'
-import { NO_PROOF, isFresh, proofFrom } from '../../../stores/zookeeper/proof.ts'
-import type { Proof } from '../../../stores/zookeeper/proof.ts'
+import { momentOf, NEVER } from '../../../stores/zookeeper/client/moment.ts'
+import type { Moment } from '../../../stores/zookeeper/client/moment.ts'
+import { isFresh } from '../../../stores/zookeeper/proof.ts'
 import type { Network, Node } from '../network.ts'
 import type { SessionNode, SessionServer, Standing } from './session-server.ts'
 
@@ -40,7 +41,7 @@ interface Claim {
   state: 'queued' | 'held'
   /** Where it stood when it last looked, and when it asked. */
   place: Place | null
-  proof: Proof
+  proof: Moment
   /** Granted without being asked about, and nobody has asked since. */
   pushed: boolean
 }
@@ -73,7 +74,7 @@ export class SessionStore implements Store {
     this.leaving.delete(request.id)
     const connected = await this.connect(request.ttl, timeout)
     if (connected !== undefined) return connected
-    const proof = proofFrom(this.network.env)
+    const proof = momentOf(this.network.env)
     const standing = await this.ask('claim', timeout, () => this.enter(request))
     return 'kind' in standing ? standing : this.entered(request, standing, proof, timeout)
   }
@@ -102,7 +103,7 @@ export class SessionStore implements Store {
     }
     // Both leave in one flight, the removal first.
     const copy = next && { ...request(next) }
-    const proof = proofFrom(this.network.env)
+    const proof = momentOf(this.network.env)
     const answer = await this.ask('release', timeout, () => ({
       removed: this.leave(name, id),
       entered: copy && this.enter(copy),
@@ -241,7 +242,7 @@ export class SessionStore implements Store {
   private async entered(
     asked: ClaimRequest,
     standing: Standing,
-    proof: Proof,
+    proof: Moment,
     timeout: number,
   ): Promise<ClaimAnswer> {
     const { name, id, tokens } = asked
@@ -300,7 +301,7 @@ export class SessionStore implements Store {
 
   private async lookAgain(claim: Claim): Promise<void> {
     const { id } = claim
-    const proof = proofFrom(this.network.env)
+    const proof = momentOf(this.network.env)
     const seen = await this.ask('look', LOOK_TIMEOUT_MS, () => ({ standing: this.look(claim) }))
     if ('kind' in seen || this.claims.get(id) !== claim) return
     const place = seen.standing && placed(seen.standing)
@@ -333,7 +334,7 @@ export class SessionStore implements Store {
 }
 
 const LOOK_TIMEOUT_MS = 400
-const NOTHING_KNOWN = { given: 0, state: 'queued', place: null, proof: NO_PROOF, pushed: false } as const
+const NOTHING_KNOWN = { given: 0, state: 'queued', place: null, proof: NEVER, pushed: false } as const
 
 function placed({ node, children }: Standing): Place | null {
   const own = parseNode(node.name)

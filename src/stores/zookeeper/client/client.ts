@@ -21,7 +21,8 @@ import { parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { Session } from './session.ts'
 import type { AuthInfo, SessionState } from './session.ts'
-import { Moment, NEVER, now } from './time.ts'
+import { isWithin, momentOf, NEVER } from './moment.ts'
+import { now, wall } from './time.ts'
 import type { WatchEvent, WatchKind, Watcher } from './watches.ts'
 
 const EMPTY = new Uint8Array(0)
@@ -29,6 +30,7 @@ const MAX_REQUEST = 0xf_ffff
 const MAX_REPLY = 16 * 1024 * 1024
 /** A lease may be believed in for two thirds of the timeout; half of the rest is for the time since the last write. */
 const CONFIRM_PER_TIMEOUT = 6
+const CLOCKS = { mono: now, wall }
 
 /**
  * A ZooKeeper session. It dials at once and keeps dialling; requests fail with `CONNECTION_LOSS` while no server is
@@ -191,7 +193,7 @@ export class ZooKeeper implements AsyncDisposable {
    * itself; only a write needs the others. A new leader gives every session its whole timeout, so one write now and then is enough.
    */
   confirm(path: string): Promise<void> {
-    if (this.committed.isWithin(this.sessionTimeout / CONFIRM_PER_TIMEOUT)) return this.sync(path)
+    if (isWithin(this.committed, this.sessionTimeout / CONFIRM_PER_TIMEOUT, CLOCKS)) return this.sync(path)
     return this.commits(this.transaction([{ kind: 'check', path, version: ops.ANY_VERSION }])).then(
       () => undefined,
       (error: unknown) => {
@@ -281,9 +283,9 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** Notes when a write left that was carried out. */
   private commits<T>(writing: Promise<T>): Promise<T> {
-    const sent = new Moment()
+    const sent = momentOf(CLOCKS)
     const done = (): void => {
-      if (sent.isAfter(this.committed)) this.committed = sent
+      if (sent.mono > this.committed.mono) this.committed = sent
     }
     writing.then(done, (error: unknown) => {
       if (hasCode(error, 'NO_NODE')) done()
