@@ -295,30 +295,20 @@ describe('a lease that nobody has any more', () => {
     await expect(holdfast.mutex('forgotten').tryAcquire()).resolves.toBeNull()
   })
 
-  it('and was not released is told also where a program makes a list of a stack', async () => {
+  it.each<[string, () => unknown]>([
+    ['makes a list of a stack', () => []],
+    [
+      'cannot write a stack',
+      () => {
+        throw new TypeError('in a stack')
+      },
+    ],
+  ])('and was not released is told also where a program %s', async (_, prepare) => {
     const holdfast = locks()
     const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
     const warnings = await heard(async (seen) => {
       await takeAndForget(holdfast, 'forgotten')
-      Error.prepareStackTrace = () => []
-      try {
-        await collected(() => seen.length > 0)
-      } finally {
-        Reflect.deleteProperty(Error, 'prepareStackTrace')
-        if (before !== undefined) Object.defineProperty(Error, 'prepareStackTrace', before)
-      }
-    })
-    expect(warnings).toMatchObject([{ code: 'HOLDFAST_LEASE_DROPPED' }])
-  })
-
-  it('and was not released ends nothing where a program cannot write a stack', async () => {
-    const holdfast = locks()
-    const warnings = await heard(async (seen) => {
-      await takeAndForget(holdfast, 'forgotten')
-      const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
-      Error.prepareStackTrace = () => {
-        throw new TypeError('in a stack')
-      }
+      Error.prepareStackTrace = prepare
       try {
         await collected(() => seen.length > 0)
       } finally {
