@@ -164,7 +164,9 @@ describe.skipIf(!available('zookeeper'))('a lock of ZooKeeper that goes from one
     for (const one of [a, b]) {
       one.asked.length = 0
       await one.store.claim(one.claim, TIMEOUT)
-      expect(one.asked).toEqual(['sync', 'getChildren'])
+      // A holder also looks, at a time of its own, whether others come: that list needs no `sync`.
+      expect(one.asked.filter((question) => question === 'sync')).toHaveLength(1)
+      expect(one.asked.slice(one.asked.indexOf('sync')).slice(0, 2)).toEqual(['sync', 'getChildren'])
     }
   })
 
