@@ -1,8 +1,7 @@
-import { createRequire } from 'node:module'
-
 import type * as IoredisModule from 'ioredis'
 
 import { DriverMissingError } from '../../core/errors.ts'
+import { absent, driver } from '../../transport/driver.ts'
 import type { RedisClient } from './client.ts'
 import type { IoredisNode } from './ioredis.ts'
 import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels.ts'
@@ -31,35 +30,33 @@ export type DriverName = 'ioredis' | 'redis'
 
 export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
   if (wanted !== 'redis') {
-    const ioredis = load<Ioredis>('ioredis')
+    const ioredis = await driver<Ioredis>('ioredis', 'Redis', importIoredis)
     if (ioredis !== undefined) return withIoredis(ioredis, address)
     if (wanted === 'ioredis')
       throw new DriverMissingError('The package ioredis is not installed: npm install ioredis', {
         store: 'redis',
       })
   }
-  const redis = load<NodeRedis>('redis')
+  const redis = await driver<NodeRedis>('redis', 'createClient', importRedis)
   if (redis !== undefined) return withNodeRedis(redis, address)
   const which = wanted === 'redis' ? 'npm install redis' : 'npm install ioredis (or: npm install redis)'
   throw new DriverMissingError(`The Redis store needs a driver: ${which}`, { store: 'redis' })
 }
 
-/** Both drivers are CommonJS. To `import` such a package reads all of its files twice, 80 ms more for `holdfast run`. */
-const require = createRequire(import.meta.url)
-
-function load<M>(driver: DriverName): M | undefined {
+async function importIoredis(): Promise<unknown> {
   try {
-    return require(driver) as M
+    return await import('ioredis')
   } catch (error) {
-    if (isMissing(error, driver)) return undefined
-    throw error
+    return absent(error, 'ioredis')
   }
 }
 
-/** Whether it is the driver that is missing, and not something that the driver needs. */
-function isMissing(error: unknown, driver: DriverName): boolean {
-  const missing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND'
-  return missing && error.message.includes(`'${driver}'`)
+async function importRedis(): Promise<unknown> {
+  try {
+    return await import('redis')
+  } catch (error) {
+    return absent(error, 'redis')
+  }
 }
 
 const CONNECT_MS = 5_000
