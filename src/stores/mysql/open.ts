@@ -1,5 +1,6 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
 import { checkUrl, closing, notInstalled, reached } from '../sql/open.ts'
 import type * as Mysql2 from 'mysql2/promise'
 import type { MysqlPool } from './client.ts'
@@ -13,17 +14,22 @@ export async function openMysqlStore(
 ): Promise<MysqlStore<MysqlPool>> {
   checkOptions(options, MYSQL_OPTIONS, 'table')
   checkUrl(url)
-  const mysql2 = await driver<typeof Mysql2>('mysql2/promise', 'createPool', importMysql2)
+  const mysql2 = await driver(MYSQL2)
   if (mysql2 === undefined) throw notInstalled('mysql', 'mysql2')
   const pool = mysql2.createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })
   const store = new MysqlSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as MysqlStore<MysqlPool>
 }
 
-async function importMysql2(): Promise<unknown> {
-  try {
-    return await import('mysql2/promise')
-  } catch (error) {
-    return absent(error, 'mysql2')
-  }
+const MYSQL2: Driver<typeof Mysql2> = {
+  module: 'mysql2/promise',
+  has: 'createPool',
+  oldest: [1, 5],
+  load: async () => {
+    try {
+      return await import('mysql2/promise')
+    } catch (error) {
+      return absent(error, 'mysql2')
+    }
+  },
 }

@@ -1,5 +1,6 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
 import { checkUrl, closing, notInstalled, reached } from '../sql/open.ts'
 import type * as Pg from 'pg'
 import type { PostgresPool } from './client.ts'
@@ -13,7 +14,7 @@ export async function openPostgresStore(
 ): Promise<PostgresStore<PostgresPool>> {
   checkOptions(options, POSTGRES_OPTIONS, 'table')
   checkUrl(url)
-  const pg = await driver<typeof Pg>('pg', 'Pool', importPg)
+  const pg = await driver(PG)
   if (pg === undefined) throw notInstalled('postgres', 'pg')
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
@@ -22,10 +23,15 @@ export async function openPostgresStore(
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
 }
 
-async function importPg(): Promise<unknown> {
-  try {
-    return await import('pg')
-  } catch (error) {
-    return absent(error, 'pg')
-  }
+const PG: Driver<typeof Pg> = {
+  module: 'pg',
+  has: 'Pool',
+  oldest: [8, 0],
+  load: async () => {
+    try {
+      return await import('pg')
+    } catch (error) {
+      return absent(error, 'pg')
+    }
+  },
 }

@@ -2,6 +2,7 @@ import type * as IoredisModule from 'ioredis'
 
 import { DriverMissingError } from '../../core/errors.ts'
 import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
 import type { RedisClient } from './client.ts'
 import type { IoredisNode } from './ioredis.ts'
 import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels.ts'
@@ -29,34 +30,46 @@ export interface NodeRedis {
 export type DriverName = 'ioredis' | 'redis'
 
 export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
+  let outdated: unknown
   if (wanted !== 'redis') {
-    const ioredis = await driver<Ioredis>('ioredis', 'Redis', importIoredis)
+    // An old one may be there for another package, and the user's own be the other.
+    const ioredis = await driver(IOREDIS).catch((error: unknown) => void (outdated = error))
     if (ioredis !== undefined) return withIoredis(ioredis, address)
     if (wanted === 'ioredis')
-      throw new DriverMissingError('The package ioredis is not installed: npm install ioredis', {
-        store: 'redis',
-      })
+      throw outdated ?? missing('The package ioredis is not installed: npm install ioredis')
   }
-  const redis = await driver<NodeRedis>('redis', 'createClient', importRedis)
+  const redis = await driver(REDIS)
   if (redis !== undefined) return withNodeRedis(redis, address)
   const which = wanted === 'redis' ? 'npm install redis' : 'npm install ioredis (or: npm install redis)'
-  throw new DriverMissingError(`The Redis store needs a driver: ${which}`, { store: 'redis' })
+  throw outdated ?? missing(`The Redis store needs a driver: ${which}`)
 }
 
-async function importIoredis(): Promise<unknown> {
-  try {
-    return await import('ioredis')
-  } catch (error) {
-    return absent(error, 'ioredis')
-  }
+const missing = (message: string): DriverMissingError => new DriverMissingError(message, { store: 'redis' })
+
+const IOREDIS: Driver<Ioredis> = {
+  module: 'ioredis',
+  has: 'Redis',
+  oldest: [5, 0],
+  load: async () => {
+    try {
+      return await import('ioredis')
+    } catch (error) {
+      return absent(error, 'ioredis')
+    }
+  },
 }
 
-async function importRedis(): Promise<unknown> {
-  try {
-    return await import('redis')
-  } catch (error) {
-    return absent(error, 'redis')
-  }
+const REDIS: Driver<NodeRedis> = {
+  module: 'redis',
+  has: 'createClient',
+  oldest: [4, 3],
+  load: async () => {
+    try {
+      return await import('redis')
+    } catch (error) {
+      return absent(error, 'redis')
+    }
+  },
 }
 
 const CONNECT_MS = 5_000
