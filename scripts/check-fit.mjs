@@ -9,7 +9,9 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { bundlerChecks } from './fit/bundlers.mjs'
+import { jestChecks } from './fit/jest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
+import { typescriptChecks } from './fit/typescript.mjs'
 import { redis } from './services.mjs'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
@@ -27,8 +29,11 @@ const server = await redis()
 // Nothing listens at port 9 of the loopback: that a driver says so proves that it was found.
 const env = { URLS: `${server.url} mysql://root@127.0.0.1:9/test postgres://root@127.0.0.1:9/test` }
 
+const given = { bare, full, env }
+const checks = { ...typescriptChecks(given), ...jestChecks(given), ...bundlerChecks(given) }
+
 try {
-  for (const [name, check] of Object.entries({ ...bundlerChecks({ bare, full, env }) })) {
+  for (const [name, check] of Object.entries(checks)) {
     if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue
     const started = performance.now()
     try {

@@ -81,8 +81,8 @@ export function project(home, kind, packed) {
       }
     },
     /** Runs a program of a tool's package with Node. */
-    tool: (file, args, env) =>
-      run(process.execPath, [join(home, 'node_modules', file), ...args], { cwd: folder, env }),
+    tool: (file, args, env, below = '.') =>
+      run(process.execPath, [join(home, 'node_modules', file), ...args], { cwd: path(below), env }),
     /** Runs a program of the project where it is. */
     node: (file, env) => run(process.execPath, [path(file)], { cwd: folder, env }),
     /** Runs what a bundler made where there is nothing else. */
