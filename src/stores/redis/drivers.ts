@@ -30,10 +30,14 @@ export interface NodeRedis {
 export type DriverName = 'ioredis' | 'redis'
 
 export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
-  let outdated: unknown
+  let outdated: DriverMissingError | undefined
   if (wanted !== 'redis') {
     // An old one may be there for another package, and the user's own be the other.
-    const ioredis = await driver(IOREDIS).catch((error: unknown) => void (outdated = error))
+    const ioredis = await driver(IOREDIS).catch((error: unknown) => {
+      if (!(error instanceof DriverMissingError)) throw error
+      outdated = error
+      return undefined
+    })
     if (ioredis !== undefined) return withIoredis(ioredis, address)
     if (wanted === 'ioredis')
       throw outdated ?? missing('The package ioredis is not installed: npm install ioredis')
