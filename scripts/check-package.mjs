@@ -109,6 +109,8 @@ const checks = {
   'types compile without any driver, as nodenext': () =>
     compile({ module: 'nodenext', moduleResolution: 'nodenext' }),
 
+  'types compile without any driver, as node16': () => compile({ module: 'node16' }),
+
   'types compile without any driver, as bundler': () =>
     compile({ module: 'esnext', moduleResolution: 'bundler' }),
 

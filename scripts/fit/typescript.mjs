@@ -39,10 +39,7 @@ void locks.token().then(async (token) => {
 const CASES = {
   'commonjs and node10': ['commonjs', { module: 'commonjs', moduleResolution: 'node10' }],
   'node16 in CommonJS': ['commonjs', { module: 'node16' }],
-  'node16 in a module': ['module', { module: 'node16' }],
   'nodenext in CommonJS': ['commonjs', { module: 'nodenext' }],
-  'nodenext in a module': ['module', { module: 'nodenext' }],
-  bundler: ['module', { module: 'esnext', moduleResolution: 'bundler' }],
 }
 
 export function typescriptChecks({ bare }) {
