@@ -5,11 +5,6 @@ interface Closable {
   close(drain?: 0): Promise<CloseResult>
 }
 
-export interface SignalHandling {
-  /** Is told how it ended, before the process ends. */
-  readonly onClosed?: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined
-}
-
 /**
  * Closes at the first signal and at the second without waiting any longer. Then the process ends by the signal, as it would have
  * without us, unless somebody else listens to it too: then that is for them to say.
@@ -17,7 +12,7 @@ export interface SignalHandling {
 export function closeOnSignals(
   signals: readonly NodeJS.Signals[],
   holdfast: Closable,
-  { onClosed }: SignalHandling,
+  onClosed: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined,
 ): () => void {
   let told = false
   const stop = (): void => {

@@ -28,7 +28,6 @@ import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { checkStore } from './check-store.ts'
 import { closeOnSignals } from './close-on.ts'
-import type { SignalHandling } from './close-on.ts'
 import { downgradeLease } from './downgrade.ts'
 import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
@@ -65,7 +64,10 @@ export interface CloseOptions {
   readonly release?: boolean | undefined
 }
 
-export interface CloseOnOptions extends CloseOptions, SignalHandling {}
+export interface CloseOnOptions extends CloseOptions {
+  /** Is told how it ended, before the process ends. */
+  readonly onClosed?: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined
+}
 
 const MAX_STRIPES = 65_536
 const CLOSE = { drain: 10_000, timeout: 5000 }
@@ -218,7 +220,7 @@ export class Holdfast implements AsyncDisposable {
     return closeOnSignals(
       signals,
       { close: (drain) => this.close(drain === 0 ? { drain } : close) },
-      { onClosed },
+      onClosed,
     )
   }
 
