@@ -2,6 +2,8 @@ import type { Env } from './env.ts'
 
 /** Readings differ by this much without meaning anything: the boot clock ticks in hundredths of a second. */
 const NOISE_MS = 20
+/** In Bun and Deno the boot clock ticks in seconds. */
+const COARSE_MS = 1000
 /** Going back by more than this is a step, not noise. */
 const STEP_BACK_MS = 50
 /** How often the boot clock is read when nothing looks suspicious; a reading costs microseconds. */
@@ -29,6 +31,8 @@ export class Clock {
   private wallOffset: number
   private bootOffset: number
   private bootReadAt: number
+  /** How much boot time may be ahead without meaning anything: more while nothing but whole seconds was read. */
+  private bootNoise: number
   private readonly callbacks: (() => void)[] = []
 
   constructor(env: Env, { wall = true }: ClockOptions = {}) {
@@ -37,7 +41,10 @@ export class Clock {
     const mono = env.mono()
     this.mono = mono
     this.wallOffset = env.wall() - mono
-    this.bootOffset = env.boot() - mono
+    const boot = env.boot()
+    this.bootOffset = boot - mono
+    // Without the wall clock nothing else would see a suspend of less than a second.
+    this.bootNoise = wall && isCoarse(boot) ? NOISE_MS + COARSE_MS : NOISE_MS
     this.bootReadAt = mono
   }
 
@@ -63,8 +70,10 @@ export class Clock {
   }
 
   private compare(mono: number, wallMoved: number): void {
-    const bootMoved = this.env.boot() - mono - this.bootOffset
-    const jump = Math.max(bootMoved, this.useWall ? wallMoved : 0)
+    const boot = this.env.boot()
+    if (!isCoarse(boot)) this.bootNoise = NOISE_MS
+    const bootMoved = boot - mono - this.bootOffset
+    const jump = Math.max(bootMoved > this.bootNoise ? bootMoved : 0, this.useWall ? wallMoved : 0)
     this.bootReadAt = mono
     if (jump > NOISE_MS) {
       // Both witnesses saw the same jump, so both start afresh.
@@ -77,3 +86,5 @@ export class Clock {
     }
   }
 }
+
+const isCoarse = (boot: number): boolean => boot % COARSE_MS === 0

@@ -49,6 +49,13 @@ export function nanoseconds(ms: number): bigint {
   return BigInt(Math.round(ms * NS_PER_MS))
 }
 
+/** Nanoseconds that mean the same in every process of the machine. In Bun and Deno `hrtime` begins with the process. */
+function machineTime(): bigint {
+  const { bun, deno } = process.versions
+  if (bun === undefined && deno === undefined) return process.hrtime.bigint()
+  return BigInt(Math.round((performance.timeOrigin + performance.now()) * 1e6))
+}
+
 /** Writes the history of one process. */
 export class Recorder {
   readonly events: HistoryEvent[] = []
@@ -58,7 +65,7 @@ export class Recorder {
   private ops = 0
 
   constructor(process: string, options: RecorderOptions = {}) {
-    const { now = () => globalThis.process.hrtime.bigint(), onEvent = () => undefined } = options
+    const { now = machineTime, onEvent = () => undefined } = options
     this.process = process
     this.now = now
     this.onEvent = onEvent

@@ -279,6 +279,33 @@ describe('the clock of leases', () => {
     expect(clock.now() - start).toBe(300)
   })
 
+  it('sees no jump in a boot time of whole seconds, as Bun and Deno tell it, but in one that is longer', () => {
+    const env = new VirtualEnv()
+    const boot = env.boot.bind(env)
+    env.boot = () => Math.floor(boot() / 1000) * 1000
+    env.stall(12_900)
+    const clock = new Clock(env)
+    const start = clock.now()
+    for (let at = 0; at < 50; at++) {
+      env.stall(120)
+      clock.now()
+    }
+    expect(clock.now() - start).toBe(6_000)
+    env.jump({ boot: 5_000 })
+    env.stall(1_001)
+    expect(clock.now() - start).toBeGreaterThanOrEqual(6_000 + 5_000)
+  })
+
+  it('sees a short suspend by a boot time of whole seconds where there is no other witness', () => {
+    const env = new VirtualEnv()
+    const boot = env.boot.bind(env)
+    env.boot = () => Math.floor(boot() / 1000) * 1000
+    const clock = new Clock(env, { wall: false })
+    const start = clock.now()
+    env.jump({ boot: 1_000 })
+    expect(clock.now() - start).toBe(1_000)
+  })
+
   it('sees boot time within a second, and does not read it each time', () => {
     const env = new VirtualEnv()
     let reads = 0
