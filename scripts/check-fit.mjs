@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { bundlerChecks } from './fit/bundlers.mjs'
 import { jestChecks } from './fit/jest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
+import { runtimeChecks } from './fit/runtimes.mjs'
 import { typescriptChecks } from './fit/typescript.mjs'
 import { redis } from './services.mjs'
 
@@ -30,15 +31,22 @@ const server = await redis()
 const env = { URLS: `${server.url} mysql://root@127.0.0.1:9/test postgres://root@127.0.0.1:9/test` }
 
 const given = { bare, full, env }
-const checks = { ...typescriptChecks(given), ...jestChecks(given), ...bundlerChecks(given) }
+const checks = {
+  ...typescriptChecks(given),
+  ...jestChecks(given),
+  ...bundlerChecks(given),
+  ...runtimeChecks(given),
+}
 
 try {
   for (const [name, check] of Object.entries(checks)) {
     if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue
     const started = performance.now()
     try {
-      await check()
-      console.log(`ok    ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`)
+      const note = await check()
+      console.log(
+        `ok    ${name} (${note === undefined ? '' : `${note}, `}${((performance.now() - started) / 1000).toFixed(1)} s)`,
+      )
     } catch (error) {
       console.log(`FAIL  ${name}\n${error.message.replace(/^/gm, '        ')}`)
       process.exitCode = 1

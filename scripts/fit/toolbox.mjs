@@ -7,6 +7,9 @@ import { dirname, join } from 'node:path'
 
 /** Found from everywhere below the toolbox. */
 const TOOLS = {
+  ...(process.platform === 'linux' && process.arch === 'x64'
+    ? { '@deno/linux-x64-glibc': '2.9.6', '@oven/bun-linux-x64': '1.4.4' }
+    : {}),
   '@rollup/plugin-commonjs': '29.0.3',
   '@rollup/plugin-json': '6.1.0',
   '@rollup/plugin-node-resolve': '16.0.3',

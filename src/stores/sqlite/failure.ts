@@ -19,18 +19,37 @@ const NAMES: Readonly<Record<number, string>> = {
   26: 'SQLITE_NOTADB',
 }
 
+/** What SQLite says of each code. Deno's node:sqlite tells nothing else. */
+const WORDS: Readonly<Record<string, number>> = {
+  'access permission denied': 3,
+  'database is locked': 5,
+  'database table is locked': 6,
+  'attempt to write a readonly database': 8,
+  'database disk image is malformed': 11,
+  'database or disk is full': 13,
+  'unable to open database file': 14,
+  'authorization denied': 23,
+  'file is not a database': 26,
+}
+
+/** SQLite's own number, without what extends it; `undefined` for errors of others. */
+function numberOf(error: unknown): number | undefined {
+  const { errcode, message } = error as { errcode?: unknown; message?: unknown }
+  if (typeof errcode === 'number') return errcode & 0xff
+  return codeOf(error) === 'ERR_SQLITE_ERROR' ? WORDS[String(message)] : undefined
+}
+
 /** node:sqlite has one code for all that SQLite says. */
 export function named(error: unknown): Error {
-  const { errcode, message } = error as { errcode?: unknown; message?: unknown }
-  const name = typeof errcode === 'number' ? NAMES[errcode & 0xff] : undefined
-  return name === undefined ? (error as Error) : new DatabaseError(String(message), name)
+  const name = NAMES[numberOf(error) ?? 0]
+  return name === undefined ? (error as Error) : new DatabaseError((error as Error).message, name)
 }
 
 /** node:sqlite tells a number, better-sqlite3 a name. */
 export function isBusy(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false
-  if ('errcode' in error && typeof error.errcode === 'number') return BUSY.has(error.errcode & 0xff)
-  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+  const number = numberOf(error)
+  return number === undefined ? /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)) : BUSY.has(number)
 }
 
 /** Not a database, cannot be opened, read-only, no such table. */
