@@ -43,10 +43,8 @@ try {
     if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue
     const started = performance.now()
     try {
-      const note = await check()
-      console.log(
-        `ok    ${name} (${note === undefined ? '' : `${note}, `}${((performance.now() - started) / 1000).toFixed(1)} s)`,
-      )
+      const notes = [await check(), `${((performance.now() - started) / 1000).toFixed(1)} s`]
+      console.log(`ok    ${name} (${notes.filter(Boolean).join(', ')})`)
     } catch (error) {
       console.log(`FAIL  ${name}\n${error.message.replace(/^/gm, '        ')}`)
       process.exitCode = 1
