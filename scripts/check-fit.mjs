@@ -9,6 +9,8 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { bundlerChecks } from './fit/bundlers.mjs'
+import { cacheChecks } from './fit/caches.mjs'
+import { frameworkChecks } from './fit/frameworks.mjs'
 import { jestChecks } from './fit/jest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
 import { runtimeChecks } from './fit/runtimes.mjs'
@@ -34,6 +36,8 @@ const given = { bare, full, env }
 const checks = {
   ...typescriptChecks(given),
   ...jestChecks(given),
+  ...cacheChecks(given),
+  ...frameworkChecks(given),
   ...bundlerChecks(given),
   ...runtimeChecks(given),
 }
