@@ -26,7 +26,10 @@ async function ci(test: string): Promise<{ code: number | null; signal: string |
 
 describe('the last line of CI', () => {
   it('says that all has passed', async () => {
-    expect(await ci('true')).toMatchObject({ code: 0, last: expect.stringContaining('in all, passed') as string })
+    expect(await ci('true')).toMatchObject({
+      code: 0,
+      last: expect.stringContaining('in all, passed') as string,
+    })
   })
 
   it('says that a step has failed, and how', async () => {
@@ -36,9 +39,12 @@ describe('the last line of CI', () => {
     })
   })
 
-  it.each(['TERM', 'INT', 'HUP'])('says that it was ended by SIG%s, and does not claim to have passed', async (name) => {
-    const { code, signal, last } = await ci(`kill -${name} $PPID; sleep 0.1`)
-    expect([code === 0, last]).toEqual([false, expect.stringContaining('in all, FAILED')])
-    if (code === null) expect(signal).toBe(`SIG${name}`)
-  })
+  it.each(['TERM', 'INT', 'HUP'])(
+    'says that it was ended by SIG%s, and does not claim to have passed',
+    async (name) => {
+      const { code, signal, last } = await ci(`kill -${name} $PPID; sleep 0.1`)
+      expect([code === 0, last]).toEqual([false, expect.stringContaining('in all, FAILED')])
+      if (code === null) expect(signal).toBe(`SIG${name}`)
+    },
+  )
 })

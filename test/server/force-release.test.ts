@@ -57,7 +57,7 @@ it('tells the victim at once if it is connected here, and lets the next waiter i
   const other = new Holdfast(store)
   afterwards(async () => {
     await victim.close()
-    await other.close()
+    await other.close({ drain: 0 })
     await store.close()
   })
   // Whoever has waited once listens from then on.

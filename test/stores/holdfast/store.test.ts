@@ -93,7 +93,7 @@ it('cannot turn a writer into a reader where the store behind the server cannot,
   await expect(lock.downgrade(lease)).rejects.toMatchObject({ code: 'UNSUPPORTED' })
   lease.assertHeld()
   expect(await unheard?.({ name: 'a', id: 's.1' }, 2000)).toMatchObject({ kind: 'unknown', retryable: false })
-  await holdfast.close()
+  await holdfast.close({ drain: 0 })
 })
 
 function methodsOf(store: Store): Omit<Store, 'kind' | 'capabilities'> {

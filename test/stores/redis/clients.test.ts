@@ -109,8 +109,8 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
           cause: { message: expect.stringContaining('closed') as string },
         })
       await lease.release()
-      expect(performance.now() - began).toBeLessThan(1_500)
-      await holdfast.close()
+      expect(performance.now() - began).toBeLessThan(4_000)
+      await holdfast.close({ drain: 0, timeout: 100 })
     }
   })
 

@@ -40,12 +40,18 @@ export async function expectGuardedRun({ store, other, name, guarded }: GuardedR
   await there.close()
 }
 
-/** Few enough not to be in each other's way; what went wrong with each. */
+/**
+ * Few enough not to be in each other's way; what went wrong with each. What failed is run once more by itself: a machine that gave this
+ * process no time to renew is no setting, and what a setting breaks is broken every time.
+ */
 export async function someAtOnce(runs: readonly (() => Promise<readonly string[]>)[]): Promise<string[]> {
-  const failed: string[] = []
+  const suspects: (() => Promise<readonly string[]>)[] = []
   for (let from = 0; from < runs.length; from += 8) {
-    const some = await Promise.all(runs.slice(from, from + 8).map((run) => run()))
-    failed.push(...some.flat())
+    const some = runs.slice(from, from + 8)
+    const failed = await Promise.all(some.map((run) => run()))
+    suspects.push(...some.filter((_, index) => failed[index]?.length !== 0))
   }
+  const failed: string[] = []
+  for (const run of suspects) failed.push(...(await run()))
   return failed
 }
