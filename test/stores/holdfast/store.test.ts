@@ -227,7 +227,7 @@ it('answers unknown in time when nobody answers, and sends nothing afterwards', 
     store.release(request('a', 'session.1'), request('a', 'session.2'), 100),
     store.renew([request('a', 'session.1')], 120),
   ])
-  expect(performance.now() - began).toBeLessThan(1000)
+  expect(performance.now() - began).toBeLessThan(5000)
   expect(answers).toMatchObject([
     { kind: 'unknown' },
     { released: { kind: 'unknown' }, next: { kind: 'unknown' } },
