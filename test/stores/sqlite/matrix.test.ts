@@ -50,7 +50,7 @@ describe.skipIf(process.getBuiltinModule('node:sqlite') !== undefined)('the SQLi
     async (major) => {
       const { code, said } = await runOn(major)
       expect(said).toMatch(/Tests.* passed/)
-      expect(code, said).toBe(0)
+      expect({ code, said }).toMatchObject({ code: 0 })
     },
   )
 })
