@@ -5,7 +5,7 @@ import type { TestSpecification } from 'vitest/node'
  * The files that take longest, the longest first, so that none of them is alone at the end of a run. What is missing here, or has
  * become faster, costs time and nothing else.
  */
-const LONGEST = [
+export const LONGEST = [
   'test/conformance/redis.test.ts',
   'test/stores/redis/sentinel.test.ts',
   'test/lab/live/redis.test.ts',
