@@ -93,7 +93,7 @@ it('cannot turn a writer into a reader where the store behind the server cannot,
   await expect(lock.downgrade(lease)).rejects.toMatchObject({ code: 'UNSUPPORTED' })
   lease.assertHeld()
   expect(await unheard?.({ name: 'a', id: 's.1' }, 2000)).toMatchObject({ kind: 'unknown', retryable: false })
-  await holdfast.close()
+  await holdfast.close({ drain: 0 })
 })
 
 function methodsOf(store: Store): Omit<Store, 'kind' | 'capabilities'> {
@@ -227,7 +227,7 @@ it('answers unknown in time when nobody answers, and sends nothing afterwards', 
     store.release(request('a', 'session.1'), request('a', 'session.2'), 100),
     store.renew([request('a', 'session.1')], 120),
   ])
-  expect(performance.now() - began).toBeLessThan(1000)
+  expect(performance.now() - began).toBeLessThan(5000)
   expect(answers).toMatchObject([
     { kind: 'unknown' },
     { released: { kind: 'unknown' }, next: { kind: 'unknown' } },

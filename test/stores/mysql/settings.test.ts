@@ -88,9 +88,9 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
 
   it(
     'guards transactions after each SET, and with each option, at nobody’s cost',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
-      const other = createPool({ uri: server.url, connectionLimit: 10 })
+      const other = createPool({ uri: server.url, connectionLimit: 20 })
       const run = async (
         setting: string,
         options: PoolOptions,
@@ -396,7 +396,7 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       const began = performance.now()
       const answer = await mysqlStore(pool).claim(request('late'), 200)
       expect(answer).toMatchObject({ kind: 'unknown' })
-      expect(performance.now() - began).toBeLessThan(1000)
+      expect(performance.now() - began).toBeLessThan(5000)
       taken.release()
       await pool.query('SELECT 1')
       const [rows] = await admin.query(`SELECT claim FROM holdfast_locks WHERE name = 'late'`)

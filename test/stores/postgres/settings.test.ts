@@ -57,7 +57,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         await expect(holdfast.mutex('a').acquire({ wait: 500 })).rejects.toMatchObject({
           cause: { message: expect.stringContaining('permission denied') as string },
         })
-        await holdfast.close()
+        await holdfast.close({ timeout: 500 })
         const own = Array.from({ length: 4 }, () => pool.query('SELECT 1 AS one'))
         for (const { rows } of await Promise.all(own)) expect(rows).toEqual([{ one: 1 }])
       },
@@ -322,7 +322,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(1))
       for (const lease of held) await lease.release()
       await waiting
-      await waiter.close()
+      await waiter.close({ drain: 0 })
       await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0))
       await holder.close()
     })

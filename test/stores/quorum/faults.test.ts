@@ -115,7 +115,7 @@ describe.skipIf(!available('redis'))('without a majority', () => {
       .mutex('x')
       .tryAcquire()
       .catch((reason: unknown) => reason)
-    expect(performance.now() - began).toBeLessThan(500)
+    expect(performance.now() - began).toBeLessThan(3_000)
     expect(error).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       cause: { code: 'QUORUM_UNAVAILABLE', needed: 3 },

@@ -89,7 +89,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await frozen?.home.pause()
     const began = performance.now()
     const answers = await store.renew(requests, 400)
-    expect(performance.now() - began).toBeLessThan(1_000)
+    expect(performance.now() - began).toBeLessThan(5_000)
     expect(answers.map(({ kind }) => kind)).toEqual(
       homes.map(({ home }) => (home.port === frozen?.home.port ? 'unknown' : 'renewed')),
     )

@@ -50,7 +50,7 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
   beforeEach(async () => void (group = await sentinel({ replicas: 2, downAfter: 1_000 })))
   afterEach(async () => {
     for (const holdfast of opened.splice(0)) {
-      await holdfast.close()
+      await holdfast.close({ drain: 0 })
       await holdfast.store.close()
     }
     await group.stop()

@@ -25,9 +25,9 @@ const AGAIN = { retry: 2 }
 /** Names of an attempt that failed may be held still. */
 let attempts = 0
 
-/** A guarded transaction costs nobody else a lease, in whatever process, nor its own. */
+/** A guarded transaction costs nobody else a lease, in whatever process, nor its own. They wait most of the time: all at once. */
 export function neighbourCases(neighbourhood: () => Neighbourhood): void {
-  it(
+  it.concurrent(
     'costs none of forty leases of another process anything, in a table of a hundred names',
     AGAIN,
     async () => {
@@ -46,7 +46,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs no other permit of the same name anything, while transactions of six overlap all the time',
     AGAIN,
     async () => {
@@ -70,7 +70,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs nothing either when there are more of them at once than the pool has connections',
     AGAIN,
     async () => {
@@ -97,7 +97,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs nothing either when it is guarded by hand, and lets nobody take the lock before its end',
     AGAIN,
     async () => {
