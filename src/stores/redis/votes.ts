@@ -29,7 +29,7 @@ import { scanStep } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
-import { evicts, isUnused } from './votes-unused.ts'
+import { evicts, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
@@ -121,6 +121,8 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
       const problem = evicts(info)
       if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
       const server = runIdOf(info)
+      const wait = lookingOn(info, probation)
+      if (wait > 0) return unknown(new StartedFromSnapshot(wait))
       await loadScript(this.link, scripts.vote)
       const ready = await runScript(this.link, scripts.voteReadiness, ['1', this.node, String(probation)])
       return { kind: 'node', server, readyIn: wire.readReadiness(ready) } as const
