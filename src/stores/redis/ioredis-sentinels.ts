@@ -105,7 +105,7 @@ async function isAt({ stream }: IoredisNode, { host, port }: Host): Promise<bool
 
 function addressesOf(name: string): Promise<readonly LookupAddress[] | undefined> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, LOOKUP_MS)
+    const timer = setTimeout(() => resolve(undefined), LOOKUP_MS)
     timer.unref()
     lookup(name, { all: true }, (error, places) => {
       clearTimeout(timer)
