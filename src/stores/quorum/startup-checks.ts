@@ -122,7 +122,8 @@ async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
   // Managed services forbid CONFIG.
   const settings = await settingsOf(node, ['appendonly', 'save']).catch(() => undefined)
   if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
-  const message = 'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
+  const message =
+    'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
   const hint = 'Set appendonly to yes: then it votes at once.'
   return [{ level: 'warning', code: 'persistence', message, hint }]
 }

@@ -91,7 +91,13 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
     const secured = tls ? { tls: {} } : {}
     const sentinels = new Sentinels(hosts, master ?? '', (at) =>
       sentinelOf(
-        new Redis({ connectTimeout: CONNECT_MS, ...secured, ...login, ...SENTINEL_OPTIONS, ...at }) as IoredisNode,
+        new Redis({
+          connectTimeout: CONNECT_MS,
+          ...secured,
+          ...login,
+          ...SENTINEL_OPTIONS,
+          ...at,
+        }) as IoredisNode,
       ),
     )
     const client = new Redis({

@@ -20,7 +20,7 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
-import { isCrossSlot, unknown } from './failure.ts'
+import { isCrossSlot, maybeInUse, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
@@ -213,8 +213,12 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   }
 
   private async isHeld(name: string): Promise<boolean> {
-    const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
-    return !('kind' in wire.readHolder(name, reply))
+    try {
+      const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
+      return !('kind' in wire.readHolder(name, reply))
+    } catch (error) {
+      return maybeInUse(error)
+    }
   }
 }
 

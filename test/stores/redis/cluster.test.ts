@@ -13,7 +13,15 @@ import { slotOf } from '../../../src/stores/redis/slots.ts'
 import { Crew } from './crew.ts'
 
 const DRIVERS = ['ioredis', 'redis'] as const
-const CLAIM = { weight: 1, capacity: 1, ttl: 500, patience: 500, tokens: 1, whenBusy: 'try', owner: '' } as const
+const CLAIM = {
+  weight: 1,
+  capacity: 1,
+  ttl: 500,
+  patience: 500,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: '',
+} as const
 
 describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %s', (driver) => {
   let cluster: RedisCluster

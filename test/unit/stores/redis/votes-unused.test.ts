@@ -9,7 +9,11 @@ const info = (facts: Readonly<Record<string, number>>): string =>
 
 describe('a server that was started', () => {
   it.each([
-    ['from a snapshot just now', { rdb_last_load_keys_loaded: 3, aof_enabled: 0, uptime_in_seconds: 0 }, 31_000],
+    [
+      'from a snapshot just now',
+      { rdb_last_load_keys_loaded: 3, aof_enabled: 0, uptime_in_seconds: 0 },
+      31_000,
+    ],
     ['from a snapshot', { rdb_last_load_keys_loaded: 3, aof_enabled: 0, uptime_in_seconds: 11 }, 20_000],
     ['from one long ago', { rdb_last_load_keys_loaded: 3, aof_enabled: 0, uptime_in_seconds: 31 }, 0],
     ['from a log', { rdb_last_load_keys_loaded: 3, aof_enabled: 1, uptime_in_seconds: 1 }, 0],
