@@ -63,6 +63,7 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     }
     for (const login of ['sentinelPassword=secret', 'sentinelUser=holdfast&sentinelPassword=a%20b%26c']) {
       const store = await openRedisStore(`${url()}?${login}`, { driver })
+      expect(await store.inspect('x', 2_000)).toMatchObject({ holders: [] })
       await store.close()
     }
   })
