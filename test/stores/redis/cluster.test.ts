@@ -3,7 +3,7 @@ import { createCluster } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { HoldfastOptions, RenewRequest, Store } from 'holdfast'
+import type { ClaimRequest, HoldfastOptions, RenewRequest, Store } from 'holdfast'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 import type { OpenRedisOptions } from 'holdfast/redis'
 
@@ -13,6 +13,15 @@ import { slotOf } from '../../../src/stores/redis/slots.ts'
 import { Crew } from './crew.ts'
 
 const DRIVERS = ['ioredis', 'redis'] as const
+const CLAIM = {
+  weight: 1,
+  capacity: 1,
+  ttl: 500,
+  patience: 500,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: '',
+} as const
 
 describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %s', (driver) => {
   let cluster: RedisCluster
@@ -195,6 +204,30 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
         await holdfast.close()
         await holdfast.store.close()
       }
+    })
+
+    it('believes no replicas of the node that a slot has left', async () => {
+      const { store } = await open({}, { replicas: 1, replicaTimeout: 100 })
+      const [from, to] = cluster.primaries as [Server, Server]
+      const [, , [follower]] = (await redisCommand(to, 'ROLE')) as [string, number, [[string, string]]]
+      const frozen = found(cluster.nodes.find(({ port }) => port === Number(follower[1])))
+      const id = String(await redisCommand(to, 'CLUSTER', 'MYID'))
+      const [name, ...others] = Array.from({ length: 30 }, (_, i) => `n${i}`).sort(
+        (a, b) => slotOf(`{${a}}`) - slotOf(`{${b}}`),
+      ) as [string, ...string[]]
+      const request = (of: string): ClaimRequest => ({ ...CLAIM, name: of, id: `${of}.1` })
+      // Until there are connections to all nodes.
+      for (const other of others) await store.claim(request(other), 2_000)
+      expect(await store.claim(request(others[0] ?? ''), 2_000)).toMatchObject({ kind: 'held' })
+      for (const server of [to, from])
+        await redisCommand(server, 'CLUSTER', 'SETSLOT', slotOf(`{${name}}`), 'NODE', id)
+      await frozen.pause()
+      const answer = await store.claim(request(name), 2_000)
+      await frozen.resume()
+      expect(answer).toMatchObject({ kind: 'unknown' })
+      await expect
+        .poll(() => store.claim(request(name), 2_000), { timeout: 5_000 })
+        .toMatchObject({ kind: 'held' })
     })
 
     it('confirms grants by replicas also after planned failovers and while nobody has told the driver', async () => {

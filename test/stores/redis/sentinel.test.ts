@@ -56,6 +56,18 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
     await group.stop()
   })
 
+  it('asks sentinels that want to know who asks', async () => {
+    for (const one of group.sentinels) {
+      await redisCommand(one, 'ACL', 'SETUSER', 'holdfast', 'on', '>a b&c', '+@all', '&*')
+      await redisCommand(one, 'ACL', 'SETUSER', 'default', 'resetpass', '>secret')
+    }
+    for (const login of ['sentinelPassword=secret', 'sentinelUser=holdfast&sentinelPassword=a%20b%26c']) {
+      const store = await openRedisStore(`${url()}?${login}`, { driver })
+      expect(await store.inspect('x', 2_000)).toMatchObject({ holders: [] })
+      await store.close()
+    }
+  })
+
   it('goes on after a failover, and its tokens grow', async () => {
     const stores = await Promise.all([1, 2, 3].map(() => openRedisStore(url(), { driver })))
     const crew = new Crew(stores, 'contended')
