@@ -22,7 +22,7 @@ const NAMES: Readonly<Record<number, string>> = {
 /** node:sqlite has one code for all that SQLite says. */
 export function named(error: unknown): Error {
   const { errcode, message } = error as { errcode?: unknown; message?: unknown }
-  const missing = /^no such table/.test(String(message))
+  const missing = String(message).startsWith('no such table')
   const name = missing ? 'SQLITE_NO_TABLE' : typeof errcode === 'number' ? NAMES[errcode & 0xff] : undefined
   return name === undefined ? (error as Error) : new DatabaseError(String(message), name)
 }

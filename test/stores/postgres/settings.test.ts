@@ -527,7 +527,9 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         Object.assign(client, { query: counted })
       })
       const watches = await Promise.all(
-        ['one', 'two', 'three', 'four'].map((session) => postgresStore(pool).watch(session, () => {}, 5000)),
+        ['one', 'two', 'three', 'four'].map(async (session) =>
+          postgresStore(pool).watch(session, () => {}, 5000),
+        ),
       )
       for (const watch of watches) if (watch.kind === 'watching') watch.stop()
       expect(watches.map(({ kind }) => kind)).toEqual(Array(4).fill('watching'))
