@@ -473,6 +473,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       const work = (): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
       await expect(work()).rejects.toMatchObject({ code: '25006' })
       await expect(work()).resolves.toBe('done')
+      await lease.release()
       await holdfast.close()
     })
   })
