@@ -22,7 +22,8 @@ const NAMES: Readonly<Record<number, string>> = {
 /** node:sqlite has one code for all that SQLite says. */
 export function named(error: unknown): Error {
   const { errcode, message } = error as { errcode?: unknown; message?: unknown }
-  const name = typeof errcode === 'number' ? NAMES[errcode & 0xff] : undefined
+  const missing = String(message).startsWith('no such table')
+  const name = missing ? 'SQLITE_NO_TABLE' : typeof errcode === 'number' ? NAMES[errcode & 0xff] : undefined
   return name === undefined ? (error as Error) : new DatabaseError(String(message), name)
 }
 
@@ -34,6 +35,6 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** Not a database, cannot be opened, read-only, no such table. */
-const FINAL = /^SQLITE_(NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH|PERM)/
+const FINAL = /^SQLITE_(NO_TABLE|NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH|PERM)/
 
 export const isFinal = (code: string): boolean => FINAL.test(code)

@@ -404,6 +404,28 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     })
   })
 
+  it('uses no connection twice that leads to a server that only reads, as after a failover', async () => {
+    await admin.query(`CREATE USER app@'127.0.0.1'`)
+    await admin.query(`GRANT ALL ON test.* TO app@'127.0.0.1'`)
+    const url = new URL(server.url)
+    url.username = 'app'
+    await withPool({ uri: url.href }, async (pool) => {
+      const store = mysqlStore(pool)
+      const claim = request('moved')
+      const me = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0]
+      expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+      const before = await me()
+      await admin.query('SET GLOBAL read_only = 1')
+      const answer = store.renew([{ ...claim, tokens: 0 }], 5000)
+      expect(await answer).toMatchObject([
+        { kind: 'unknown', cause: { code: 'ER_OPTION_PREVENTS_STATEMENT' } },
+      ])
+      await admin.query('SET GLOBAL read_only = 0')
+      expect(await me()).not.toEqual(before)
+      expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+    })
+  })
+
   it('gives no connection back that still owes an answer', async () => {
     await withPool({}, async (pool) => {
       const store = mysqlStore(pool)

@@ -124,4 +124,29 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
       await Promise.all([mine.close({ drain: 0 }), theirs.close({ drain: 0 })])
     },
   )
+
+  it('lets no writer in before the end of what one of several readers with one claim guards', async () => {
+    const { open, guard } = neighbourhood()
+    const [mine, theirs] = [new Holdfast(open()), new Holdfast(open())]
+    const name = `readers ${(attempts += 1)}`
+    const { read } = mine.readWriteLock(name)
+    const [guarding, beside] = [await read.acquire(), await read.acquire()]
+    expect((await mine.inspect(name)).holders).toHaveLength(1)
+    const end = await guard(guarding)
+    const order: string[] = []
+    // The first to go leaves the claim to the other, the second gives it up.
+    expect(await guarding.release()).toBe('released')
+    const released = beside.release()
+    const write = theirs.readWriteLock(name).write.acquire({ wait: 20_000 })
+    const written = write.then(async (lease) => {
+      order.push('written')
+      await lease.release()
+    })
+    await sleep(300)
+    order.push('ended')
+    await end()
+    await Promise.all([released, written])
+    expect(order).toEqual(['ended', 'written'])
+    await Promise.all([mine.close(), theirs.close()])
+  })
 }
