@@ -81,7 +81,11 @@ export function lend(claim: Claim, now: number, maxHold: number, task: Task | nu
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
     const waited = task === null ? 0 : session.env.mono() - task.since
-    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
+    const tell = (): void =>
+      events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
+    const context = task?.context ?? null
+    if (context === null) tell()
+    else context.runInAsyncScope(tell)
   }
   return lease
 }

@@ -2,6 +2,7 @@ import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/co
 import { EVENT, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import { trustedStores } from '../core/trusted-stores.ts'
+import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
@@ -266,7 +267,7 @@ export class Session {
     this.watch = 'starting'
     this.ask<Watch | Unknown>(
       WATCH,
-      () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
+      () => inBackground(() => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout)),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
         if (this.watching) this.era++
