@@ -54,6 +54,9 @@ const isFew = (claims: Claims): claims is readonly Claim[] => Array.isArray(clai
 
 export const sizeOf = (claims: Claims): number => (isFew(claims) ? claims.length : claims.byId.size)
 
+/** A list of its own: whoever walks along it makes claims come and go. */
+export const asTheyAre = (claims: Claims): readonly Claim[] => (isFew(claims) ? claims : [...claims])
+
 /** With one more, as the last. */
 export function withClaim(claims: Claims, claim: Claim): Claims {
   if (isFew(claims)) {

@@ -4,6 +4,7 @@ import { abandon, ask, askAgain, askInTurn, freed, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import {
+  asTheyAre,
   claimOf,
   comingIn,
   lastComing,
@@ -83,7 +84,7 @@ export class Lane {
   }
 
   claimsIn(wanted: ClaimState): readonly Claim[] {
-    return [...this.claims].filter(({ state }) => state === wanted)
+    return asTheyAre(this.claims).filter(({ state }) => state === wanted)
   }
 
   acquire(options: WaitOptions): Promise<Lease> {
@@ -107,7 +108,7 @@ export class Lane {
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
       // Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time.
-      if (this.failure !== null) for (const claim of [...this.claims]) askAgain(claim)
+      if (this.failure !== null) for (const claim of asTheyAre(this.claims)) askAgain(claim)
       this.pump(now)
     })
   }
@@ -135,7 +136,7 @@ export class Lane {
   /** The store spoke of its own accord. */
   told(event: Exclude<StoreEvent, { kind: 'gap' }>): void {
     if (event.kind === 'freed') {
-      for (const claim of [...this.claims]) freed(claim)
+      for (const claim of asTheyAre(this.claims)) freed(claim)
       return
     }
     const claim = claimOf(this.claims, event.id)
@@ -193,7 +194,7 @@ export class Lane {
   /** Whoever waits is told, and nobody asks any more. What is held is another matter. */
   close(): void {
     this.failAll(errors.closed(this))
-    for (const claim of [...this.claims]) {
+    for (const claim of asTheyAre(this.claims)) {
       if (claim.state === 'held') continue
       abandon(claim)
       claim.only?.fail(errors.closed(this))

@@ -23,7 +23,9 @@ type Sketch = Pick<Claim, 'id' | 'state' | 'only'>
 const isComing = ({ state, only }: Sketch): boolean => state !== 'held' && state !== 'gone' && only === null
 
 /** A few claims and very many, by turns: the same steps on a plain list must show the same. */
-function walk(seed: number): void {
+function walk(seed: number): readonly string[] {
+  const wrong: string[] = []
+  const names = (claims: Iterable<Claim>): string => [...claims].map(({ id }) => id).join()
   const random = new Random(seed)
   let claims = NO_CLAIMS
   let list: Claim[] = []
@@ -53,17 +55,19 @@ function walk(seed: number): void {
       claims = without(claims, gone)
       list = list.filter((other) => other !== gone)
     }
-    expect([...claims].map(({ id }) => id).join()).toBe(list.map(({ id }) => id).join())
-    expect([sizeOf(claims), comingIn(claims)]).toEqual([list.length, list.filter(isComing).length])
-    expect(lastComing(claims)).toBe(list.findLast(isComing))
-    for (const claim of list.slice(0, 3)) expect(claimOf(claims, claim.id)).toBe(claim)
-    if (chosen?.state === 'gone') expect(claimOf(claims, chosen.id)).toBeUndefined()
+    const some = list.slice(0, 3).map(({ id }) => id)
+    const found = [...some, 'a stranger'].map((id) => claimOf(claims, id)?.id ?? null)
+    const shown = [names(claims), sizeOf(claims), comingIn(claims), lastComing(claims)?.id, found]
+    const coming = list.filter(isComing)
+    const wanted = [names(list), list.length, coming.length, coming.at(-1)?.id, [...some, null]]
+    if (JSON.stringify(shown) !== JSON.stringify(wanted)) wrong.push(`step ${n}: ${shown.join(' ')}`)
   }
+  return wrong
 }
 
 describe('the claims of a lane', () => {
   it('are the same, few or many', () => {
-    for (let seed = 1; seed <= 6; seed++) walk(seed)
+    expect([1, 2, 3, 4, 5, 6].flatMap(walk)).toEqual([])
   })
 })
 
