@@ -104,6 +104,28 @@ describe.skipIf(!available('memcached')).each(builds)('connections to $label', (
     expect(proxy.accepted).toBe(2)
   })
 
+  it('a server without a connection left says so, and is asked again', async () => {
+    const server = await start()
+    let full = true
+    const middle = createServer((client) => {
+      if (full) return void client.end('ERROR Too many open connections\r\n')
+      const upstream = connect(server.port, server.host)
+      for (const socket of [client, upstream]) socket.on('error', () => undefined)
+      client.on('close', () => upstream.destroy())
+      client.pipe(upstream).pipe(client)
+    })
+    await new Promise<void>((resolve) => void middle.listen(0, '127.0.0.1', resolve))
+    afterwards(() => middle.close())
+    const store = open({ host: '127.0.0.1', port: (middle.address() as AddressInfo).port })
+    const answer = await store.claim(request('full'), TIMEOUT_MS)
+    expect(answer.kind === 'unknown' && [String(answer.cause), answer.retryable]).toEqual([
+      'Error: memcached has no connection left (ERROR Too many open connections). Raise -c.',
+      undefined,
+    ])
+    full = false
+    await take(store, request('full'))
+  })
+
   it.each([
     ['noise', '\0\x01garbage\r\n'],
     ['another protocol', 'HTTP/1.1 200 OK\r\n\r\n'],
