@@ -60,7 +60,11 @@ export const promiseMutants = [
   mutant(
     'set-held-in-part',
     'P7: a set says that it is held when a part of it is lost',
-    { file: SET, find: 'this.leases.every(({ held }) => held)', replace: 'this.leases.some(({ held }) => held)' },
+    {
+      file: SET,
+      find: 'this.leases.every(({ held }) => held)',
+      replace: 'this.leases.some(({ held }) => held)',
+    },
     'set',
     250,
   ),

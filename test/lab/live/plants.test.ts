@@ -24,8 +24,11 @@ describe('The lab', { retry: 2 }, () => {
     plant: string,
     { ttl = 1000, fault = 'none', ...more }: Partial<Stage> & { fault?: string } = {},
   ): Promise<RunRecord> => {
-    const one = nemesis(fault)
-    if (one === undefined) throw new Error(`there is no fault "${fault}"`)
+    const nemeses = fault.split(',').map((kind) => {
+      const one = nemesis(kind)
+      if (one === undefined) throw new Error(`there is no fault "${kind}"`)
+      return one
+    })
     runs += 1
     const stage = {
       store: 'holdfast',
@@ -36,7 +39,7 @@ describe('The lab', { retry: 2 }, () => {
       library: { url: PLANTS, export: plant },
       ...more,
     }
-    return runCell(stage, [one], { seed: 1 })
+    return runCell(stage, nemeses, { seed: 1 })
   }
 
   const inPiles = ({ verdicts }: RunRecord, piles: readonly string[]) =>
@@ -75,6 +78,7 @@ describe('The lab', { retry: 2 }, () => {
     ['locks that cannot be made', 'throwsAtOnce', /^clients: client \d ended by itself: exit code/],
     ['one client that gets nothing', 'someGetNothing', /^liveness: client 2 was given nothing/],
     ['permits that nobody renews', 'renewsNoPermits', /^renewal: .*lost its lease/],
+    ['waits that end before their time', 'givesUpAtOnce', /^errors: .*: no answer/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
@@ -100,13 +104,19 @@ describe('The lab', { retry: 2 }, () => {
   it.concurrent('says that a fault was not there, although whatever makes it says so', async () => {
     const nothing = (): Promise<void> => Promise.resolve()
     const deeds = { kill: nothing, restart: nothing, pause: nothing, resume: nothing }
-    const idle = { host: '127.0.0.1', port: 0, url: server.url, ...deeds }
-    const record = await play('sound', { fault: 'server-pause', server: idle })
+    const port = Number(new URL(server.url).port)
+    const idle = { host: '127.0.0.1', port, url: server.url, ...deeds }
+    const admin = { dropConnections: nothing, failover: nothing }
+    const fault = 'server-pause,restart,client-kill,failover'
+    const record = await play('sound', { fault, server: idle, admin })
     const faults = record.verdicts.find(({ check }) => check === 'faults')
     expect(faults).toMatchObject({ seen: 'unknown' })
-    expect(faults?.why).toMatch(
-      /^server-pause: clients were given \d+ locks although the server stands still/,
-    )
+    expect(faults?.why?.replaceAll(/\d+/g, 'n').split('; ')).toEqual([
+      'server-pause: clients were given n locks although the server stands still',
+      'restart: the server takes connections although it was killed',
+      'client-kill: no connection ended although the server was to end all of them',
+      'failover: nobody noticed that another server leads: all questions were answered',
+    ])
     expect(exitCode(tally([record]))).toBe(1)
   })
 

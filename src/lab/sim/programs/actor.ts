@@ -203,7 +203,8 @@ export class Actor {
       this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
     this.together(lease)
     // The first of several may have run out while the last one was waited for: then nobody is given any.
-    const mayBeOver = this.closed() !== undefined || call.wants.some(({ name }) => this.place.trace.wasForced(name))
+    const mayBeOver =
+      this.closed() !== undefined || call.wants.some(({ name }) => this.place.trace.wasForced(name))
     if ('leases' in lease && !lease.held && !mayBeOver && this.place.diary === undefined)
       this.place.trace.found('signal', `a set of "${lease.name}" was given of which a part was over`)
     return leasesOf(lease).flatMap((each) => {
