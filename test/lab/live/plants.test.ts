@@ -78,7 +78,6 @@ describe('The lab', { retry: 2 }, () => {
     ['locks that cannot be made', 'throwsAtOnce', /^clients: client \d ended by itself: exit code/],
     ['one client that gets nothing', 'someGetNothing', /^liveness: client 2 was given nothing/],
     ['permits that nobody renews', 'renewsNoPermits', /^renewal: .*lost its lease/],
-    ['waits that end before their time', 'givesUpAtOnce', /^errors: .*: no answer/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
@@ -92,6 +91,14 @@ describe('The lab', { retry: 2 }, () => {
   ])('finds %s', async (_what, plant, fault, verdict) => {
     const record = await play(plant, { fault })
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+
+  it.concurrent('finds waits that end before their time, and a run that does not run', async () => {
+    const record = await play('givesUpAtOnce')
+    const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
+    expect(errors).toContainEqual(expect.stringMatching(/acquire failed with .*planted: no answer/))
+    expect(errors).toContainEqual(expect.stringMatching(/run failed with .*its function was never called/))
     expect(exitCode(tally([record]))).toBe(1)
   })
 
