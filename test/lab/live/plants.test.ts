@@ -115,7 +115,7 @@ describe('The lab', { retry: 2 }, () => {
     const idle = { host: '127.0.0.1', port, url: server.url, ...deeds }
     const admin = { dropConnections: nothing, failover: nothing }
     const fault = 'server-pause,restart,client-kill,failover'
-    const record = await play('sound', { fault, server: idle, admin })
+    const record = await play('sound', { fault, server: idle, admin, ttl: 500 })
     const faults = record.verdicts.find(({ check }) => check === 'faults')
     expect(faults).toMatchObject({ seen: 'unknown' })
     expect(faults?.why?.replaceAll(/\d+/g, 'n').split('; ')).toEqual([
