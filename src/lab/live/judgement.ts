@@ -81,7 +81,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...closingsOf(evidence),
     ...unreleasedOf(evidence, windows),
     ...unseenOf(evidence, holds, windows),
-    ...stillWritersOf(evidence, holds),
+    ...stillWritersOf(evidence, holds, windows),
     ...stuck,
     ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
     ...remains.map((message) => ({ check: 'leftovers', message })),

@@ -3,10 +3,7 @@ import type { Scene } from './scene.ts'
 /** Between two answers to the lab itself, where nothing is wrong. */
 const ANSWERED_MS = 300
 
-/**
- * Whether anybody notices something from now on: a call that fails, a lease that is lost, a question without an answer. What began
- * before may fail for another reason.
- */
+/** Whether anybody notices something from now on: a call that fails, a lease that is lost, a question without an answer. */
 export function signsSince({ errors, diary, onlooker }: Scene): () => boolean {
   const before = { errors: errors.length, events: diary.history.length, looks: onlooker.looks.length }
   const began = process.hrtime.bigint()
@@ -20,7 +17,6 @@ export function signsSince({ errors, diary, onlooker }: Scene): () => boolean {
       ...answers.slice(1).map((at, index) => Number(at - (answers[index] ?? at)) / 1e6),
     )
     const lost = diary.history.slice(before.events).some(({ kind }) => kind === 'lost')
-    const failed = errors.slice(before.errors).some(({ from }) => from >= began)
-    return failed || lost || longest > ANSWERED_MS
+    return errors.length > before.errors || lost || longest > ANSWERED_MS
   }
 }

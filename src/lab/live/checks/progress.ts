@@ -55,6 +55,7 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
     took.map(({ ms }) => ms),
   )
   const alone = neverShared(
+    evidence,
     holds,
     room.map(({ gap }) => gap),
   )
@@ -66,7 +67,11 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
 }
 
 /** Locks that several may hold are held by as many as ask for them at once and find room, now and then. */
-function neverShared(holds: readonly Hold[], waits: readonly Gap[]): ViolationRecord[] {
+function neverShared(
+  { settings }: Evidence,
+  holds: readonly Hold[],
+  waits: readonly Gap[],
+): ViolationRecord[] {
   const names = new Set(waits.map(({ name }) => name))
   return [...names].flatMap((name) => {
     const own = holds.filter((hold) => hold.name === name).sort((a, b) => (a.from < b.from ? -1 : 1))
@@ -77,7 +82,10 @@ function neverShared(holds: readonly Hold[], waits: readonly Gap[]): ViolationRe
       most = Math.max(most, ends.length)
     }
     const chances = waits.filter((wait) => wait.name === name && (wait.beside ?? 0) >= most).length
-    if (most === 0 || chances < (most === 1 ? LEAST_SAMPLES : MANY_SAMPLES)) return []
+    // Those who have to ask again and again come and go without meeting each other.
+    const enough =
+      most === 1 ? LEAST_SAMPLES : settings.capabilities.wakeups === 'push' ? MANY_SAMPLES : Infinity
+    if (most === 0 || chances < enough) return []
     const many = most === 1 ? 'two' : most + 1
     const message = `"${name}" was never held by ${many} at once, although there was room ${chances} times`
     return [{ check: 'throughput', message }]

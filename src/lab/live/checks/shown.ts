@@ -36,8 +36,9 @@ export function unseenOf(
 
 /** Whoever goes on as a reader is shown as one, once that was confirmed. */
 export function stillWritersOf(
-  { looks, history, began }: Evidence,
+  { looks, history, began, settings }: Evidence,
   holds: readonly Hold[],
+  windows: readonly Window[],
 ): ViolationRecord[] {
   const key = ({ process, op }: Pick<HistoryEvent, 'process' | 'op'>): string => `${process}\n${op}`
   const confirmed = new Map(
@@ -54,7 +55,9 @@ export function stillWritersOf(
     const look = looks.find(
       (one) => one.name === name && one.from > from && one.to < to && one.writers?.includes(client) === true,
     )
-    if (look === undefined) return []
+    const expiry = expiryOf(settings)
+    if (look === undefined || troubled(windows, since(began, look.from) - expiry, since(began, look.to)))
+      return []
     const message = `the store shows ${client} as the writer of "${name}" after its downgrade was confirmed`
     return [{ check: 'inspection', message, at: since(began, look.from), clients: [client] }]
   })
