@@ -19,6 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import { meetingMutants } from './mutants/meeting.mjs'
+import { promiseMutants } from './mutants/promises.mjs'
 import { storeMutants } from './mutants/store.mjs'
 import { upkeepMutants } from './mutants/upkeep.mjs'
 import { validityMutants } from './mutants/validity.mjs'
@@ -40,7 +41,13 @@ const FULL = process.env.HOLDFAST_TEST === 'full'
 /** Instead of a scenario: the random programs of src/lab/sim/programs. */
 const PROGRAMS = 'programs'
 
-export const mutants = [...storeMutants, ...validityMutants, ...upkeepMutants, ...meetingMutants]
+export const mutants = [
+  ...storeMutants,
+  ...validityMutants,
+  ...upkeepMutants,
+  ...meetingMutants,
+  ...promiseMutants,
+]
 
 /** The folders of the build that a simulation needs. */
 const STORES = ['memory', 'redis', 'zookeeper', 'memcached', 'quorum']
