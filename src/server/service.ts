@@ -148,7 +148,7 @@ export class LockService {
     timeout: number,
   ): MaybePromise<ReleaseResult> {
     this.assertMay(caller, 'acquire', claim.name)
-    const refusal = next === undefined ? null : this.refusal(caller, next)
+    const refusal = next === undefined ? null : this.refusal(caller, claim, next)
     const asked = refusal === null && next !== undefined ? this.budgeted(caller, next) : undefined
     return when(this.store.release(claim, asked, timeout), (result) => {
       this.noteEnd(caller, 'release', claim, result.released)
@@ -291,9 +291,14 @@ export class LockService {
       throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
 
-  private refusal(caller: Caller, request: ClaimRequest): Failure | null {
+  /** Why nothing is claimed along with a release. */
+  private refusal(caller: Caller, { name }: ClaimRef, next: ClaimRequest): Failure | null {
+    // The store looks at one name in one step: it would be claimed there, and counted elsewhere.
+    if (next.name !== name) return new Failure('INVALID_ARGUMENT', 'next must be a claim for the same name.')
     try {
-      this.assertMayClaim(caller, request)
+      this.assertMayClaim(caller, next)
+      // It is put in line whatever it says.
+      if (this.lineIsFull(caller, next)) throw tooMany('waiters')
       return null
     } catch (failure) {
       if (failure instanceof Failure) return failure
