@@ -96,7 +96,7 @@ class Supervisor {
 
   private listen(): () => void {
     const forward = FORWARDED.map((signal) => [signal, () => this.toGroup(signal)] as const)
-    const handlers = [...forward, ['SIGTSTP', () => this.stop()], ['SIGCONT', () => this.continue()]] as const
+    const handlers = [...forward, ['SIGTSTP', this.stop], ['SIGCONT', () => this.continue()]] as const
     for (const [signal, handler] of handlers) process.on(signal, handler)
     const renewed = (): void => this.setFuse()
     const aborted = (): void => this.leaseLost()
@@ -155,10 +155,17 @@ class Supervisor {
     this.toGroup('SIGKILL')
   }
 
-  /** Ctrl-Z. The command first: it must not run on while nobody renews. The guard stays awake. */
-  private stop(): void {
+  /**
+   * Ctrl-Z. The command first: it must not run on while nobody renews. The guard stays awake. Then this process as the system
+   * would do it: not at all where there is no shell to say that it goes on (`ssh -t`, process 1). Then nothing happens, as
+   * with any other program.
+   */
+  private readonly stop = (): void => {
     this.toGroup('SIGSTOP')
-    process.kill(process.pid, 'SIGSTOP')
+    process.off('SIGTSTP', this.stop)
+    process.kill(process.pid, 'SIGTSTP')
+    process.on('SIGTSTP', this.stop)
+    this.continue()
   }
 
   /** Awake again, perhaps much later: the command may go on only if the lock is still ours. */

@@ -131,10 +131,18 @@ const step: fc.Arbitrary<Step> = fc
   })
   .map(({ same, ...one }) => (same ? { ...one, next: { ...one.next, name: one.claim.name } } : one))
 
-const wanting = (name: string, id: string, ms: { ttl: number; patience: number }): ClaimRequest => ({
-  ...{ name, id, ...ms },
-  ...{ weight: 1, capacity: 1, tokens: 1, owner: 'o', whenBusy: 'queue' },
-})
+const wanting = (name: string, id: string, ms: { ttl: number; patience: number }): ClaimRequest => (({
+	name,
+	id,
+	...ms,
+	...{
+		weight: 1,
+		capacity: 1,
+		tokens: 1,
+		owner: 'o',
+		whenBusy: 'queue'
+	}
+}))
 const SHORT = { ttl: 100, patience: 2000 }
 const LONG = { ttl: 60_000, patience: 60_000 }
 
