@@ -192,12 +192,14 @@ export class LockService {
 
   inspect(caller: Caller, name: string, timeout: number): MaybePromise<NameInfo | Unknown> {
     this.assertMay(caller, 'read', name)
+    this.assertStarted()
     return this.looks.take(caller.principal, () =>
       when(this.store.inspect(name, timeout), (info) => ('kind' in info ? info : shownOf(info))),
     )
   }
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
+    this.assertStarted()
     if (principal.mayEverywhere('read'))
       return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)
@@ -210,6 +212,7 @@ export class LockService {
     timeout: number,
   ): Promise<readonly Revoked[]> {
     this.assertMay(caller, 'force-release', name)
+    this.assertStarted()
     this.assertRecordable()
     const info = await this.store.inspect(name, timeout)
     if ('kind' in info) throw unavailable()
@@ -245,6 +248,11 @@ export class LockService {
       const message = 'The lock server waits until the leases of its former run have ended.'
       throw new Failure('STARTING', message, { retryAfter })
     }
+  }
+
+  /** Of leases of the former run nothing is known: nobody may be told that there is none. */
+  private assertStarted(): void {
+    if (this.state.kind === 'starting') this.assertOpen()
   }
 
   private assertMayClaim(caller: Caller, request: ClaimRequest): void {
