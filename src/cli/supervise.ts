@@ -84,7 +84,7 @@ class Supervisor {
     const [name, value] = this.guard.mark
     const env = { ...environment, [name]: value }
     // `detached` makes it the leader of a process group, so that all it starts can be reached.
-    const child = spawn(program, args, { stdio: 'inherit', detached: true, env })
+    const child = this.spawn(program, args, env)
     if (child.pid !== undefined) {
       this.group = child.pid
       this.guard.protect(this.group)
@@ -92,6 +92,15 @@ class Supervisor {
       this.watchLease()
     }
     return endOf(child, program)
+  }
+
+  private spawn(program: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+    try {
+      return spawn(program, args, { stdio: 'inherit', detached: true, env })
+    } catch (error) {
+      // Only some failures are told as events.
+      throw notRun(program, error as NodeJS.ErrnoException)
+    }
   }
 
   private listen(): () => void {
@@ -209,11 +218,15 @@ interface Ended {
 function endOf(child: ChildProcess, program: string): Promise<Ended> {
   return new Promise((resolve, reject) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      const exit =
-        error.code === 'ENOENT' ? EXIT.notFound : error.code === 'EACCES' ? EXIT.cannotExecute : EXIT.system
-      const reason = exit === EXIT.notFound ? 'there is no such command' : `cannot be run (${error.code})`
-      reject(new CommandError(`${program}: ${reason}`, exit))
-    })
+    child.once('error', (error) => reject(notRun(program, error)))
   })
+}
+
+/** Where there is too little of something, it is not the command's fault. */
+const SYSTEM = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'])
+
+function notRun(program: string, { code = 'no reason given' }: NodeJS.ErrnoException): CommandError {
+  if (code === 'ENOENT') return new CommandError(`${program}: there is no such command`, EXIT.notFound)
+  const exit = SYSTEM.has(code) ? EXIT.system : EXIT.cannotExecute
+  return new CommandError(`${program}: cannot be run (${code})`, exit)
 }
