@@ -56,7 +56,7 @@ it('waits for no answer of a slow store: the next look has its turn, and each it
   const [one, other] = [named('one'), named('other')]
   const answers: ((answer: string) => void)[] = []
   const slow = (): Promise<string> => new Promise((resolve) => void answers.push(resolve))
-  const asked = [looks.take(one, slow), looks.take(one, slow), looks.take(other, slow)]
+  const asked = [one, one, other].map((principal) => Promise.resolve(looks.take(principal, slow)))
   await turn()
   await turn()
   expect(answers).toHaveLength(3)

@@ -166,32 +166,48 @@ it('does not take a reader for a writer while the store has not answered', async
   expect((await reading).status).toBe(200)
 })
 
-it.each([0, 20_000])('gives the place of a request that waits to a later one with its secret and a wait of %d', async (wait) => {
-  const server = await serve()
+async function twoInLine(
+  server: RunningServer,
+): Promise<{ lease: string; first: Promise<Answer>; behind: Promise<Answer> }> {
   const { lease } = await take(server, { name: 'a', ttl: 60_000 })
   const first = acquire(server, { lease: secret('a'), wait: 20_000 })
   await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
   const behind = acquire(server, { wait: 20_000 })
   await eventually('so does another', async () => (await look(server, 'a')).waiters.length === 2)
-  const second = acquire(server, { lease: secret('a'), wait })
+  return { lease, first, behind }
+}
+
+it('gives the place of a request that waits to a later one with its secret', async () => {
+  const server = await serve()
+  const { lease, first, behind } = await twoInLine(server)
+  const second = acquire(server, { lease: secret('a'), wait: 20_000 })
   expect((await first).body.error.code).toBe('LOCK_TIMEOUT')
-  if (wait === 0) expect((await second).body.error.code).toBe('LOCK_BUSY')
   await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
-  // Without a wait it gives the place up; otherwise it is still before the other.
-  const { status, body } = await (wait === 0 ? behind : second)
-  expect(status).toBe(200)
-  if (wait === 0) return
-  expect(body['lease']).toBe(secret('a'))
+  // Still before the other.
+  expect(await second).toMatchObject({ status: 200, body: { lease: secret('a') } })
   await call(server, 'POST /v1/release', { body: { name: 'a', lease: secret('a') } })
+  expect((await behind).status).toBe(200)
+})
+
+it('gives the place of a request that waits up for a later one with its secret that does not wait', async () => {
+  const server = await serve()
+  const { lease, first, behind } = await twoInLine(server)
+  expect((await acquire(server, { lease: secret('a') })).body.error.code).toBe('LOCK_BUSY')
+  expect((await first).body.error.code).toBe('LOCK_TIMEOUT')
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
   expect((await behind).status).toBe(200)
 })
 
 it('does not give the place of a request that waits to a stranger who knows its secret', async () => {
   const path = `${temporaryFolder()}/tokens`
   const tokens = ['mallory', 'victim'].map((who) => `${who}-0123456789-0123456789`)
-  writeFileSync(path, tokens.map((token) => `${token.slice(0, 6)} ${hashToken(token)} acquire,read *\n`).join(''), {
-    mode: 0o600,
-  })
+  writeFileSync(
+    path,
+    tokens.map((token) => `${token.slice(0, 6)} ${hashToken(token)} acquire,read *\n`).join(''),
+    {
+      mode: 0o600,
+    },
+  )
   const server = await serve({ tokensFile: path })
   const as = (token: string | undefined, body: object): Promise<Answer> =>
     call(server, 'POST /v1/acquire', {
