@@ -32,6 +32,10 @@ describe('holdfast run: the exit code', () => {
     const file = join(tempFolder(), 'file')
     writeFileSync(file, '', { mode: 0o600 })
     expect((await run(['run', 'code', '--', file], { url })).code).toBe(126)
+    // No folder: that is told in another way than the rest.
+    const below = await run(['run', 'code', '--', `${file}/below`], { url })
+    expect(below).toMatchObject({ code: 126, stderr: `holdfast: ${file}/below: cannot be run (ENOTDIR)\n` })
+    expect((await run(['run', 'code', '--', ''], { url })).code).toBe(64)
     expect(await isFree('code', url)).toBe(true)
   })
 

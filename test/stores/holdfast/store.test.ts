@@ -7,6 +7,7 @@ import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract
 import { Holdfast } from '../../../src/index.ts'
 import { startServer } from '../../../src/server/index.ts'
 import type { RunningServer, ServerOptions } from '../../../src/server/index.ts'
+import { InvalidArgumentError } from '../../../src/core/errors.ts'
 import { holdfastStore, openHoldfastStore } from '../../../src/stores/holdfast/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { FaultProxy } from '../../../src/testkit/index.ts'
@@ -254,6 +255,10 @@ it("says at once that nobody is there, without keeping the address's token in it
   expect(`${failure.message}${String(failure.cause)}`).not.toContain('secret')
   for (const wrong of ['holdfast:', 'http://x', 'holdfast+unix:relative', 'holdfast://', `x://:secret@h`]) {
     expect(() => holdfastStore(wrong)).toThrow('url must look like')
+    expect(() => holdfastStore(wrong)).not.toThrow('secret')
+  }
+  for (const wrong of ['holdfast+unix:/a%zz', 'holdfast://:secret%@h']) {
+    expect(() => holdfastStore(wrong)).toThrow(InvalidArgumentError)
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }
 })
