@@ -25,8 +25,9 @@ const entries = Object.keys(manifest.exports)
 
 /** All that may be in the package. */
 const EXPECTED = [
-  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
-  /^dist\/.*\.(js|js\.map|d\.ts)$/,
+  /^(package\.json|LICENSE|(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY)\.md)$/,
+  /^(docs|deploy)\//,
+  /^dist\/.*\.(js|d\.ts|cjs|d\.cts)$/,
   /^dist\/dashboard\//,
 ]
 
@@ -63,9 +64,14 @@ const checks = {
 
   'every export is a file in it': () => {
     const files = new Set(packed.files.map(({ path }) => `./${path}`))
-    const targets = [...Object.values(manifest.exports), ...Object.values(manifest.bin ?? {})].flatMap(
-      (target) => (typeof target === 'string' ? [target] : Object.values(target)),
-    )
+    const leaves = (target) => (typeof target === 'string' ? [target] : Object.values(target).flatMap(leaves))
+    const targets = [
+      manifest.exports,
+      manifest.bin,
+      manifest.main,
+      manifest.types,
+      manifest.typesVersions,
+    ].flatMap(leaves)
     fail(
       targets
         .filter((target) => !files.has(target.replace(/^(?!\.\/)/, './')))
@@ -80,14 +86,30 @@ const checks = {
     )
   },
 
+  'every link of its documents leads to something in it': () => {
+    const documents = packed.files.map(({ path }) => path).filter((path) => path.endsWith('.md'))
+    const missing = documents.flatMap((path) => {
+      const text = readFileSync(join(temp, 'package', path), 'utf8')
+      const links = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(([, link]) => link)
+      return links
+        .filter((link) => !/^[a-z]+:/.test(link) && !existsSync(join(temp, 'package', dirname(path), link)))
+        .map((link) => `${path}: ${link}`)
+    })
+    fail(missing)
+    return `${documents.length} documents`
+  },
+
   publint: () => void tool('publint', ['--strict', join(temp, 'package')]),
 
-  'are the types wrong': () => void tool('attw', [join(temp, packed.filename), '--profile', 'esm-only']),
+  'are the types wrong': () =>
+    void tool('attw', [join(temp, packed.filename), '--exclude-entrypoints', 'testkit']),
 
   'the public surface is what etc/*.api.md say': () => fail(apiReports({ root, update: false })),
 
   'types compile without any driver, as nodenext': () =>
     compile({ module: 'nodenext', moduleResolution: 'nodenext' }),
+
+  'types compile without any driver, as node16': () => compile({ module: 'node16' }),
 
   'types compile without any driver, as bundler': () =>
     compile({ module: 'esnext', moduleResolution: 'bundler' }),
@@ -100,6 +122,30 @@ const checks = {
   'every entry can be required': () => {
     writeFileSync(join(consumer, 'use.cjs'), entries.map((entry) => `require('${entry}')\n`).join(''))
     run(process.execPath, ['use.cjs'], { cwd: consumer })
+  },
+
+  'require gives the same objects as import': () => {
+    const same = (entry) => `
+      import('${entry}').then((module) => {
+        for (const name of Object.keys(module))
+          if (require('${entry}')[name] !== module[name]) throw new Error('${entry}: two copies of ' + name)
+      })`
+    writeFileSync(join(consumer, 'same.cjs'), entries.map(same).join('\n'))
+    run(process.execPath, ['same.cjs'], { cwd: consumer })
+  },
+
+  'every entry of the CommonJS form can be loaded, and exports the same names': () => {
+    const pairs = Object.values(manifest.exports).filter((target) => target.require !== undefined)
+    const lines = pairs.map(
+      ({ require: { default: cjs }, default: module }) => `
+      import('./node_modules/${manifest.name}/${module}').then((there) => {
+        const here = Object.keys(require('./node_modules/${manifest.name}/${cjs}')).toSorted()
+        require('node:assert').deepStrictEqual(here, Object.keys(there).toSorted())
+      })`,
+    )
+    writeFileSync(join(consumer, 'commonjs.cjs'), lines.join('\n'))
+    run(process.execPath, ['commonjs.cjs'], { cwd: consumer })
+    return `${pairs.length} entries`
   },
 }
 

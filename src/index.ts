@@ -1,7 +1,7 @@
 export { open } from './open.ts'
 export type { OpenOptions, StoreOptions } from './open.ts'
 export { Holdfast } from './locks/holdfast.ts'
-export type { CloseOptions, LockInfo, PublicClaim, StripedLock } from './locks/holdfast.ts'
+export type { CloseOnOptions, CloseOptions, LockInfo, PublicClaim, StripedLock } from './locks/holdfast.ts'
 export type { Lock, ReadWriteLock, Semaphore } from './locks/lock.ts'
 export type { LeaseSet, LockSet } from './locks/lock-set.ts'
 export type { Returned } from './locks/run.ts'

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { constants, hostname } from 'node:os'
 import { INSPECT, LIST } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import {
@@ -35,6 +35,8 @@ import { brokenStore } from '../runtime/lane-errors.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { checkStore } from './check-store.ts'
+import { closeOnSignals } from './close-on.ts'
+import type { SignalHandling } from './close-on.ts'
 import { downgradeLease } from './downgrade.ts'
 import type { Kind } from './context.ts'
 import { CapacityLock, EXCLUSIVE, READ, WRITE } from './lock.ts'
@@ -70,6 +72,8 @@ export interface CloseOptions {
    */
   readonly release?: boolean | undefined
 }
+
+export interface CloseOnOptions extends CloseOptions, SignalHandling {}
 
 const MAX_STRIPES = 65_536
 const CLOSE = { drain: 10_000, timeout: 5000 }
@@ -210,6 +214,29 @@ export class Holdfast implements AsyncDisposable {
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })
+  }
+
+  /**
+   * Closes when the process is told to end: `closeOn(['SIGTERM', 'SIGINT'])`. What is held is drained; a second signal cuts that
+   * short. Then the process ends by the signal, unless it has other listeners: those end it. Returns what undoes it.
+   */
+  closeOn(signals: readonly NodeJS.Signals[], options: CloseOnOptions = {}): () => void {
+    checkOptions(options, OPTIONS.closeOn, 'drain')
+    const { onClosed, ...close } = options
+    const known: unknown = signals
+    if (
+      !Array.isArray(known) ||
+      !known.every((signal) => typeof signal === 'string' && signal in constants.signals)
+    ) {
+      throw new InvalidArgumentError("signals must be an array of signals: ['SIGTERM', 'SIGINT']", {
+        argument: 'signals',
+      })
+    }
+    return closeOnSignals(
+      signals,
+      { close: (drain) => this.close(drain === 0 ? { drain } : close) },
+      { onClosed },
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -80,7 +80,18 @@ const OF_HOLDFAST: readonly (keyof HoldfastOptions)[] = [
   'leakWarnings',
 ]
 const LIST: readonly (keyof ListQuery)[] = ['prefix', 'limit', 'cursor']
-type Call = 'lock' | 'reentrant' | 'holdfast' | 'turn' | 'clock' | 'acquire' | 'permits' | 'list' | 'close'
+const CLOSE = ['drain', 'timeout', 'release']
+type Call =
+  | 'lock'
+  | 'reentrant'
+  | 'holdfast'
+  | 'turn'
+  | 'clock'
+  | 'acquire'
+  | 'permits'
+  | 'list'
+  | 'close'
+  | 'closeOn'
 export const OPTIONS: Readonly<Record<Call, readonly string[]>> = {
   lock: LOCK,
   reentrant: [...LOCK, 'reentrant'],
@@ -90,7 +101,8 @@ export const OPTIONS: Readonly<Record<Call, readonly string[]>> = {
   acquire: CALL,
   permits: [...CALL, 'permits'],
   list: LIST,
-  close: ['drain', 'timeout', 'release'],
+  close: CLOSE,
+  closeOn: [...CLOSE, 'onClosed'],
 }
 
 /** Where an option belongs that was given to another call. */

@@ -7,6 +7,7 @@ const memory = new URL('../../dist/stores/memory/index.js', import.meta.url).hre
 
 interface Ending {
   readonly code: number | null
+  readonly signal: NodeJS.Signals | null
   readonly output: string
   readonly ms: number
 }
@@ -29,7 +30,9 @@ function run(body: string): Promise<Ending> {
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
   return new Promise((resolve) => {
-    child.on('close', (code) => resolve({ code, output: output.trim(), ms: performance.now() - started }))
+    child.on('close', (code, signal) =>
+      resolve({ code, signal, output: output.trim(), ms: performance.now() - started }),
+    )
   })
 }
 
@@ -77,5 +80,53 @@ describe('a process', () => {
       console.log(new Set(await Promise.all(waits)))`)
     expect({ code, output }).toEqual({ code: 0, output: "Set(1) { 'CLOSED' }" })
     expect(ms).toBeLessThan(SOON_MS)
+  })
+})
+
+describe('closeOn', () => {
+  const signalled = (body: string): Promise<Ending> =>
+    run(`
+      const section = (ms) => holdfast.mutex('x').run((lease) => new Promise((resolve) => {
+        lease.signal.addEventListener('abort', () => setTimeout(() => { console.log('finished'); resolve() }, ms))
+        setTimeout(() => process.kill(process.pid, 'SIGTERM'))
+      }))
+      const alive = setInterval(() => {}, 1000)
+      ${body}`)
+
+  it('drains what is held, then lets the signal end the process', async () => {
+    const { signal, output } = await signalled(`
+      holdfast.closeOn(['SIGTERM'], { onClosed: ({ cutShort }, by) => console.log(by, cutShort.length) })
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'finished\nSIGTERM 0' })
+  })
+
+  it('leaves the end of the process to others that listen to the signal', async () => {
+    const { code, output } = await signalled(`
+      holdfast.closeOn(['SIGTERM'], { onClosed: () => { console.log('closed'); clearInterval(alive) } })
+      process.on('SIGTERM', () => { process.exitCode = 3 })
+      await section(50)`)
+    expect({ code, output }).toEqual({ code: 3, output: 'finished\nclosed' })
+  })
+
+  it('waits no longer at a second signal', async () => {
+    const { signal, output } = await signalled(`
+      holdfast.closeOn(['SIGTERM', 'SIGINT'], { drain: 60_000, onClosed: ({ cutShort }) => console.log(cutShort.join()) })
+      setTimeout(() => process.kill(process.pid, 'SIGINT'), 200)
+      await section(60_000)`)
+    expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'x' })
+  })
+
+  it('can be undone, and refuses what is no signal', async () => {
+    const { signal, output } = await signalled(`
+      for (const wrong of ['SIGTERM', ['SIGNOTHING'], [9]]) {
+        try { holdfast.closeOn(wrong) } catch (error) { console.log(error.code) }
+      }
+      holdfast.closeOn(['SIGTERM'])()
+      await section(50)`)
+    expect({ signal, output }).toEqual({
+      signal: 'SIGTERM',
+      output: Array(3).fill('INVALID_ARGUMENT').join('\n'),
+    })
   })
 })

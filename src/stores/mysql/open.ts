@@ -1,5 +1,8 @@
 import { checkOptions } from '../../core/arguments.ts'
-import { checkUrl, closing, driver, reached } from '../sql/open.ts'
+import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
+import { checkUrl, closing, notInstalled, reached } from '../sql/open.ts'
+import type * as Mysql2 from 'mysql2/promise'
 import type { MysqlPool } from './client.ts'
 import { MYSQL_OPTIONS, MysqlSqlStore } from './store.ts'
 import type { MysqlStore, MysqlStoreOptions } from './store.ts'
@@ -11,8 +14,22 @@ export async function openMysqlStore(
 ): Promise<MysqlStore<MysqlPool>> {
   checkOptions(options, MYSQL_OPTIONS, 'table')
   checkUrl(url)
-  const { createPool } = await driver('mysql2', 'mysql', () => import('mysql2/promise'))
-  const pool = createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })
+  const mysql2 = await driver(MYSQL2)
+  if (mysql2 === undefined) throw notInstalled('mysql', 'mysql2')
+  const pool = mysql2.createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })
   const store = new MysqlSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as MysqlStore<MysqlPool>
+}
+
+const MYSQL2: Driver<typeof Mysql2> = {
+  module: 'mysql2/promise',
+  has: 'createPool',
+  oldest: [1, 5],
+  load: async () => {
+    try {
+      return await import('mysql2/promise')
+    } catch (error) {
+      return absent(error, 'mysql2')
+    }
+  },
 }

@@ -1,5 +1,8 @@
 import { checkOptions } from '../../core/arguments.ts'
-import { checkUrl, closing, driver, reached } from '../sql/open.ts'
+import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
+import { checkUrl, closing, notInstalled, reached } from '../sql/open.ts'
+import type * as Pg from 'pg'
 import type { PostgresPool } from './client.ts'
 import { POSTGRES_OPTIONS, PostgresSqlStore } from './store.ts'
 import type { PostgresStore, PostgresStoreOptions } from './store.ts'
@@ -11,10 +14,24 @@ export async function openPostgresStore(
 ): Promise<PostgresStore<PostgresPool>> {
   checkOptions(options, POSTGRES_OPTIONS, 'table')
   checkUrl(url)
-  const { default: pg } = await driver('pg', 'postgres', () => import('pg'))
+  const pg = await driver(PG)
+  if (pg === undefined) throw notInstalled('postgres', 'pg')
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
   pool.on('error', () => {})
   const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end()) })
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
+}
+
+const PG: Driver<typeof Pg> = {
+  module: 'pg',
+  has: 'Pool',
+  oldest: [8, 0],
+  load: async () => {
+    try {
+      return await import('pg')
+    } catch (error) {
+      return absent(error, 'pg')
+    }
+  },
 }

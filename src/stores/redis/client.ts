@@ -36,9 +36,12 @@ export function linkTo(client: RedisClient, owned = false): Link {
       return new NodeRedisPlainLink(given as PlainClient, owned)
     }
   }
-  throw new InvalidArgumentError('client must be a client of the package ioredis or redis', {
-    argument: 'client',
-  })
+  throw new InvalidArgumentError(
+    'client must be a client of the package ioredis (5 or newer) or redis (4.3 or newer)',
+    {
+      argument: 'client',
+    },
+  )
 }
 
 /** `redis` 4, in the manner of version 3. */

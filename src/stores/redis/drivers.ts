@@ -1,8 +1,8 @@
-import { createRequire } from 'node:module'
-
 import type * as IoredisModule from 'ioredis'
 
 import { DriverMissingError } from '../../core/errors.ts'
+import { absent, driver } from '../../transport/driver.ts'
+import type { Driver } from '../../transport/driver.ts'
 import type { RedisClient } from './client.ts'
 import type { IoredisNode } from './ioredis.ts'
 import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels.ts'
@@ -30,36 +30,50 @@ export interface NodeRedis {
 export type DriverName = 'ioredis' | 'redis'
 
 export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
+  let outdated: DriverMissingError | undefined
   if (wanted !== 'redis') {
-    const ioredis = load<Ioredis>('ioredis')
+    // An old one may be there for another package, and the user's own be the other.
+    const ioredis = await driver(IOREDIS).catch((error: unknown) => {
+      if (!(error instanceof DriverMissingError)) throw error
+      outdated = error
+      return undefined
+    })
     if (ioredis !== undefined) return withIoredis(ioredis, address)
     if (wanted === 'ioredis')
-      throw new DriverMissingError('The package ioredis is not installed: npm install ioredis', {
-        store: 'redis',
-      })
+      throw outdated ?? missing('The package ioredis is not installed: npm install ioredis')
   }
-  const redis = load<NodeRedis>('redis')
+  const redis = await driver(REDIS)
   if (redis !== undefined) return withNodeRedis(redis, address)
   const which = wanted === 'redis' ? 'npm install redis' : 'npm install ioredis (or: npm install redis)'
-  throw new DriverMissingError(`The Redis store needs a driver: ${which}`, { store: 'redis' })
+  throw outdated ?? missing(`The Redis store needs a driver: ${which}`)
 }
 
-/** Both drivers are CommonJS. To `import` such a package reads all of its files twice, 80 ms more for `holdfast run`. */
-const require = createRequire(import.meta.url)
+const missing = (message: string): DriverMissingError => new DriverMissingError(message, { store: 'redis' })
 
-function load<M>(driver: DriverName): M | undefined {
-  try {
-    return require(driver) as M
-  } catch (error) {
-    if (isMissing(error, driver)) return undefined
-    throw error
-  }
+const IOREDIS: Driver<Ioredis> = {
+  module: 'ioredis',
+  has: 'Redis',
+  oldest: [5, 0],
+  load: async () => {
+    try {
+      return await import('ioredis')
+    } catch (error) {
+      return absent(error, 'ioredis')
+    }
+  },
 }
 
-/** Whether it is the driver that is missing, and not something that the driver needs. */
-function isMissing(error: unknown, driver: DriverName): boolean {
-  const missing = error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND'
-  return missing && error.message.includes(`'${driver}'`)
+const REDIS: Driver<NodeRedis> = {
+  module: 'redis',
+  has: 'createClient',
+  oldest: [4, 3],
+  load: async () => {
+    try {
+      return await import('redis')
+    } catch (error) {
+      return absent(error, 'redis')
+    }
+  },
 }
 
 const CONNECT_MS = 5_000

@@ -32,18 +32,11 @@ export function checkUrl(url: string): void {
   throw new InvalidArgumentError(`The URL "${redact(url)}" cannot be read`, { argument: 'url' })
 }
 
-/** Loads a driver that is the user's to install. */
-export async function driver<T>(name: string, store: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load()
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND') {
-      throw new DriverMissingError(`The ${store} store needs the package ${name}: npm install ${name}`, {
-        store,
-      })
-    }
-    throw cause
-  }
+/** For a driver that is the user's to install. */
+export function notInstalled(store: string, name: string): DriverMissingError {
+  return new DriverMissingError(`The ${store} store needs the package ${name}: npm install ${name}`, {
+    store,
+  })
 }
 
 const CLOSE_MS = 2000

@@ -1,6 +1,6 @@
 import { checkOptions } from '../../core/arguments.ts'
-import { createRequire } from 'node:module'
 import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
+import { required } from '../../transport/driver.ts'
 import { reached } from '../sql/open.ts'
 import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'
@@ -55,17 +55,13 @@ async function persistently(change: () => void): Promise<void> {
   }
 }
 
-/** What Node brings along from 22.13 on, else better-sqlite3. */
+/** What Node brings along from 22.13 on, else better-sqlite3: a native module, which no bundle can contain. */
 function databaseClass(): Constructor {
-  const require = createRequire(import.meta.url)
   const builtin = process.getBuiltinModule?.('node:sqlite') as { DatabaseSync: Constructor } | undefined
-  if (builtin !== undefined) return builtin.DatabaseSync
-  try {
-    return require('better-sqlite3') as Constructor
-  } catch {
-    throw new DriverMissingError(
-      `The sqlite store needs Node 22.13 or later, or the package better-sqlite3: npm install better-sqlite3`,
-      { store: 'sqlite' },
-    )
-  }
+  const found = builtin?.DatabaseSync ?? (required('better-sqlite3') as Constructor | undefined)
+  if (found !== undefined) return found
+  throw new DriverMissingError(
+    `The sqlite store needs Node 22.13 or later, or the package better-sqlite3: npm install better-sqlite3`,
+    { store: 'sqlite' },
+  )
 }
