@@ -67,7 +67,7 @@ export const meetingMutants = [
     edits: [
       {
         file: LANE,
-        find: 'if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most))',
+        find: 'if (!this.kind.reads && (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most))',
         replace: 'if (this.line.length > 0 || this.claims.length >= (this.shared ? 1 : this.kind.most))',
       },
     ],
