@@ -11,6 +11,7 @@ export interface Mutant {
   readonly scenario: string
   readonly check: string
   readonly seeds: number
+  readonly seed?: number
 }
 
 export interface Caught {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Puts known bugs into a copy of the build, one after the other, and requires that the simulation catches each by the
 // check that is named for it: node lab/kill-matrix.mjs [--dist DIR] [--only ID] [--write]
+// HOLDFAST_TEST=full looks at the seeds from the first on, and at all of them without any bug.
 // A check that has never failed proves nothing. `--write` puts the table into docs/correctness.md.
 import { execFile, execFileSync } from 'node:child_process'
 import {
@@ -18,13 +19,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
 import { meetingMutants } from './mutants/meeting.mjs'
+import { promiseMutants } from './mutants/promises.mjs'
 import { storeMutants } from './mutants/store.mjs'
 import { upkeepMutants } from './mutants/upkeep.mjs'
 import { validityMutants } from './mutants/validity.mjs'
 
 /**
  * @typedef {{ file: string, find: string, replace: string }} Edit in a file of the build; `find` occurs there once
- * @typedef {{ id: string, bugClass: string, edits: Edit[], scenario: string, check: string, seeds: number }} Mutant
+ * @typedef {{ id: string, bugClass: string, edits: Edit[], scenario: string, check: string, seeds: number, seed?: number }} Mutant
+ *   it is caught within `seeds`; by `seed` when last seen, which is therefore looked at first
  * @typedef {{ mutant: Mutant, seed: number | null, why?: string }} Caught
  */
 
@@ -34,10 +37,17 @@ const DOC = join(ROOT, 'docs/correctness.md')
 const MARKS = ['<!-- kill matrix -->', '<!-- end of kill matrix -->']
 const TIMEOUT_MS = 120_000
 const AT_ONCE = 2
+const FULL = process.env.HOLDFAST_TEST === 'full'
 /** Instead of a scenario: the random programs of src/lab/sim/programs. */
 const PROGRAMS = 'programs'
 
-export const mutants = [...storeMutants, ...validityMutants, ...upkeepMutants, ...meetingMutants]
+export const mutants = [
+  ...storeMutants,
+  ...validityMutants,
+  ...upkeepMutants,
+  ...meetingMutants,
+  ...promiseMutants,
+]
 
 /** The folders of the build that a simulation needs. */
 const STORES = ['memory', 'redis', 'zookeeper', 'memcached', 'quorum']
@@ -98,12 +108,14 @@ function mutate(dist, to, { edits }) {
   }
 }
 
-function run(dist, { scenario, check, seeds }) {
+const upTo = (count) => Array.from({ length: count }, (_, index) => index + 1)
+
+function run(dist, { scenario, check }, seeds) {
   return new Promise((resolve, reject) => {
     const options = { timeout: TIMEOUT_MS, killSignal: 'SIGKILL' }
     execFile(
       process.execPath,
-      [SELF, 'seeds', dist, scenario, check, String(seeds)],
+      [SELF, 'seeds', dist, scenario, check, seeds.join()],
       options,
       (error, stdout, stderr) => {
         if (error !== null) return reject(new Error(`${scenario}: ${error.message}\n${stderr}`))
@@ -137,7 +149,8 @@ export async function killAll({ dist, only, onResult = () => undefined }) {
       async (mutant) => {
         const place = join(work, mutant.id)
         mutate(dist, place, mutant)
-        const { seed, why } = await run(place, mutant)
+        const known = FULL || mutant.seed === undefined ? [] : [mutant.seed]
+        const { seed, why } = await run(place, mutant, [...known, ...upTo(mutant.seeds)])
         rmSync(place, { recursive: true })
         caught.set(mutant.id, { mutant, seed, why })
         onResult({ mutant, seed, why })
@@ -151,13 +164,16 @@ export async function killAll({ dist, only, onResult = () => undefined }) {
 
 /** The same seeds without any bug: nothing may break. Returns what did. */
 export async function checkUnchanged(dist, caught) {
-  const most = new Map()
+  const seedsOf = new Map()
   for (const { mutant, seed } of caught) {
-    most.set(mutant.scenario, Math.max(seed ?? 0, most.get(mutant.scenario) ?? 0))
+    if (seed === null) continue
+    const seeds = seedsOf.get(mutant.scenario) ?? new Set()
+    seedsOf.set(mutant.scenario, seeds)
+    for (const one of FULL ? upTo(seed) : [seed]) seeds.add(one)
   }
   const broken = []
-  await forEachAtOnce(most, async ([scenario, seeds]) => {
-    const { seed, check, why } = await run(dist, { scenario, check: '*', seeds })
+  await forEachAtOnce(seedsOf, async ([scenario, seeds]) => {
+    const { seed, check, why } = await run(dist, { scenario, check: '*' }, [...seeds])
     if (seed !== null) broken.push({ scenario, seed, check, why })
   })
   return broken
@@ -205,9 +221,11 @@ async function playerIn(dist, scenario) {
 async function runSeeds(dist, scenario, check, seeds) {
   const play = await playerIn(dist, scenario)
   let found = { seed: null }
-  for (let seed = 1; seed <= Number(seeds) && found.seed === null; seed += 1) {
+  for (const seed of seeds.split(',').map(Number)) {
     const broken = (await play(seed)).find((one) => check === '*' || check === one.check)
-    if (broken !== undefined) found = { seed, check: broken.check, why: broken.why }
+    if (broken === undefined) continue
+    found = { seed, check: broken.check, why: broken.why }
+    break
   }
   // A mutant may leave timers behind: nobody waits for them.
   process.stdout.write(`${JSON.stringify(found)}\n`, () => process.exit(0))

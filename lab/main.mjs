@@ -18,7 +18,7 @@ import { specimenTasks } from './specimens.mjs'
 const USAGE = `usage: npm run lab -- [options]
   --only TEXT   only runs whose id contains this; several, with commas between
   --exactly ID  only this run
-  --seeds N     how many simulated runs in all; default 2000
+  --seeds N     how many fresh simulated runs; default 2000. Beside them, five of each that are always the same
   --seed N      the first fresh one of them, and the order of faults on real servers; default: a new one, which is printed
   --others      instead: other libraries through the same faults; needs npm's and Maven's packages
   --coverage    instead: how much of the runtime and the locks the simulation executes
@@ -138,7 +138,9 @@ if (given.read !== undefined) {
 }
 if (given.list || tasks.length === 0) {
   console.log(
-    tasks.length === 0 ? `no run has "${given.only}" in its id` : tasks.map(({ id }) => id).join('\n'),
+    tasks.length === 0
+      ? `no run has "${given.exactly ?? given.only}" ${given.exactly === undefined ? 'in' : 'as'} its id`
+      : tasks.map(({ id }) => id).join('\n'),
   )
   process.exit(tasks.length === 0 ? 64 : 0)
 }

@@ -1,7 +1,9 @@
+import { checkOptions } from './core/arguments.ts'
 import type { Store } from './core/contract.ts'
 import { InvalidArgumentError } from './core/errors.ts'
 import { redact } from './core/redact.ts'
 import { Holdfast } from './locks/holdfast.ts'
+import { OPTIONS } from './locks/options.ts'
 import type { HoldfastOptions } from './locks/options.ts'
 
 export interface StoreOptions {
@@ -82,7 +84,7 @@ export const SCHEMES: readonly string[] = Object.keys(OPENERS)
 /** The store behind a URL. Whoever opens it closes it. */
 export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
   const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
-  const opener = scheme === undefined ? undefined : OPENERS[scheme]
+  const opener = scheme !== undefined && Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined
   if (opener === undefined) {
     const problem =
       scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
@@ -95,7 +97,9 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
 }
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
-export async function open(url: string, { token, ca, ...options }: OpenOptions = {}): Promise<Holdfast> {
+export async function open(url: string, given: OpenOptions = {}): Promise<Holdfast> {
+  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl')
+  const { token, ca, ...options } = given
   const store = await openStore(url, { token, ca })
   try {
     return new Holdfast(store, { ...options, closeStore: true })

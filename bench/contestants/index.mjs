@@ -36,7 +36,7 @@ import { zookeeperClients } from './zookeeper-clients.mjs'
  * @property {(wish: { mode: string, size: number, ms: number, name: string }) => Promise<any>} [loops] for what is not
  *   Node: it runs the loops itself and says what came of them
  * @property {(count: number) => Promise<any>} [clients] more of the same, each with a connection of its own
- * @property {{ listen: Function, send: Function }} [signals] bare messages between processes
+ * @property {{ listen: Function, send: Function, ask: Function }} [signals] bare messages between processes, and a bare question
  * @property {readonly any[]} [connections] of the driver, one for each server, where several vote
  * @property {(held: any) => number} [attemptsOf] how often the library asked until it held this
  * @property {() => unknown} close

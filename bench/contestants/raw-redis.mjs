@@ -93,6 +93,7 @@ async function openSignals(client) {
       await subscriber.subscribe(channel)
     },
     send: (channel) => client.publish(channel, 'go'),
+    ask: (key) => client.get(key),
     close: () => subscriber.disconnect(),
   }
 }

@@ -66,6 +66,7 @@ export const METRICS = {
   rss: { label: 'RSS', write: megabytes, better: 'less' },
   heapTotalMb: { label: 'in all', write: megabytes, better: 'less' },
   bytesEach: { label: 'each', write: bytes, better: 'less' },
+  message: { label: 'message alone, p50', write: time, better: 'less' },
   handOvers: { label: 'hand-overs', write: digits, better: 'more', total: true },
   wrong: { label: 'sold or left too much', write: digits, better: 'less', total: true },
   lost: { label: 'lost updates', write: digits, better: 'less', total: true },

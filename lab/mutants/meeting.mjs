@@ -1,7 +1,7 @@
 // Bugs where two features meet: each by itself does what it should. See lab/kill-matrix.mjs.
 
 const LANE = 'runtime/lane.js'
-const programs = (check, seeds) => ({ scenario: 'programs', check, seeds })
+const programs = (check, seeds, seed) => ({ scenario: 'programs', check, seeds, seed })
 
 /** @type {import('../kill-matrix.mjs').Mutant[]} */
 export const meetingMutants = [
@@ -16,7 +16,7 @@ export const meetingMutants = [
         replace: 'task.fail(error);\n        this.trim();\n        this.retire();',
       },
     ],
-    ...programs('progress', 6000),
+    ...programs('progress', 6000, 5077),
   },
   {
     id: 'close-skips-lanes',
@@ -30,7 +30,7 @@ export const meetingMutants = [
           'for (let lane = first; lane !== null && (lane === first || !lane.idle); lane = lane.sibling)\n        lanes.push(lane);',
       },
     ],
-    ...programs('close', 1500),
+    ...programs('close', 1500, 81),
   },
   {
     id: 'writer-that-left-blocks-readers',
@@ -47,7 +47,7 @@ export const meetingMutants = [
         replace: 'if (this.shared && this.claims.length > 0)',
       },
     ],
-    ...programs('progress', 1500),
+    ...programs('progress', 1500, 575),
   },
   {
     id: 'nested-not-counted',
@@ -59,7 +59,7 @@ export const meetingMutants = [
         replace: 'return this.finish(now);',
       },
     ],
-    ...programs('exclusivity', 500),
+    ...programs('exclusivity', 500, 14),
   },
   {
     id: 'reader-refuses-reader',
@@ -67,11 +67,11 @@ export const meetingMutants = [
     edits: [
       {
         file: LANE,
-        find: 'if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most))',
+        find: 'if (!this.kind.reads && (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most))',
         replace: 'if (this.line.length > 0 || this.claims.length >= (this.shared ? 1 : this.kind.most))',
       },
     ],
-    ...programs('readers', 500),
+    ...programs('readers', 500, 26),
   },
   {
     id: 'readers-pass-a-writer',
@@ -88,7 +88,7 @@ export const meetingMutants = [
         replace: 'const claim = this.openClaim(now);',
       },
     ],
-    ...programs('bypass', 1500),
+    ...programs('bypass', 1500, 24),
   },
   {
     id: 'contended-overtakes-held',
@@ -101,7 +101,7 @@ export const meetingMutants = [
         replace: 'claim.contended = grant.contended;',
       },
     ],
-    ...programs('bypass', 6000),
+    ...programs('bypass', 6000, 4958),
   },
   {
     id: 'set-registers-nothing',
@@ -113,7 +113,7 @@ export const meetingMutants = [
         replace: '() => body(set)',
       },
     ],
-    ...programs('nesting', 300),
+    ...programs('nesting', 300, 6),
   },
   {
     id: 'equal-names-refused',
@@ -125,6 +125,6 @@ export const meetingMutants = [
         replace: "throw refusal('must have different names');",
       },
     ],
-    ...programs('errors', 300),
+    ...programs('errors', 300, 25),
   },
 ]

@@ -56,6 +56,7 @@ export const storeMutants = [
     scenario: 'claim-queue/network',
     check: 'leftovers',
     seeds: 600,
+    seed: 95,
   },
   {
     id: 'plain-counter',
@@ -70,6 +71,7 @@ export const storeMutants = [
     scenario: 'claim-queue/amnesia',
     check: 'lost update',
     seeds: 300,
+    seed: 249,
   },
   {
     id: 'weights-ignored',
@@ -128,6 +130,7 @@ export const storeMutants = [
     scenario: 'session/processes',
     check: 'exclusivity',
     seeds: 200,
+    seed: 179,
   },
   {
     id: 'downgrade-goes-behind',
@@ -153,6 +156,7 @@ export const storeMutants = [
     scenario: 'cas/partition',
     check: 'exclusivity',
     seeds: 100,
+    seed: 8,
   },
   {
     id: 'grant-told-first',
@@ -196,5 +200,6 @@ export const storeMutants = [
     scenario: 'quorum/restart',
     check: 'exclusivity',
     seeds: 60,
+    seed: 5,
   },
 ]

@@ -23,6 +23,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/calm',
     check: 'liveness',
     seeds: 150,
+    seed: 23,
   },
   {
     id: 'renews-the-released',
@@ -53,6 +54,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/everything',
     check: 'leftovers',
     seeds: 400,
+    seed: 250,
   },
   {
     id: 'waiter-stays-in-line',
@@ -67,6 +69,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/partition',
     check: 'leftovers',
     seeds: 600,
+    seed: 85,
   },
   {
     id: 'release-unknown-forgotten',
@@ -81,6 +84,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/network',
     check: 'leftovers',
     seeds: 600,
+    seed: 38,
   },
   {
     id: 'cleanup-gives-up',
@@ -95,6 +99,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/partition',
     check: 'leftovers',
     seeds: 300,
+    seed: 280,
   },
   {
     id: 'turn-without-end',
@@ -103,6 +108,7 @@ export const upkeepMutants = [
     scenario: 'claim-queue/calm',
     check: 'bypass',
     seeds: 60,
+    seed: 7,
   },
   {
     id: 'token-shared',

@@ -15,6 +15,7 @@ export const validityMutants = [
     scenario: 'claim-queue/everything',
     check: 'exclusivity',
     seeds: 800,
+    seed: 112,
   },
   {
     id: 'push-is-believed',
@@ -103,6 +104,7 @@ export const validityMutants = [
     scenario: 'claim-queue/rates',
     check: 'exclusivity',
     seeds: 600,
+    seed: 37,
   },
   {
     id: 'silence-is-no-end',
@@ -122,6 +124,7 @@ export const validityMutants = [
     scenario: 'claim-queue/partition',
     check: 'abort latency',
     seeds: 60,
+    seed: 9,
   },
   {
     id: 'flag-after-release',

@@ -8,6 +8,7 @@ import { step } from './steps.mjs'
 
 const HERE = fileURLToPath(new URL('../..', import.meta.url))
 const VITEST = join(HERE, 'node_modules/vitest/vitest.mjs')
+const PROJECTS = ['--project', 'servers', '--project', 'timed']
 
 /** What a file of tests is about, by its path; the first that fits. */
 const SUITES = [
@@ -55,7 +56,7 @@ async function vitest(entry, dir, files) {
   await step(
     `${entry.id}: tests`,
     // One file at a time: a server that shares the machine with nothing else is late for nothing else's sake.
-    [process.execPath, VITEST, 'run', '--project', 'servers', '--maxWorkers=1', ...reporters, ...files],
+    [process.execPath, VITEST, 'run', ...PROJECTS, '--maxWorkers=1', ...reporters, ...files],
     {
       log: join(dir, 'tests.log'),
       minutes: 45,

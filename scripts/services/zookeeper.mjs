@@ -114,6 +114,9 @@ const defaults = {
 function environment(java, env) {
   const flags = [
     '-Xmx128m',
+    // It lives for a minute at the most: what takes a server time to get fast in the long run is left out.
+    '-XX:TieredStopAtLevel=1',
+    '-XX:+UseSerialGC',
     '-Dzookeeper.extendedTypesEnabled=true',
     '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
     ...java,

@@ -29,8 +29,9 @@ export function showAge(token: bigint | undefined): string {
 }
 
 /** What kind of lock a capacity means. */
-export function kindOf({ capacity }: Pick<LockInfo, 'capacity'>): string {
-  if (capacity === 0) return 'free'
+export function kindOf({ capacity, holders, waiters }: LockInfo): string {
+  // A store may remember what a name was used for last.
+  if (capacity === 0 || holders.length + waiters.length === 0) return 'free'
   if (capacity === ALL) return 'read-write'
   return capacity === 1 ? 'mutex' : `semaphore of ${capacity}`
 }

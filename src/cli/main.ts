@@ -31,10 +31,11 @@ async function main([name = '', ...rest]: readonly string[]): Promise<number> {
   return command.run(given)
 }
 
-// A reader that went away (`holdfast ls | head -1`) is no fault.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(EXIT.ok)
-  throw error
+// A reader that went away (`holdfast ls | head -1`) is no fault. A full disk is: what was asked for is not there.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') process.exit(EXIT.ok)
+  note(`The output cannot be written: ${code}`)
+  process.exit(EXIT.system)
 })
 
 // What nobody reads any more need not be said; the command goes on.
@@ -54,6 +55,12 @@ main(process.argv.slice(2)).then(
 /** Not left to the event loop: a driver's idle connection would keep the command for a moment, or for ever. */
 function finish(code: number): void {
   process.exitCode = code
-  // What is still on its way to a pipe goes out first.
-  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+  // What is still on its way to a pipe goes out first, and what could not be written has been heard of.
+  sent(process.stdout, () => sent(process.stderr, () => setImmediate(() => process.exit(code))))
+}
+
+/** Nothing is written where nothing was: the command's own output may be on a full disk, which is none of ours. */
+function sent(stream: NodeJS.WriteStream, then: () => void): void {
+  if (stream.writableLength === 0) then()
+  else stream.write('', () => then())
 }

@@ -84,7 +84,7 @@ class Supervisor {
     const [name, value] = this.guard.mark
     const env = { ...environment, [name]: value }
     // `detached` makes it the leader of a process group, so that all it starts can be reached.
-    const child = spawn(program, args, { stdio: 'inherit', detached: true, env })
+    const child = this.spawn(program, args, env)
     if (child.pid !== undefined) {
       this.group = child.pid
       this.guard.protect(this.group)
@@ -94,9 +94,18 @@ class Supervisor {
     return endOf(child, program)
   }
 
+  private spawn(program: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+    try {
+      return spawn(program, args, { stdio: 'inherit', detached: true, env })
+    } catch (error) {
+      // Only some failures are told as events.
+      throw notRun(program, error as NodeJS.ErrnoException)
+    }
+  }
+
   private listen(): () => void {
     const forward = FORWARDED.map((signal) => [signal, () => this.toGroup(signal)] as const)
-    const handlers = [...forward, ['SIGTSTP', () => this.stop()], ['SIGCONT', () => this.continue()]] as const
+    const handlers = [...forward, ['SIGTSTP', this.stop], ['SIGCONT', () => this.continue()]] as const
     for (const [signal, handler] of handlers) process.on(signal, handler)
     const renewed = (): void => this.setFuse()
     const aborted = (): void => this.leaseLost()
@@ -155,10 +164,17 @@ class Supervisor {
     this.toGroup('SIGKILL')
   }
 
-  /** Ctrl-Z. The command first: it must not run on while nobody renews. The guard stays awake. */
-  private stop(): void {
+  /**
+   * Ctrl-Z. The command first: it must not run on while nobody renews. The guard stays awake. Then this process as the system
+   * would do it: not at all where there is no shell to say that it goes on (`ssh -t`, process 1). Then nothing happens, as
+   * with any other program.
+   */
+  private readonly stop = (): void => {
     this.toGroup('SIGSTOP')
-    process.kill(process.pid, 'SIGSTOP')
+    process.off('SIGTSTP', this.stop)
+    process.kill(process.pid, 'SIGTSTP')
+    process.on('SIGTSTP', this.stop)
+    this.continue()
   }
 
   /** Awake again, perhaps much later: the command may go on only if the lock is still ours. */
@@ -202,11 +218,15 @@ interface Ended {
 function endOf(child: ChildProcess, program: string): Promise<Ended> {
   return new Promise((resolve, reject) => {
     child.once('exit', (code, signal) => resolve({ code, signal }))
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      const exit =
-        error.code === 'ENOENT' ? EXIT.notFound : error.code === 'EACCES' ? EXIT.cannotExecute : EXIT.system
-      const reason = exit === EXIT.notFound ? 'there is no such command' : `cannot be run (${error.code})`
-      reject(new CommandError(`${program}: ${reason}`, exit))
-    })
+    child.once('error', (error) => reject(notRun(program, error)))
   })
+}
+
+/** Where there is too little of something, it is not the command's fault. */
+const SYSTEM = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'])
+
+function notRun(program: string, { code = 'no reason given' }: NodeJS.ErrnoException): CommandError {
+  if (code === 'ENOENT') return new CommandError(`${program}: there is no such command`, EXIT.notFound)
+  const exit = SYSTEM.has(code) ? EXIT.system : EXIT.cannotExecute
+  return new CommandError(`${program}: cannot be run (${code})`, exit)
 }

@@ -68,6 +68,15 @@ export function checkWait(argument: string, value: unknown): asserts value is nu
   if (value !== Infinity) checkMs(argument, value, { min: 0, max: MAX_MS })
 }
 
+/** What is undefined was not said. */
+export function checkBoolean(argument: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'boolean') refuse(argument, 'must be true or false', value)
+}
+
+export function checkText(argument: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'string') refuse(argument, 'must be a string', value)
+}
+
 /**
  * An object with no keys but the known ones. `first` is what a bare number was most likely meant for; `elsewhere` says where an
  * option belongs that is none of this call's.

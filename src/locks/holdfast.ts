@@ -1,7 +1,15 @@
 import { constants, hostname } from 'node:os'
 import { INSPECT, LIST } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
-import { checkMs, checkName, checkOptions, checkWhole, MAX_MS } from '../core/arguments.ts'
+import {
+  checkBoolean,
+  checkMs,
+  checkName,
+  checkOptions,
+  checkText,
+  checkWhole,
+  MAX_MS,
+} from '../core/arguments.ts'
 import { ALL } from '../core/contract.ts'
 import type {
   ClaimInfo,
@@ -35,7 +43,7 @@ import type { Lock, ReadWriteLock, Semaphore } from './lock.ts'
 import { SortedLockSet } from './lock-set.ts'
 import type { LockSet } from './lock-set.ts'
 import { LeakWatch } from './leak-watch.ts'
-import { checkBody, checkLockOptions, DEFAULTS, OPTIONS, resolve } from './options.ts'
+import { checkBody, checkEnv, checkLockOptions, DEFAULTS, OPTIONS, resolve } from './options.ts'
 import type { HoldfastOptions, LockOptions, ReentrantOptions, ResolvedLockOptions } from './options.ts'
 import { keyText, stripeOf } from './stripes.ts'
 
@@ -94,6 +102,12 @@ export class Holdfast implements AsyncDisposable {
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
     const { owner = `${hostname()}:${process.pid}` } = options
     checkOptions(turn, OPTIONS.turn, 'ms')
+    checkOptions(clock, OPTIONS.clock, 'wall')
+    checkBoolean('clock.wall', clock.wall)
+    checkEnv(env)
+    checkText('owner', owner)
+    checkBoolean('closeStore', options.closeStore)
+    checkBoolean('leakWarnings', options.leakWarnings)
     const { count = 256, ms = 4 } = turn
     checkWhole('turn.count', count, { min: 1, max: ALL })
     checkMs('turn.ms', ms, { min: 0, max: MAX_MS })
@@ -181,6 +195,8 @@ export class Holdfast implements AsyncDisposable {
     this.assertOpen()
     checkOptions(query, OPTIONS.list, 'prefix')
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
+    checkText('prefix', query.prefix)
+    checkText('cursor', query.cursor)
     return this.question<ListPage>(LIST, (timeout) => this.store.list(Object.freeze({ ...query }), timeout))
   }
 
@@ -196,6 +212,7 @@ export class Holdfast implements AsyncDisposable {
     const { drain = unsaid.drain, timeout = unsaid.timeout, release = true } = options
     if (options.drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
     if (options.timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+    checkBoolean('release', release)
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })

@@ -164,7 +164,7 @@ class Together implements LeaseSet {
   }
 
   remaining(): number {
-    return Math.min(...this.leases.map((lease) => lease.remaining()))
+    return this.leases.reduce((least, lease) => Math.min(least, lease.remaining()), Infinity)
   }
 
   assertHeld(options?: AssertHeldOptions): void {

@@ -1,4 +1,4 @@
-import { checkMs, checkOptions, checkWait, checkWhole, MAX_MS } from '../core/arguments.ts'
+import { checkBoolean, checkMs, checkOptions, checkWait, checkWhole, MAX_MS } from '../core/arguments.ts'
 import type { Capabilities, ListQuery } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { leastTtl } from '../core/validity.ts'
@@ -81,12 +81,23 @@ const OF_HOLDFAST: readonly (keyof HoldfastOptions)[] = [
 ]
 const LIST: readonly (keyof ListQuery)[] = ['prefix', 'limit', 'cursor']
 const CLOSE = ['drain', 'timeout', 'release']
-type Call = 'lock' | 'reentrant' | 'holdfast' | 'turn' | 'acquire' | 'permits' | 'list' | 'close' | 'closeOn'
+type Call =
+  | 'lock'
+  | 'reentrant'
+  | 'holdfast'
+  | 'turn'
+  | 'clock'
+  | 'acquire'
+  | 'permits'
+  | 'list'
+  | 'close'
+  | 'closeOn'
 export const OPTIONS: Readonly<Record<Call, readonly string[]>> = {
   lock: LOCK,
   reentrant: [...LOCK, 'reentrant'],
   holdfast: OF_HOLDFAST,
   turn: ['count', 'ms'],
+  clock: ['wall'],
   acquire: CALL,
   permits: [...CALL, 'permits'],
   list: LIST,
@@ -120,9 +131,7 @@ export function checkCallOptions(options: PermitOptions, mode: 'wait' | 'try', p
 
 export function checkLockOptions(options: ReentrantOptions, known: readonly string[]): void {
   checkOptions(options, known, 'ttl', ELSEWHERE)
-  const { reentrant } = options
-  if (reentrant !== undefined && typeof reentrant !== 'boolean')
-    throw new InvalidArgumentError('reentrant must be true or false', { argument: 'reentrant' })
+  checkBoolean('reentrant', options.reentrant)
 }
 
 /** Before anything is taken that the body would have to release. */
@@ -161,14 +170,21 @@ export function resolve(
   if (fair !== 'turns' && fair !== 'strict') {
     throw new InvalidArgumentError(`fair must be 'turns' or 'strict'`, { argument: 'fair' })
   }
-  if (typeof renew !== 'boolean') {
-    throw new InvalidArgumentError('renew must be true or false', { argument: 'renew' })
-  }
+  checkBoolean('renew', renew)
   return { ttl, wait, fair, renew, maxHold }
 }
 
 export function checkTtl(ttl: number, capabilities: Capabilities): void {
   checkMs('ttl', ttl, { min: leastTtl(capabilities), max: capabilities.maxTtl })
+}
+
+const ENV: readonly (keyof Env)[] = ['mono', 'boot', 'wall', 'setTimer', 'defer', 'randomId', 'random']
+
+export function checkEnv(env: unknown): void {
+  const given = env as Readonly<Record<string, unknown>> | null
+  const missing = ENV.filter((name) => typeof given?.[name] !== 'function')
+  if (missing.length > 0)
+    throw new InvalidArgumentError(`env must have the functions ${missing.join(', ')}`, { argument: 'env' })
 }
 
 export function checkMaxHold(maxHold: number): void {

@@ -3,6 +3,7 @@ import { InvalidArgumentError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
+import { checkSignal } from '../locks/options.ts'
 import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
@@ -11,6 +12,7 @@ import { asCache, isFenced, JSON_CODEC } from './cache.ts'
 import type { AnyCache, Cache, Codec, FencedCache } from './cache.ts'
 import { keyFor, lockNameFor } from './cache-key.ts'
 import type { KeyOption } from './cache-key.ts'
+import { checkHoldfast } from './check-holdfast.ts'
 import { either } from './either.ts'
 import { decodeEntry, encodeEntry, FORGOTTEN } from './entry.ts'
 import type { Entry } from './entry.ts'
@@ -78,6 +80,7 @@ export interface Cached<V, A = void> {
  *     await product.get(17)
  */
 export function cached<V, A = void>(holdfast: Holdfast, options: CachedOptions<V, A>): Cached<V, A> {
+  checkHoldfast(holdfast)
   checkLoad(options)
   return new LockedCache(holdfast, options)
 }
@@ -114,7 +117,8 @@ function checkLoad<V, A>(options: CachedOptions<V, A>): void {
     wrong('codec', 'must have the functions encode and decode')
   }
   checkMs('ttl', ttl, { min: 1, max: MAX_MS })
-  if (!(jitter >= 0 && jitter < 1)) wrong('jitter', 'must be at least 0 and below 1')
+  if (typeof jitter !== 'number' || !(jitter >= 0 && jitter < 1))
+    wrong('jitter', 'must be at least 0 and below 1')
   if (refreshAfter === undefined) return
   checkMs('refreshAfter', refreshAfter, { min: 1, max: MAX_MS })
   const earliestEnd = shortened(ttl, jitter)
@@ -160,6 +164,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   async get(input: A, options: GetOptions = {}): Promise<V> {
     checkOptions(options, OF_CALL, 'signal')
     const { signal } = options
+    checkSignal(signal)
     const key = keyFor(this.options.key, input)
     if (signal?.aborted === true) throw abortedError(key, signal)
     const found = await this.read(key, signal)
@@ -173,6 +178,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   async forget(input: A, options: GetOptions = {}): Promise<void> {
     checkOptions(options, OF_CALL, 'signal')
     const { signal } = options
+    checkSignal(signal)
     const key = keyFor(this.options.key, input)
     refuseLock(key, lockNameFor(key), this.holders)
     // Under the lock: a load that is under way would put back what it read before.

@@ -1,8 +1,10 @@
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
+import { checkSignal } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
+import { checkHoldfast } from './check-holdfast.ts'
 import { pause } from './pause.ts'
 
 /** Who leads, as the store has it. */
@@ -42,6 +44,8 @@ export async function* watchLeader(
   checkOptions(options, WATCH_OPTIONS, 'every')
   const { every = 1000, signal, env = systemEnv } = options
   checkMs('every', every, { min: 1, max: MAX_MS })
+  checkHoldfast(holdfast)
+  checkSignal(signal)
   let before: bigint | null | undefined
   while (signal?.aborted !== true) {
     const info = await leaderOf(holdfast, name)

@@ -5,6 +5,7 @@ import type { Lock } from '../locks/lock.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
+import { checkHoldfast } from './check-holdfast.ts'
 import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
 import { standAlone } from './office.ts'
@@ -69,6 +70,7 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
     throw new InvalidArgumentError(message, { argument: 'onElected' })
   }
   checkOptions(options, OPTIONS, 'ttl')
+  checkHoldfast(holdfast)
   return new Campaign(holdfast, name, options)
 }
 

@@ -10,6 +10,7 @@ import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { asCache } from './cache.ts'
 import type { AnyCache } from './cache.ts'
+import { checkHoldfast } from './check-holdfast.ts'
 import { cacheMemory, claimMemory } from './run-memory.ts'
 import type { RunMemory, RunRecord } from './run-memory.ts'
 
@@ -77,6 +78,7 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
     throw new InvalidArgumentError(message, { argument: 'run' })
   }
   checkOptions(options, OPTIONS, 'every')
+  checkHoldfast(holdfast)
   const { env = systemEnv, memory } = options
   const hold = holdOf(options)
   const { store } = holdfast

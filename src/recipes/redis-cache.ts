@@ -28,7 +28,8 @@ export function redisCache(client: RedisCacheClient, options: RedisCacheOptions 
   return {
     async get(key) {
       const text = await client.get(at(key))
-      return typeof text === 'string' ? text : null
+      // A client may be made to answer with bytes. What is neither is told to whoever reads it.
+      return text instanceof Uint8Array ? Buffer.from(text).toString() : (text as string | null)
     },
     async setFenced(key, text, { ttl, token }) {
       const kept = { ttl, fenceTtl: Math.min(ttl + fenceTtl, MAX_MS) }

@@ -9,6 +9,7 @@ import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
+import { checkHoldfast } from './check-holdfast.ts'
 import { LastLook, refused } from './last-look.ts'
 import type { Part } from './last-look.ts'
 
@@ -63,6 +64,7 @@ export function stripedStock(holdfast: Holdfast, name: string, options: StockOpt
     throw new InvalidArgumentError(message, { argument: 'storage' })
   }
   checkOptions(options, OPTIONS, 'segments')
+  checkHoldfast(holdfast)
   return new Segments(holdfast, name, options)
 }
 

@@ -70,8 +70,9 @@ export class Closing extends Deadline {
   }
 
   /** A later call may bring the end forward. */
-  hasten({ drain, timeout }: ClosePlan): void {
+  hasten({ release, drain, timeout }: ClosePlan): void {
     this.timeout = Math.min(this.timeout, timeout)
+    if (this.phase === 'draining' && !release) return this.leave('run out')
     if (this.phase === 'draining' && drain === 0) return this.leave('release')
     const left = this.phase === 'draining' ? drain : timeout
     if (this.phase !== 'over' && this.session.env.mono() + left < this.at) this.setEnd(left)

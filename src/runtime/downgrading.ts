@@ -2,6 +2,7 @@ import type { DowngradeAnswer } from '../core/contract.ts'
 import { BrokenStoreError, ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { DOWNGRADE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
+import { withFirst, without } from './claims.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
 import type { ClaimLease } from './lease.ts'
@@ -38,9 +39,9 @@ function moveToReaders(lease: ClaimLease): void {
   const from = claim.lane
   const { session, name, kind } = from
   const to = session.lane(name, session.kindOf({ ...kind, weight: 1 }), null)
-  from.claims = from.claims.filter((other) => other !== claim)
+  from.claims = without(from.claims, claim)
   // In front of one that may be queued: readers share the first. The other is given up when nobody needs it.
-  to.claims = [claim, ...to.claims]
+  to.claims = withFirst(to.claims, claim)
   claim.lane = to
   if (!to.shared) return
   claim.leases = new Set([lease])

@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { uptime } from 'node:os'
+import { inBackground } from './background.ts'
 
 /**
  * Everything the runtime takes from the world: clocks, timers, randomness. A simulation passes its own.
@@ -37,14 +38,14 @@ export const systemEnv: Env = {
   boot: () => uptime() * 1000,
   wall: Date.now,
   setTimer(callback, ms, background) {
-    const timeout = setTimeout(callback, ms)
+    const timeout = inBackground(() => setTimeout(callback, ms))
     if (background) timeout.unref()
     return {
       cancel: () => clearTimeout(timeout),
       keepAlive: (on) => void (on ? timeout.ref() : timeout.unref()),
     }
   },
-  defer: (callback) => void setImmediate(callback),
+  defer: (callback) => void inBackground(() => setImmediate(callback)),
   randomId: () => randomBytes(16).toString('base64url'),
   random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
 }

@@ -3,6 +3,7 @@ import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
+import { noLongerComing } from './claims.ts'
 import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
@@ -16,6 +17,7 @@ import { blockFor, isUpToDate, mayPassOn, YIELD_EVERY } from './turn.ts'
 
 /** The claim is ours from here on, until `end` by our clocks. */
 export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {
+  noLongerComing(claim.lane.claims, claim)
   claim.state = 'held'
   claim.attempts = 0
   claim.tokens = 0
@@ -81,7 +83,11 @@ export function lend(claim: Claim, now: number, maxHold: number, task: Task | nu
   if (events.acquired.hasSubscribers) {
     const { name, session } = claim.lane
     const waited = task === null ? 0 : session.env.mono() - task.since
-    events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
+    const tell = (): void =>
+      events.acquired.publish(shown({ name, store: session.store.kind, token, waited }))
+    const context = task?.context ?? null
+    if (context === null) tell()
+    else context.runInAsyncScope(tell)
   }
   return lease
 }

@@ -3,6 +3,18 @@ import { onAbort } from './abort-listeners.ts'
 import { abandon, ask, askAgain, askInTurn, freed, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
+import {
+  asTheyAre,
+  claimOf,
+  comingIn,
+  lastComing,
+  NO_CLAIMS,
+  noLongerComing,
+  sizeOf,
+  withClaim,
+  without,
+} from './claims.ts'
+import type { Claims } from './claims.ts'
 import { events } from './events.ts'
 import * as holding from './holding.ts'
 import * as errors from './lane-errors.ts'
@@ -28,7 +40,7 @@ export class Lane {
   readonly name: string
   readonly kind: LaneKind
   /** Asking, queued and held. */
-  claims: readonly Claim[] = NO_CLAIMS
+  claims: Claims = NO_CLAIMS
   /** Another lane of the same name. */
   sibling: Lane | null = null
   /** The session knows it. */
@@ -63,7 +75,7 @@ export class Lane {
 
   /** Nobody holds, waits or asks through it. */
   get idle(): boolean {
-    return this.line.length === 0 && this.claims.length === 0
+    return this.line.length === 0 && sizeOf(this.claims) === 0
   }
 
   /** How many tasks are in line. */
@@ -72,7 +84,7 @@ export class Lane {
   }
 
   claimsIn(wanted: ClaimState): readonly Claim[] {
-    return this.claims.filter(({ state }) => state === wanted)
+    return asTheyAre(this.claims).filter(({ state }) => state === wanted)
   }
 
   acquire(options: WaitOptions): Promise<Lease> {
@@ -96,7 +108,7 @@ export class Lane {
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
       // Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time.
-      if (this.failure !== null) for (const claim of this.claims) askAgain(claim)
+      if (this.failure !== null) for (const claim of asTheyAre(this.claims)) askAgain(claim)
       this.pump(now)
     })
   }
@@ -111,11 +123,10 @@ export class Lane {
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
     // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
-    if (!this.kind.reads && (this.line.length > 0 || this.claims.length >= this.kind.most)) return NOTHING
+    if (!this.kind.reads && (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most)) return NOTHING
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since, maxHold }, resolve, reject)
-      const claim = this.newClaim()
-      claim.only = task
+      const claim = this.newClaim(task)
       task.only = claim
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
       ask(claim, now)
@@ -125,10 +136,10 @@ export class Lane {
   /** The store spoke of its own accord. */
   told(event: Exclude<StoreEvent, { kind: 'gap' }>): void {
     if (event.kind === 'freed') {
-      for (const claim of this.claims) freed(claim)
+      for (const claim of asTheyAre(this.claims)) freed(claim)
       return
     }
-    const claim = this.claims.find(({ id }) => id === event.id)
+    const claim = claimOf(this.claims, event.id)
     if (claim === undefined) return
     if (event.kind === 'granted') told(claim)
     else if (event.kind === 'contended') claim.contended = true
@@ -183,7 +194,7 @@ export class Lane {
   /** Whoever waits is told, and nobody asks any more. What is held is another matter. */
   close(): void {
     this.failAll(errors.closed(this))
-    for (const claim of this.claims) {
+    for (const claim of asTheyAre(this.claims)) {
       if (claim.state === 'held') continue
       abandon(claim)
       claim.only?.fail(errors.closed(this))
@@ -200,18 +211,18 @@ export class Lane {
       else if (isUpToDate(open, now)) holding.passOn(open, now)
       else holding.refill(open)
       // Who keeps others waiting wants to hear when strangers wait too. Who has only just asked may not have to wait at all.
-      if (line.length > this.justAsked() || session.store.listeningIsFree === true) session.listen()
+      if (session.mayListen && (line.length > this.justAsked() || session.store.listeningIsFree === true))
+        session.listen()
     }
     this.retire()
   }
 
   /** Forgets a claim. What the store knows of it is another matter. */
   drop(claim: Claim): void {
+    noLongerComing(this.claims, claim)
     claim.state = 'gone'
     claim.cancel()
-    const { claims } = this
-    this.claims =
-      claims.length === 1 && claims[0] === claim ? NO_CLAIMS : claims.filter((other) => other !== claim)
+    this.claims = without(this.claims, claim)
     this.session.closing?.dropped(claim)
   }
 
@@ -219,7 +230,8 @@ export class Lane {
   private get unanswered(): boolean {
     const silent = ({ state, inFlight, attempts }: Claim): boolean =>
       state === 'asking' && inFlight && attempts === 0
-    return this.claims.length > 0 && this.claims.every(silent)
+    for (const claim of this.claims) if (!silent(claim)) return false
+    return sizeOf(this.claims) > 0
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {
@@ -243,12 +255,14 @@ export class Lane {
 
   /** How many readers share this lane's claims now. */
   get sharers(): number {
-    return this.shared ? this.claims.reduce((sum, { users }) => sum + users, 0) : 0
+    let sum = 0
+    if (this.shared) for (const { users } of this.claims) sum += users
+    return sum
   }
 
   /** A reader enters beside the others that this process lets in already. */
   private join(now: number, maxHold: number): ClaimLease | null {
-    if (!this.shared || this.line.length > 0 || this.claims.length === 0) return null
+    if (!this.shared || this.line.length > 0 || sizeOf(this.claims) === 0) return null
     this.session.listen()
     const claim = this.openClaim(now)
     if (claim === null || claim.tokensLeft === 0 || !isUpToDate(claim, now)) return null
@@ -257,7 +271,7 @@ export class Lane {
 
   /** Nobody is in line: a store that answers at once needs no task and no timer. */
   private claimAtOnce(now: number, maxHold: number): ClaimLease | null {
-    if (this.line.length > 0 || this.claims.length >= this.kind.most || now < this.politeUntil) return null
+    if (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most || now < this.politeUntil) return null
     if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null)) return null
     const claim = this.newClaim()
     claim.reserved = true
@@ -266,20 +280,19 @@ export class Lane {
     return claim.state === 'held' ? holding.lend(claim, now, maxHold) : null
   }
 
-  newClaim(): Claim {
+  /** `only`: the task that it is for, and that will not wait. */
+  newClaim(only: Task | null = null): Claim {
     // A store that answers at once may end the last claim, and with it the lane, in the middle of the call that needs the next one.
     if (!this.listed) this.session.enlist(this)
     const claim = new Claim(this, this.session.nextClaimId())
-    // A literal is exactly as long as it must be; an array that grows keeps room for sixteen more.
-    this.claims = this.claims.length === 0 ? [claim] : this.claims.concat(claim)
+    claim.only = only
+    this.claims = withClaim(this.claims, claim)
     return claim
   }
 
   /** Claims that will serve the line when they are granted. */
   onTheirWay(): number {
-    let count = 0
-    for (const claim of this.claims) if (claim.state !== 'held' && claim.only === null) count++
-    return count
+    return comingIn(this.claims)
   }
 
   /** How many of those in line have a claim that the store has not answered yet. */
@@ -294,7 +307,7 @@ export class Lane {
   /** Those in line need one more claim than there are. One serves all readers. */
   needsClaim(now: number): boolean {
     if (this.shared) return this.line.length > 0 && this.onTheirWay() === 0 && this.openClaim(now) === null
-    return this.line.length > this.onTheirWay() && this.claims.length < this.kind.most
+    return this.line.length > this.onTheirWay() && sizeOf(this.claims) < this.kind.most
   }
 
   private aborted(task: Task, signal: AbortSignal): void {
@@ -318,7 +331,7 @@ export class Lane {
   trim(): void {
     const wanted = this.shared ? Math.min(this.line.length, 1) : this.line.length
     for (let surplus = this.onTheirWay() - wanted; surplus > 0; surplus--) {
-      const claim = this.claims.findLast(({ state, only }) => state !== 'held' && only === null)
+      const claim = lastComing(this.claims)
       if (claim !== undefined) abandon(claim)
     }
   }
@@ -329,7 +342,6 @@ export class Lane {
 }
 
 const NO_LINE = new TaskLine()
-const NO_CLAIMS: readonly Claim[] = []
 const NOTHING: Promise<null> = Promise.resolve(null)
 const NO_ANSWER_YET: Unknown = {
   kind: 'unknown',

@@ -2,7 +2,9 @@ import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/co
 import { EVENT, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import { trustedStores } from '../core/trusted-stores.ts'
+import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
+import { claimOf } from './claims.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
 import type { ClockOptions } from './clock.ts'
@@ -237,10 +239,14 @@ export class Session {
 
   /** Begins to listen, for whoever goes on also without that. */
   listen(): void {
-    const { queue, wakeups } = this.store.capabilities
-    if (this.watch !== null || this.closed || !(queue || wakeups === 'push')) return
-    if (this.env.mono() - this.deafSince < LISTEN_AGAIN_MS) return
+    if (!this.mayListen || this.env.mono() - this.deafSince < LISTEN_AGAIN_MS) return
     this.startWatching(() => {})
+  }
+
+  /** We do not, and the store has something to tell. */
+  get mayListen(): boolean {
+    const { queue, wakeups } = this.store.capabilities
+    return this.watch === null && !this.closed && (queue || wakeups === 'push')
   }
 
   get watching(): boolean {
@@ -266,7 +272,7 @@ export class Session {
     this.watch = 'starting'
     this.ask<Watch | Unknown>(
       WATCH,
-      () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
+      () => inBackground(() => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout)),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
         if (this.watching) this.era++
@@ -346,9 +352,7 @@ export class Session {
   knows(name: string, id: string): boolean {
     if (this.leaving.has(id)) return true
     const first = this.lanes.get(name)
-    return (
-      first !== undefined && withSiblings(first).some(({ claims }) => claims.some((claim) => claim.id === id))
-    )
+    return first !== undefined && withSiblings(first).some(({ claims }) => claimOf(claims, id) !== undefined)
   }
 }
 

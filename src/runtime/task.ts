@@ -1,5 +1,8 @@
+import { AsyncResource } from 'node:async_hooks'
+
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
+import { events } from './events.ts'
 import type { Lane } from './lane.ts'
 import type { Lease } from './lease.ts'
 
@@ -16,6 +19,10 @@ export class Task extends Deadline {
   following: Task | null = null
   /** The claim that is for this task alone; such a task stands in no line. */
   only: Claim | null = null
+  /** Where it was asked for, if anybody listens: whoever gives it the lease is another request. */
+  readonly context: AsyncResource | null = events.acquired.hasSubscribers
+    ? new AsyncResource('holdfast:acquire', { requireManualDestroy: true })
+    : null
   /** Forgets the caller's AbortSignal. */
   forgetSignal: (() => void) | null = null
 

@@ -3,6 +3,7 @@ import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
+import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
 import { Deadlines } from './deadlines.ts'
 import { events } from './events.ts'
@@ -129,7 +130,8 @@ export class Upkeep {
     }
     this.session.ask<readonly RenewAnswer[]>(
       RENEW,
-      () => store.renew(batch.map(renewalOf), Math.max(timeout, MIN_TIMEOUT_MS)),
+      // They are many callers' claims.
+      () => inBackground(() => store.renew(batch.map(renewalOf), Math.max(timeout, MIN_TIMEOUT_MS))),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)

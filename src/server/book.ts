@@ -27,7 +27,8 @@ interface Entry {
   since: number
   /** Gone by then if nothing is heard of it. */
   until: number
-  readonly pickUp: number
+  /** For how long it is granted at first, when its turn comes. */
+  pickUp: number
   /** What it was last taken or renewed for. Not known of a lease of the former run. */
   ttl: number | undefined
   token: bigint
@@ -190,16 +191,14 @@ export class Book {
 
   claimed(caller: Caller, request: ClaimRequest, answer: ClaimAnswer): void {
     this.claims.add('result', answer.kind)
+    if (answer.kind !== 'held' && answer.kind !== 'queued') return
     const now = this.now()
     const known = this.entryOf(request)
-    if (answer.kind === 'held') {
-      const entry = known ?? this.add(caller, request, now)
-      this.hold(entry, now, request.ttl, answer.token)
-    } else if (answer.kind === 'queued') {
-      const entry = known ?? this.add(caller, request, now)
-      entry.until = now + request.patience
-      if (known === undefined) this.tell('queued', entry)
-    }
+    const entry = known ?? this.add(caller, request, now)
+    wish(entry, request)
+    if (answer.kind === 'held') return this.hold(entry, now, request.ttl, answer.token)
+    entry.until = now + request.patience
+    if (known === undefined) this.tell('queued', entry)
   }
 
   renewed(request: RenewRequest, answer: RenewAnswer): void {
@@ -211,8 +210,8 @@ export class Book {
       if (answer.kind === 'held' || answer.kind === 'renewed') this.visitors.set(request.id, now + ttl)
       return
     }
+    wish(entry, request)
     if (answer.kind === 'held' || answer.kind === 'renewed') {
-      entry.ttl = ttl
       this.hold(entry, now, ttl, answer.kind === 'held' ? answer.token : entry.token)
     }
     if (answer.kind === 'queued') entry.until = now + patience
@@ -256,8 +255,7 @@ export class Book {
   }
 
   private add(caller: Caller, request: ClaimRequest, now: number): Entry {
-    const { name, id, owner, weight, capacity, ttl, patience } = request
-    const pickUp = Math.min(ttl, patience)
+    const { name, id, owner, weight, capacity, ttl } = request
     const entry: Entry = {
       name,
       id,
@@ -268,7 +266,7 @@ export class Book {
       state: 'waiting',
       since: now,
       until: 0,
-      pickUp,
+      pickUp: 0,
       ttl,
       token: 0n,
     }
@@ -335,6 +333,12 @@ export class Book {
     for (const entry of this.entries.values()) if (entry.until <= now) this.end(entry, 'lost')
     for (const [id, until] of this.visitors) if (until <= now) this.visitors.delete(id)
   }
+}
+
+/** For how long it is wanted, as it was last said. The store goes by that, too, also for who still waits. */
+function wish(entry: Entry, { ttl, patience }: Pick<ClaimRequest, 'ttl' | 'patience'>): void {
+  entry.ttl = ttl
+  entry.pickUp = Math.min(ttl, patience)
 }
 
 function change<K>(counts: Map<K, number>, key: K, by: number): void {

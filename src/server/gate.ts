@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
+import { InvalidArgumentError } from '../core/errors.ts'
 import { WRITE_HEADER } from '../stores/holdfast/wire.ts'
 import { Failure } from './failure.ts'
 import { ANYBODY } from './rights.ts'
@@ -17,6 +18,28 @@ export interface GateOptions {
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]']
 const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]/@\s]+)(?::\d{1,5})?$/i
 const BEARER = /^Bearer ([!-~]{1,512})$/
+
+/** A name or an address, as it stands in a Host header, without the port. */
+const NAME = /^(\[[0-9a-f:.]+\]|[^:[\]/@\s*]+)$/i
+/** Of schemes that have no origin in the eyes of a URL parser. */
+const APP = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^/\s*]+$/
+
+/** What no request could ever say would keep everybody out, without a word. */
+export function checkHosts(hosts: readonly string[]): void {
+  if (hosts.every((host) => NAME.test(host))) return
+  const message = 'hosts must be names or addresses, without a port: locks.internal, [fd00::1]'
+  throw new InvalidArgumentError(message, { argument: 'hosts' })
+}
+
+export function checkOrigins(origins: readonly string[]): void {
+  if (origins.every((origin) => APP.test(origin) || originOf(origin) === origin)) return
+  const message = 'origins must be as browsers send them: https://app.example.com, http://localhost:3000'
+  throw new InvalidArgumentError(message, { argument: 'origins' })
+}
+
+function originOf(text: string): string | undefined {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) ? new URL(text).origin : undefined
+}
 
 /** What a request must look like before anybody reads what it asks for. */
 export class Gate {

@@ -1,7 +1,7 @@
 import { closeSync, openSync, statfsSync, writeSync } from 'node:fs'
 
 /** Characters that are kept while the file cannot be written. */
-const KEPT = 1024 * 1024
+export const KEPT: number = 1024 * 1024
 
 /**
  * A file that lines are added to. Writing waits for nobody: what the system took is in the file, what it did not take is

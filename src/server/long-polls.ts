@@ -104,22 +104,22 @@ export class LongPolls {
       tokens: 1,
       whenBusy: 'try',
     }
-    if (this.inLine.has(request.id))
-      throw new Failure('INVALID_ARGUMENT', 'A request with this lease waits already.')
     const before = this.latest.get(request.id)?.request
     // The store would answer both by what it was asked first.
     if (before !== undefined && !isSame(before, request))
       throw new Failure('ID_IN_USE', 'A request with this lease is under way for something else.')
+    const earlier = this.earlierOf(caller, request)
     if (wait > 0 && !this.counts.enter(caller.principal))
       throw new Failure('TOO_MANY', 'There are too many requests that wait, and streams.', { retryAfter: 1 })
+    const watch = earlier === undefined ? 'none' : this.takeOver(earlier)
     return new Promise<Grant>((resolve, reject) => {
       const poll: Poll = {
-        request,
+        request: wait > 0 && typeof watch === 'object' ? { ...request, whenBusy: 'queue' } : request,
         caller,
         since: performance.now(),
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
-        watch: 'none',
+        watch,
         waits: wait > 0,
         known: lease !== undefined,
         asking: false,
@@ -164,6 +164,26 @@ export class LongPolls {
   undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
     this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
     this.cleaner.cleanup.remove({ name, id }, false, ttl)
+  }
+
+  /** The request that waits with the same secret, if there is one, and if it is the caller's own. */
+  private earlierOf(caller: Caller, { name, id }: ClaimRequest): Poll | undefined {
+    const earlier = this.inLine.get(id)
+    if (earlier === undefined) return undefined
+    this.service.assertMay(caller, 'acquire', name)
+    this.sessions.assertOwn(caller.principal, sessionOf(id))
+    return earlier
+  }
+
+  /**
+   * A client that asks again while its earlier request waits may have lost that connection long before we know: the later
+   * request has the place, and what listens for it.
+   */
+  private takeOver(earlier: Poll): Poll['watch'] {
+    const { watch } = earlier
+    earlier.watch = 'none'
+    this.finish(earlier, new Failure('LOCK_TIMEOUT', 'A later request with this lease waits instead.'))
+    return watch
   }
 
   private ask(poll: Poll, patient: boolean): void {

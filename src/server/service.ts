@@ -148,7 +148,7 @@ export class LockService {
     timeout: number,
   ): MaybePromise<ReleaseResult> {
     this.assertMay(caller, 'acquire', claim.name)
-    const refusal = next === undefined ? null : this.refusal(caller, next)
+    const refusal = next === undefined ? null : this.refusal(caller, claim, next)
     const asked = refusal === null && next !== undefined ? this.budgeted(caller, next) : undefined
     return when(this.store.release(claim, asked, timeout), (result) => {
       this.noteEnd(caller, 'release', claim, result.released)
@@ -192,12 +192,14 @@ export class LockService {
 
   inspect(caller: Caller, name: string, timeout: number): MaybePromise<NameInfo | Unknown> {
     this.assertMay(caller, 'read', name)
+    this.assertStarted()
     return this.looks.take(caller.principal, () =>
       when(this.store.inspect(name, timeout), (info) => ('kind' in info ? info : shownOf(info))),
     )
   }
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
+    this.assertStarted()
     if (principal.mayEverywhere('read'))
       return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)
@@ -210,6 +212,7 @@ export class LockService {
     timeout: number,
   ): Promise<readonly Revoked[]> {
     this.assertMay(caller, 'force-release', name)
+    this.assertStarted()
     this.assertRecordable()
     const info = await this.store.inspect(name, timeout)
     if ('kind' in info) throw unavailable()
@@ -245,6 +248,11 @@ export class LockService {
       const message = 'The lock server waits until the leases of its former run have ended.'
       throw new Failure('STARTING', message, { retryAfter })
     }
+  }
+
+  /** Of leases of the former run nothing is known: nobody may be told that there is none. */
+  private assertStarted(): void {
+    if (this.state.kind === 'starting') this.assertOpen()
   }
 
   private assertMayClaim(caller: Caller, request: ClaimRequest): void {
@@ -291,9 +299,14 @@ export class LockService {
       throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
 
-  private refusal(caller: Caller, request: ClaimRequest): Failure | null {
+  /** Why nothing is claimed along with a release. */
+  private refusal(caller: Caller, { name }: ClaimRef, next: ClaimRequest): Failure | null {
+    // The store looks at one name in one step: it would be claimed there, and counted elsewhere.
+    if (next.name !== name) return new Failure('INVALID_ARGUMENT', 'next must be a claim for the same name.')
     try {
-      this.assertMayClaim(caller, request)
+      this.assertMayClaim(caller, next)
+      // It is put in line whatever it says.
+      if (this.lineIsFull(caller, next)) throw tooMany('waiters')
       return null
     } catch (failure) {
       if (failure instanceof Failure) return failure

@@ -5,6 +5,7 @@ import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
 import type { Limits } from './limits.ts'
 import type { Principal } from './rights.ts'
+import { when } from './when.ts'
 
 type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
 
@@ -18,8 +19,10 @@ interface Session {
   times: number
   watch: Watch | null
   /** What the store was asked, until it has answered. */
-  asked: MaybePromise<Watch | Unknown> | null
+  asked: Promise<Watch | Unknown> | null
 }
+
+const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
 
 /**
  * Who is told about which session's claims. The store is asked once per session: a client that comes back on a new
@@ -62,16 +65,13 @@ export class Sessions {
     // Either would lose its wake-ups to the other, and their grants are noted in different ways.
     if (known !== undefined && known.confirms !== confirms)
       throw new Failure('ID_IN_USE', 'This session is in use: a lease over HTTP needs one of its own.')
-    if (known?.listener === listener && known.asked !== null) {
-      known.times++
-      return known.asked
-    }
-    if (known !== undefined && known.watch !== null) {
+    if (known !== undefined) {
       known.times = known.listener === listener ? known.times + 1 : 1
       known.listener = listener
-      return { kind: 'watching', stop: () => this.stop(id, listener) }
+      // The store is asked once: to stop one of two watches of a session may be to stop both.
+      return when(known.asked ?? WATCHING, (answer) => this.standing(id, listener, answer))
     }
-    if (known === undefined && (this.counts.get(principal.name) ?? 0) >= this.most)
+    if ((this.counts.get(principal.name) ?? 0) >= this.most)
       throw new Failure('TOO_MANY', 'There are too many sessions that somebody listens for.', {
         retryAfter: 5,
       })
@@ -83,13 +83,18 @@ export class Sessions {
       watch: null,
       asked: null,
     }
-    this.forget(id)
     this.sessions.set(id, session)
     this.count(principal.name, 1)
-    const answer = this.store.watch(id, (event) => this.deliver(id, event), timeout)
-    if (!(answer instanceof Promise)) return this.settle(id, session, answer)
-    session.asked = answer.then((settled) => this.settle(id, session, settled))
-    return session.asked
+    const asked = when(
+      this.store.watch(id, (event) => this.deliver(id, event), timeout),
+      (answer) => this.settle(id, session, answer),
+    )
+    if (asked instanceof Promise) {
+      session.asked = asked
+      // What should be an answer may be thrown: the next one asks again.
+      asked.catch(() => this.sessions.get(id) === session && this.forget(id))
+    }
+    return when(asked, (answer) => this.standing(id, listener, answer))
   }
 
   /** By names, not by tokens: one principal may have several, and gets new ones. */
@@ -141,10 +146,14 @@ export class Sessions {
       return answer
     }
     session.watch = answer
-    const { listener } = session
-    // Nobody wants it any more: it was stopped, or replaced, while the store was asked.
+    // The server has stopped while the store was asked.
     if (this.sessions.get(id) !== session) answer.stop()
-    return { kind: 'watching', stop: () => this.stop(id, listener) }
+    return answer
+  }
+
+  /** One listener's part of a watch. */
+  private standing(id: string, listener: StoreListener, answer: Watch | Unknown): Watch | Unknown {
+    return answer.kind === 'unknown' ? answer : { kind: 'watching', stop: () => this.stop(id, listener) }
   }
 
   private stop(id: string, listener: StoreListener): void {

@@ -17,7 +17,7 @@ import { HorizonFile } from './embedded/horizon-file.ts'
 import { Horizon } from './embedded/horizon.ts'
 import { EmbeddedStore } from './embedded/store.ts'
 import { bookFormer } from './former-claims.ts'
-import { Gate } from './gate.ts'
+import { checkHosts, checkOrigins, Gate } from './gate.ts'
 import { makeHttpServer } from './http-server.ts'
 import { resolveLimits } from './limits.ts'
 import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
@@ -52,6 +52,8 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   const limits = resolveLimits(options.limits)
   const tokens = options.tokensFile === undefined ? null : readTokens(options.tokensFile)
   const { tls, insecure = false, hosts = [], origins = [] } = options
+  checkHosts(hosts)
+  checkOrigins(origins)
   assertSafe(at, { tls: tls !== undefined, tokens: tokens !== null, insecure })
 
   const server = makeHttpServer(options, limits)

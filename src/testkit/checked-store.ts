@@ -73,10 +73,13 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     return look(answer)
   }
 
-  const { capabilities, downgrade } = store
+  const { capabilities, downgrade, listeningIsFree, votes } = store
   return {
     kind,
     capabilities,
+    ...(listeningIsFree !== undefined && { listeningIsFree }),
+    ...(votes && { votes }),
+    ...('guards' in store && { guards: (id) => store.guards?.(id) ?? false }),
     claim: (request, timeout) =>
       checked(
         'claim',

@@ -1,4 +1,5 @@
 import type { Case } from './case.ts'
+import { beside } from './cases/beside.ts'
 import { cancelling } from './cases/cancelling.ts'
 import { claiming } from './cases/claiming.ts'
 import { composing } from './cases/composing.ts'
@@ -27,6 +28,7 @@ export const storeCases: readonly Case[] = [
   ...renewing,
   ...releasing,
   ...withdrawing,
+  ...beside,
   ...tokens,
   ...expiry,
   ...events,

@@ -73,6 +73,8 @@ describe('serve --config', () => {
     ['a key that is like none', { xyzzy: 1 }, ['xyzzy: is none of listen, hosts']],
     ['a limit of the wrong kind', { limits: { body: 'x' } }, ['limits.body: must be', 'between 1 and']],
     ['a text for a list', { hosts: 'a,b' }, ['hosts: must be a list of texts; got another text']],
+    ['a host with a port', { hosts: ['locks.internal:7420'] }, ['hosts: ', 'without a port']],
+    ['an origin that no browser sends', { origins: ['*'] }, ['origins: ', 'as browsers send them']],
     ['a text for a flag', { insecure: 'no' }, ['insecure: must be true or false']],
     ['a level that there is not', { log: { level: 'loud' } }, ['log.level: must be one of "info"']],
     ['half of a pair', { tls: { cert: 'cert.pem' } }, ['tls: needs both cert and key']],

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { available, mariadb, redis, redisCommand } from '../../scripts/services.mjs'
 import { memcached } from '../../scripts/services/memcached.mjs'
 import { setUp } from '../stores/quorum/kit.ts'
-import { endAll, holdfast, lockServer, run, sh, tempFolder } from './cli.ts'
+import { endAll, holdfast, lockServer, program, run, sh, tempFolder } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
 let url = ''
@@ -54,6 +54,24 @@ describe('holdfast inspect', () => {
     await hold('gpu', '--permits', '2', '--of', '5')
     expect((await run(['inspect', 'book'], { url })).stdout).toMatch(/read-write[^]*read /)
     expect((await run(['inspect', 'gpu'], { url })).stdout).toMatch(/semaphore of 5[^]*2 of 5/)
+  })
+
+  it('says so when there is nothing to see any more', async () => {
+    await run(['run', 'over', '--of', '3', '--', 'true'], { url })
+    const { stdout } = await run(['inspect', 'over', '--json'], { url })
+    expect(JSON.parse(stdout)).toMatchObject({ kind: 'free', holders: [], waiters: [] })
+  })
+
+  it.skipIf(!existsSync('/dev/full'))('does not end well when its answer cannot be written', async () => {
+    const into = (...args: readonly string[]): { status: number | null; stderr: string } =>
+      spawnSync('sh', ['-c', '"$@" > /dev/full', '-', process.execPath, program, ...args], {
+        env: { ...process.env, HOLDFAST_URL: url },
+        encoding: 'utf8',
+      })
+    const { status, stderr } = into('ls', '--json')
+    expect([status, stderr]).toEqual([71, 'holdfast: The output cannot be written: ENOSPC\n'])
+    // What the command writes is its own business.
+    expect(into('run', 'quiet', '--', 'true').status).toBe(0)
   })
 
   it('says so when there is nothing to see', async () => {

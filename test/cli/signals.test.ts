@@ -143,21 +143,60 @@ describe('holdfast run that is killed', () => {
   })
 })
 
+const PATIENT = { timeout: 15_000, interval: 5 }
+
+/** As a job of a shell that could continue it: otherwise the system ignores a Ctrl-Z. Its own process id comes first. */
+async function job(
+  args: readonly string[],
+): Promise<{ running: Running; send: (signal: NodeJS.Signals) => void; pid: number }> {
+  const child = spawn(
+    'bash',
+    ['-c', 'set -m; "$@" & echo "job $!"; wait -f $!', '-', process.execPath, program, ...args],
+    {
+      env: { ...process.env, HOLDFAST_URL: url },
+      stdio: 'pipe',
+    },
+  )
+  const running = new Running(child)
+  const pid = Number(/^job (\d+)$/m.exec(await running.says(/^job \d+$/m))?.[1])
+  return { running, pid, send: (signal) => void process.kill(pid, signal) }
+}
+
 describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', () => {
   it('with Ctrl-Z stops the command too, and both go on together', async () => {
     // One that does not start others: stopped in the middle of that, a shell would seem to wait for the disk.
-    const running = holdfast(['run', 'ctrl-z', ...sh('echo pid $$; exec sleep 60')], { url })
+    const { running, pid: own, send } = await job(['run', 'ctrl-z', ...sh('echo pid $$; exec sleep 60')])
     const [pid = 0] = await pids(running, 1)
+    // Twice: it listens again after the first time.
+    for (let time = 1; time <= 2; time++) {
+      send('SIGTSTP')
+      await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(own) === 'T', PATIENT)
+      send('SIGCONT')
+      await vi.waitUntil(() => stateOf(pid) !== 'T' && stateOf(own) !== 'T', PATIENT)
+    }
+    send('SIGTERM')
+    expect(await running.end()).toBe(143)
+  })
+
+  it('with Ctrl-Z where nobody could continue it goes on, and so does the command', async () => {
+    // The leader of a session, as behind `ssh -t`.
+    const running = new Running(
+      spawn(
+        process.execPath,
+        [program, 'run', 'alone', ...sh('echo pid $$; while :; do sleep 0.02; echo on; done')],
+        {
+          env: { ...process.env, HOLDFAST_URL: url },
+          detached: true,
+        },
+      ),
+    )
+    await pids(running, 1)
     running.kill('SIGTSTP')
-    await vi.waitUntil(() => stateOf(pid) === 'T' && stateOf(running.pid) === 'T', {
-      timeout: 15_000,
-      interval: 5,
-    })
-    running.kill('SIGCONT')
-    await vi.waitUntil(() => stateOf(pid) !== 'T' && stateOf(running.pid) !== 'T', {
-      timeout: 15_000,
-      interval: 5,
-    })
+    // What it says from now on it says after that.
+    await new Promise((resolve) => void setTimeout(resolve, 100))
+    const length = running.stdout.length
+    await vi.waitUntil(() => running.stdout.length > length + 10, PATIENT)
+    expect(stateOf(running.pid)).not.toBe('T')
     running.kill('SIGTERM')
     expect(await running.end()).toBe(143)
   })
@@ -167,9 +206,9 @@ describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', ()
     async (signal) => {
       const name = `stopped-${signal}`
       // Not shorter: the guard has a fiftieth of it to kill the command, on a machine that may be busy.
-      const running = holdfast(['run', name, '--ttl', '10s', ...sh('echo pid $$; exec sleep 60')], { url })
+      const { running, send } = await job(['run', name, '--ttl', '10s', ...sh('echo pid $$; exec sleep 60')])
       const [pid = 0] = await pids(running, 1)
-      running.kill(signal)
+      send(signal)
       const next = holdfast(
         ['run', name, '--wait', '30s', '--', 'ps', '-o', 'pid=,state=', '-p', String(pid)],
         { url },
@@ -177,7 +216,7 @@ describe.skipIf(process.platform !== 'linux')('holdfast run that is stopped', ()
       // It runs only once the lock has moved: then there must be nothing left, or a body at most.
       await next.end()
       expect(next.stdout.trim()).toMatch(/^(\d+ Z)?$/)
-      running.kill('SIGCONT')
+      send('SIGCONT')
       expect(await running.end()).toBe(79)
       expect(running.stderr).toContain('the lock was lost')
     },

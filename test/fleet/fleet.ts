@@ -19,22 +19,31 @@ interface Member {
   said: string
 }
 
-/** Processes of two builds that use the same locks. Whoever is killed is replaced by another one of the same build. */
+export interface FleetOptions {
+  /** The program that a member runs. */
+  readonly member?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Processes of one or two builds that use the same locks. Whoever is killed is replaced by another one of the same build. */
 export class Fleet {
   private readonly builds: Readonly<Record<string, string>>
   private readonly url: string
+  private readonly options: FleetOptions
   private members: Member[] = []
   private readonly events: HistoryEvent[] = []
   private started = 0
 
-  constructor(builds: Readonly<Record<string, string>>, url: string) {
+  constructor(builds: Readonly<Record<string, string>>, url: string, options: FleetOptions = {}) {
     this.builds = builds
     this.url = url
+    this.options = options
   }
 
   start(build: string): void {
     const args = [this.builds[build] ?? '', PRESENT, this.url, `${build}-${++this.started}`]
-    const child = spawn(process.execPath, [QUIET, here('member.mjs'), ...args])
+    const { member: program = here('member.mjs'), env } = this.options
+    const child = spawn(process.execPath, [QUIET, program, ...args], { env: { ...process.env, ...env } })
     const member: Member = { build, child, said: '' }
     createInterface(child.stdout).on('line', (line) => this.hear(line))
     child.stderr.on('data', (chunk: Buffer) => (member.said += chunk.toString()))
@@ -50,6 +59,20 @@ export class Fleet {
         counts[build] = (counts[build] ?? 0) + 1
       }
     return counts
+  }
+
+  /** Milliseconds from the question to the grant. */
+  longestWait(): number {
+    const asked = new Map<string, bigint>()
+    let longest = 0n
+    for (const { process: label, op, kind, phase, at } of this.events) {
+      if (kind !== 'acquire') continue
+      const story = `${label} ${op}`
+      if (phase === 'invoke') asked.set(story, at)
+      const waited = phase === 'ok' ? at - (asked.get(story) ?? at) : 0n
+      if (waited > longest) longest = waited
+    }
+    return Math.round(Number(longest) / 1e6)
   }
 
   /** Kills one of them without a word, and starts another one of its build. */

@@ -139,6 +139,24 @@ describe('every request', () => {
     expect((await look(server, 'a')).holders).toEqual([])
   })
 
+  it('are not kept out by hosts and origins that no request could ever name', async () => {
+    for (const host of ['a.b:7420', 'https://a.b', 'a.b/', '*', '*.a.b', '::1', '', 'a b', 'me@a.b'])
+      await expect(serve({ hosts: [host] })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    for (const origin of [
+      '*',
+      'a.b',
+      'https://a.b/',
+      'https://A.b',
+      'https://a.b:443',
+      'https://*.a.b',
+      'null',
+      '',
+    ])
+      await expect(serve({ origins: [origin] })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    const hosts = ['a.b', 'A.B', '10.0.0.1', '[fd00::1]', 'a_b']
+    await serve({ hosts, origins: ['https://a.b', 'http://localhost:3000', 'capacitor://localhost'] })
+  })
+
   it('must not come from a page of another site', async () => {
     const server = await serve({ origins: ['https://dashboard.example'] })
     const body = { name: 'a' }

@@ -223,12 +223,15 @@ it('grants nothing while leases of the former run may be believed in, says so, a
   expect(server.startsIn).toBeGreaterThan(1000)
   const health = await call(server, 'GET /v1/health')
   expect([health.status, health.body]).toMatchObject([200, { status: 'starting' }])
-  for (const line of ['GET /v1/ready', 'POST /v1/acquire']) {
-    const { status, headers, body } = await call(
-      server,
-      line,
-      line.startsWith('POST') ? { body: { name: 'a', wait: 60_000 } } : {},
-    )
+  // Nor that nobody holds something, which it cannot know.
+  for (const [line, sent] of [
+    ['GET /v1/ready'],
+    ['POST /v1/acquire', { name: 'a', wait: 60_000 }],
+    ['GET /v1/locks/a'],
+    ['GET /v1/locks'],
+    ['POST /v1/force-release', { name: 'a', reason: 'it hangs' }],
+  ] as const) {
+    const { status, headers, body } = await call(server, line, sent === undefined ? {} : { body: sent })
     expect([status, body.error.code]).toEqual([503, 'STARTING'])
     expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1)
   }

@@ -51,6 +51,23 @@ it('refuses more than a thousand of one principal, tells of failures, and goes o
   expect(await Promise.all(rest)).toHaveLength(999)
 })
 
+it('waits for no answer of a slow store: the next look has its turn, and each its own answer', async () => {
+  const looks = new Looks()
+  const [one, other] = [named('one'), named('other')]
+  const answers: ((answer: string) => void)[] = []
+  const slow = (): Promise<string> => new Promise((resolve) => void answers.push(resolve))
+  const asked = [one, one, other].map((principal) => Promise.resolve(looks.take(principal, slow)))
+  await turn()
+  await turn()
+  expect(answers).toHaveLength(3)
+  expect(await looks.take(other, () => 'at once')).toBe('at once')
+  // In the order in which they were asked, which is not that in which the store answers.
+  for (const [index, answer] of [...answers.entries()].reverse()) answer(`look ${index}`)
+  expect(await Promise.all(asked)).toEqual(['look 0', 'look 1', 'look 2'])
+  const failing = looks.take(one, () => Promise.reject(new Error('no answer')))
+  await expect(failing).rejects.toThrow('no answer')
+})
+
 it('gives the sessions of one principal their time together, one after the other', async () => {
   const shares = new Shares()
   const share = shares.of(named('one'))

@@ -69,7 +69,7 @@ it('keeps the place of a request that waits with a secret of its own, and of nob
     await eventually('it is back', async () => {
       // Under another name, so that it does nothing if it comes first.
       const { body } = await call(second, 'POST /v1/acquire', { body: { name: 'x', lease: own, wait: 1 } })
-      return body.error.message.includes('waits already')
+      return body.error.message.includes('under way')
     })
   const began = performance.now()
   await call(second, 'POST /v1/release', { body: { name: 'a', lease } })

@@ -28,11 +28,12 @@ it('sends waiters away with a time to come back, and leaves leases alone', async
   await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
   const events = await listen(server, '/v1/events')
   const began = performance.now()
-  await server.close()
+  await server.close({ grace: 20_000 })
   const { status, headers, body } = await waiting
   expect([status, headers['retry-after'], body.error.code]).toEqual([503, '1', 'STOPPING'])
   await eventually('the events end in order', () => events.ended)
-  expect(performance.now() - began).toBeLessThan(900)
+  // Nobody was waited for.
+  expect(performance.now() - began).toBeLessThan(10_000)
   // Another server of the same store goes on from there.
   const other = await serve({ store })
   expect(await look(other, 'a')).toMatchObject({ holders: [{ owner: 'holder' }], waiters: [] })

@@ -23,8 +23,9 @@ describe('open', () => {
   it('passes options on, and leaves nothing open when they are wrong', async () => {
     await expect(open('memory:', { ttl: -1 })).rejects.toThrow('ttl')
     await using holdfast = await open('memory:', { owner: 'me' })
-    await holdfast.mutex('a').acquire()
+    const lease = await holdfast.mutex('a').acquire()
     expect((await holdfast.inspect('a')).holders[0]?.owner).toBe('me')
+    await lease.release()
   })
 
   it.each(['no-such://host', 'localhost', ''])('refuses "%s" and lists what it knows', async (url) => {

@@ -37,6 +37,9 @@ const options = {
   ...STORE_OPTIONS,
 } as const
 
+/** Without a run there is nothing that these could say. */
+const { judge: _judge, html: _html, ...OF_RUNS } = options
+
 const lab: Command = command({
   spec: {
     name: 'lab',
@@ -58,7 +61,15 @@ const lab: Command = command({
   },
 
   async run({ options: given, words: [url] }) {
-    if (given.judge !== undefined) return judged(given.judge, given.html, url)
+    if (given.judge !== undefined) {
+      const { judge, html, ...rest } = given
+      const [useless] = Object.keys(rest).filter(
+        (key) => key in OF_RUNS && rest[key as keyof typeof rest] !== undefined,
+      )
+      if (useless !== undefined)
+        throw new UsageError(`--judge makes no run: --${useless} has nothing to do with it.`)
+      return judged(judge, html, url)
+    }
     const clients = whole('--clients', given.clients ?? '8', 2, 100)
     const forMs = parseDuration('--for', given.for ?? '60s')
     const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed, 0, 2 ** 31)
@@ -75,6 +86,10 @@ const lab: Command = command({
     const command = [
       `holdfast lab ${address.shown} --clients ${clients} --for ${showDuration(forMs)}`,
       `--faults ${given.faults ?? 'pause,kill,cut'} --seed ${seed}`,
+      ...(['hurt-server', 'heal-server'] as const).flatMap((option) => {
+        const { [option]: deed } = given
+        return deed === undefined ? [] : [`--${option} '${deed.replaceAll("'", `'\\''`)}'`]
+      }),
     ].join(' ')
     const records = await play(stage, nemeses, { seed, forMs, command, signal: interrupt.signal })
     interrupt.stop()

@@ -68,7 +68,8 @@ const run: Command = command({
   },
 
   async run({ options: given, words: [name = ''], command: [program, ...args] }) {
-    if (program === undefined) throw new UsageError('Which command? holdfast run NAME -- COMMAND [ARGUMENT…]')
+    if (program === undefined || program === '')
+      throw new UsageError('Which command? holdfast run NAME -- COMMAND [ARGUMENT…]')
     const plan: Plan = {
       wish: lockWish(name, given),
       program,

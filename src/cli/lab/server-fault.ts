@@ -1,16 +1,14 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Nemesis, Scene } from '../../lab/live/index.ts'
-import { Missed } from '../../lab/live/index.ts'
+import type { Nemesis } from '../../lab/live/index.ts'
+import { Missed, signsSince } from '../../lab/live/index.ts'
 import { CommandError, EXIT } from '../exit.ts'
 
 /** A command that hurts a server, or heals it, ends. One that does not would keep the lab for ever. */
 const COMMAND_MS = 120_000
 /** Beyond the longest lease: what was hurt has worn off, and what is seen then is seen without it. */
 const CALM_MS = 1500
-/** Between two answers to the lab itself, where nothing is wrong. */
-const ANSWERED_MS = 300
 
 /**
  * How to hurt a server that the lab did not start: by commands of the user's, who alone knows how it runs. What holds is
@@ -39,24 +37,6 @@ export function serverFault(hurt: string, heal: string | undefined): Nemesis {
           `"${hurt}" did nothing that was seen: all questions were answered, and no lease was lost`,
         )
     },
-  }
-}
-
-/** Whether anybody noticed something from now on: a call that failed, a lease that was lost, a question without an answer. */
-function signsSince({ errors, diary, onlooker }: Scene): () => boolean {
-  const before = { errors: errors.length, events: diary.history.length, looks: onlooker.looks.length }
-  const began = process.hrtime.bigint()
-  return () => {
-    const answers = [
-      began,
-      ...onlooker.looks.slice(before.looks).map(({ to }) => to),
-      process.hrtime.bigint(),
-    ]
-    const longest = Math.max(
-      ...answers.slice(1).map((at, index) => Number(at - (answers[index] ?? at)) / 1e6),
-    )
-    const lost = diary.history.slice(before.events).some(({ kind }) => kind === 'lost')
-    return errors.length > before.errors || lost || longest > ANSWERED_MS
   }
 }
 

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createSecureContext } from 'node:tls'
+import { checkHosts, checkOrigins } from '../../server/gate.ts'
 import { notAPair } from '../../server/http-server.ts'
 import { resolveLimits } from '../../server/limits.ts'
 import { assertSafe, DEFAULT_LISTEN, parseListen } from '../../server/listen.ts'
@@ -57,6 +58,8 @@ class Trial {
       )
       this.findings.push(`listens at ${server.listen ?? DEFAULT_LISTEN}`)
     }
+    this.attempt(keyOf('hosts', 'hosts'), () => checkHosts(server.hosts ?? []))
+    this.attempt(keyOf('origins', 'origins'), () => checkOrigins(server.origins ?? []))
     this.attempt('limits', () => resolveLimits(server.limits))
     if (tls !== undefined) this.attempt(tls.cert.key, () => this.findings.push(this.certificate()))
     if (tokensFile !== undefined) {

@@ -1,5 +1,5 @@
 import type { LogEntry, LogFacts, LogLevel } from '../../server/index.ts'
-import { LineFile } from '../../server/line-file.ts'
+import { KEPT, LineFile } from '../../server/line-file.ts'
 import { note, plain } from '../table.ts'
 
 export const LOG_LEVELS = ['info', 'warn', 'error'] as const
@@ -38,7 +38,7 @@ export class ServeLog {
   readonly write = (entry: LogEntry): void => {
     if (LOG_LEVELS.indexOf(entry.level) < this.least) return
     const line = this.format === 'json' ? JSON.stringify(entry) : inWords(entry)
-    if (this.file === null) return void process.stderr.write(`${line}\n`)
+    if (this.file === null) return this.toStderr(`${line}\n`)
     this.file.add(`${line}\n`)
     this.told(this.file.flush())
   }
@@ -56,6 +56,12 @@ export class ServeLog {
       const words = `The old log goes on, because a new one cannot be opened: ${failure.message}`
       this.say('error', 'reload', words, { what: 'log' })
     }
+  }
+
+  /** Nobody may read it, and what is not read is kept in memory. */
+  private toStderr(line: string): void {
+    if (process.stderr.writableLength > KEPT) return
+    process.stderr.write(line)
   }
 
   private told(failure: Error | null): void {

@@ -56,8 +56,8 @@ export function settingsOf(given: ServeGiven): Settings {
       ? new UsageError('--audit-required needs --audit FILE.')
       : new ConfigError(given.config, [{ key: 'audit.required', problem: 'needs audit.file' }])
   }
-  const hosts = given.hosts?.split(',') ?? config.hosts
-  const origins = given.origins?.split(',') ?? config.origins
+  const hosts = listed(given.hosts) ?? config.hosts
+  const origins = listed(given.origins) ?? config.origins
   return {
     config: given.config,
     keyOf: (option, key) => (given[option] === undefined && given.config !== undefined ? key : `--${option}`),
@@ -77,6 +77,9 @@ export function settingsOf(given: ServeGiven): Settings {
     log: logOf(given, config),
   }
 }
+
+const listed = (text: string | undefined): readonly string[] | undefined =>
+  text?.split(',').map((one) => one.trim())
 
 function storeOf(given: ServeGiven, { store = {} }: Config): StoreGiven | undefined {
   const { store: url, 'store-file': urlFile, 'token-file': tokenFile, 'ca-file': caFile } = given

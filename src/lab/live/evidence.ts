@@ -63,6 +63,8 @@ export interface Look {
   readonly to: bigint
   readonly holders: readonly string[]
   readonly waiters: readonly string[]
+  /** Those of the holders that have all of it, where a lock is for readers and writers. Absent in what was written down before. */
+  readonly writers?: readonly string[]
 }
 
 /** Everything that was seen of a run. Verdicts follow from it alone, so that anybody can judge again. */

@@ -1,11 +1,12 @@
 import { holdsOf } from '../../testkit/holds.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
+import { overdueOf } from './checks/expiry.ts'
 import { progressOf } from './checks/progress.ts'
 import { refusalsOf } from './checks/refusals.ts'
 import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
-import { unseenOf } from './checks/shown.ts'
+import { stillWritersOf, unseenOf } from './checks/shown.ts'
 import type { Evidence } from './evidence.ts'
 import { expectedOfAll } from './expected.ts'
 import { busyOf, excused, struckBy, troubled, windowsOf } from './windows.ts'
@@ -52,6 +53,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const busy = [...windows, ...busyOf(evidence)]
   const duties = [
     ...progress.violations,
+    ...overdueOf(evidence, holds, windows),
     ...errorsOf(evidence, windows),
     ...refusalsOf(evidence, windows),
     ...safety.order,
@@ -59,6 +61,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   // Those of them that cannot be laid to a machine that was too busy.
   const firm = [
     ...progressOf(evidence, holds, busy).violations,
+    ...overdueOf(evidence, holds, busy),
     ...errorsOf(evidence, busy),
     ...refusalsOf(evidence, busy),
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
@@ -78,6 +81,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...closingsOf(evidence),
     ...unreleasedOf(evidence, windows),
     ...unseenOf(evidence, holds, windows),
+    ...stillWritersOf(evidence, holds, windows),
     ...stuck,
     ...(barren ? [{ check: 'liveness', message: 'nobody was ever given a lock' }] : []),
     ...remains.map((message) => ({ check: 'leftovers', message })),
@@ -140,5 +144,6 @@ function faultsVerdict(evidence: Evidence): Verdict {
       return `${kind}: ${reason}`
     })
     .join('; ')
-  return { ...verdict, seen: struck.length === 0 ? 'unknown' : 'not run', why }
+  const nothing = struck.every(({ kind }) => kind === 'none')
+  return { ...verdict, seen: nothing ? 'unknown' : 'not run', why }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { ALL } from '../../core/contract.ts'
 import { CLEANED_UP_MS } from './checks/presence.ts'
 import type { Look } from './evidence.ts'
 import type { Scene } from './scene.ts'
@@ -68,7 +69,15 @@ export class Onlooker {
     if (info === undefined) return
     const owners = (claims: readonly { readonly owner: string }[]): string[] =>
       claims.map(({ owner }) => owner)
-    this.looks.push({ name, from, to, holders: owners(info.holders), waiters: owners(info.waiters) })
+    const writers = owners(info.holders.filter(({ weight }) => weight === ALL))
+    this.looks.push({
+      name,
+      from,
+      to,
+      holders: owners(info.holders),
+      waiters: owners(info.waiters),
+      ...(writers.length > 0 && { writers }),
+    })
     for (const { owner } of info.waiters) {
       const client = clients.find(({ label }) => label === owner)
       const key = `${owner}#${client?.op}`

@@ -20,6 +20,8 @@ const IMPATIENT_MS = 60
 const SETTLES_MS = 1000
 /** A write that is sent with less than this left could arrive too late on a machine that is busy. */
 const MARGIN_MS = 120
+/** Timers may be early by a fraction. */
+const EARLY_MS = 2
 
 /** What a client was told to do in one of its next sections. */
 export interface Wishes {
@@ -181,7 +183,9 @@ export class Sections {
       const code = error instanceof HoldfastError ? error.code : undefined
       const aborted = code === 'LOCK_ABORTED' && (stop.aborted || impatient?.aborted === true)
       // A wait that is over before the store has answered ends with that.
-      const timedOut = manner === 'time out' && (code === 'LOCK_TIMEOUT' || code === 'STORE_UNAVAILABLE')
+      const waited = Number(process.hrtime.bigint() - began) / 1e6
+      const late = code === 'LOCK_TIMEOUT' || code === 'STORE_UNAVAILABLE'
+      const timedOut = manner === 'time out' && late && waited >= short - EARLY_MS
       if (!aborted && !timedOut) this.failed(manner === 'try' ? 'tryAcquire' : 'acquire', began, error)
       // A store that is down answers at once; it is not asked a thousand times a second.
       await sleep(aborted || timedOut ? 0 : 50)
@@ -217,6 +221,7 @@ export class Sections {
     try {
       await lock.run(
         async (lease) => {
+          if (inHand) throw new Error('its function was called twice')
           inHand = true
           const checks = this.begin(story, lease)
           try {
@@ -228,6 +233,7 @@ export class Sections {
         },
         { wait: WAIT_MS, signal: stop },
       )
+      if (!inHand) throw new Error('it ended and its function was never called')
     } catch (error) {
       if (!inHand) story.failed()
       if (!stop.aborted) this.failed('run', began, error)

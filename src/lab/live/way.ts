@@ -30,6 +30,11 @@ export class Way {
     return this.proxies.reduce((sum, { connections }) => sum + connections, 0)
   }
 
+  /** Connections that have ended, whoever ended them. */
+  get ended(): number {
+    return this.proxies.reduce((sum, { accepted, connections }) => sum + accepted - connections, 0)
+  }
+
   heal(): void {
     for (const proxy of this.proxies) proxy.heal()
   }

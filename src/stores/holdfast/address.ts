@@ -18,7 +18,7 @@ const UNIX = /^holdfast\+unix:(?:\/\/)?(\/[^?#]+)$/
 /** `holdfast://host:7420`, `holdfasts://host:7420` (TLS), `holdfast+unix:/path`. */
 export function parseAddress(url: string): ServerAddress {
   const path = UNIX.exec(url)?.[1]
-  if (path !== undefined) return { address: { kind: 'unix', path: decodeURIComponent(path) } }
+  if (path !== undefined) return { address: { kind: 'unix', path: decoded(path, 'path') } }
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const scheme = parsed?.protocol
   if (parsed === undefined || parsed.hostname === '' || (scheme !== 'holdfast:' && scheme !== 'holdfasts:')) {
@@ -32,7 +32,17 @@ export function parseAddress(url: string): ServerAddress {
     port: port === '' ? DEFAULT_PORT : Number(port),
     tls: scheme === 'holdfasts:',
   }
-  return password === '' ? { address } : { address, token: decodeURIComponent(password) }
+  return password === '' ? { address } : { address, token: decoded(password, 'token') }
+}
+
+function decoded(text: string, what: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new InvalidArgumentError(`The ${what} in the URL is not well-formed: a % is written %25`, {
+      argument: 'url',
+    })
+  }
 }
 
 /** For messages. */

@@ -101,6 +101,8 @@ async function introduce(link: Link, options: DialOptions): Promise<Unknown | un
     // Only now: a server that wants no password would store it like any other value.
     const refusal = await authenticate(link, options)
     if (refusal !== undefined) return refusal
+  } else if (/^ERROR Too many open connections/i.test(line)) {
+    return unknown(new Error(NO_CONNECTION_LEFT))
   } else if (!line.startsWith('VERSION ')) {
     return unknownForGood(new Error('what answers there does not speak the memcached protocol'))
   }
@@ -134,6 +136,7 @@ async function examine(link: Link, { keys, clock }: DialOptions): Promise<Unknow
 
 const TOO_OLD =
   'This memcached is too old, or something in front of one: the store needs the meta commands of 1.6 (mg, ms, md, ma).'
+const NO_CONNECTION_LEFT = 'memcached has no connection left (ERROR Too many open connections). Raise -c.'
 const NO_CAS =
   'memcached runs with -C (CAS disabled), so nobody could release a lock without the risk of deleting another’s. Start it without -C.'
 

@@ -83,6 +83,13 @@ const FINAL = new Set([
   'HANDSHAKE_NO_SSL_SUPPORT',
 ])
 
+/** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
+const READ_ONLY = new Set([
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_READ_ONLY_MODE',
+])
+
 export const isFinal = (code: string): boolean => FINAL.has(code)
 
 /** Accepts what mysql2 makes, with promises or callbacks. */
@@ -139,13 +146,20 @@ export class MysqlDriver implements Driver<MysqlLink> {
       throw new TimeIsUp()
     }
     call.onExpire = () => connection.destroy()
+    let readOnly = false
     try {
       if (isClockDue(connection)) await refuseSetClock(connection)
       return await work(new Link(connection, call))
+    } catch (error) {
+      readOnly = READ_ONLY.has(codeOf(error))
+      throw error
     } finally {
       call.onExpire = null
       noteSent(connection)
-      if (!call.expired) connection.release()
+      if (!call.expired) {
+        if (readOnly) connection.close()
+        else connection.release()
+      }
     }
   }
 
@@ -185,7 +199,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
       const ended = inside && (await isEnded(connection))
       // Without an answer to the rollback nobody knows what the connection is in the middle of.
       await connection.rollback().then(
-        () => connection.release(),
+        () => (READ_ONLY.has(codeOf(error)) ? connection.destroy() : connection.release()),
         () => connection.destroy(),
       )
       // A deadlock that the work tells has undone all of it, which is what whoever starts over has to know.
@@ -216,6 +230,10 @@ class Promised implements LentConnection {
 
   release(): void {
     this.connection.release?.()
+  }
+
+  close(): void {
+    this.destroy()
   }
 
   destroy(): void {

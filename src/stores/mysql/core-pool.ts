@@ -50,6 +50,8 @@ export interface LentConnection {
   /** As `change`. */
   send(letter: Letter): Promise<readonly [unknown, unknown]>
   release(): void
+  /** Closes it, with no statement under way. */
+  close(): void
   destroy(): void
 }
 
@@ -107,6 +109,10 @@ class Lent implements LentConnection {
 
   release(): void {
     this.connection.release()
+  }
+
+  close(): void {
+    this.connection.destroy()
   }
 
   destroy(): void {

@@ -34,6 +34,7 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
   return {
     quote: '`',
     placeholder: () => '?',
+    integer: (value) => `CAST(${value} AS SIGNED)`,
     key: keyOf,
     newest: ' LOCK IN SHARE MODE',
     // Of a function nothing is known: one attempt is right everywhere.

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { codeOf } from '../sql/causes.ts'
+import { codeOf, isSqlState } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -36,6 +36,8 @@ export interface PostgresPool {
   connect(callback: (error: Error | undefined, client: PostgresPoolClient | undefined) => void): void
   readonly totalCount: number
   readonly options?: { readonly max?: number | undefined }
+  /** Its owner has called `end`, and waits for the connections that are lent. */
+  readonly ending?: boolean
 }
 
 /** A pool, or one client that is connected already. */
@@ -68,8 +70,8 @@ const RAW = { getTypeParser: () => String }
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])
 
-/** Password or role, no database, no privilege, no table, no column, no such feature. */
-const FINAL = /^(28...|3D000|42501|42P01|42703|3F000|0A000)$/
+/** Password or role, no database, no privilege, no table, no column, no such feature, no such letter. */
+const FINAL = /^(28...|3D000|42501|42P01|42703|3F000|0A000|22P05)$/
 
 export const isFinal = (code: string): boolean => FINAL.test(code)
 
@@ -110,9 +112,10 @@ export class PostgresDriver implements Driver<PostgresLink> {
     try {
       return await work(new Link(client, call))
     } catch (error) {
-      // A server's own answer has a code of five characters; anything else came from the connection. Whatever it was, nobody
-      // else gets one that is in the middle of a transaction.
-      broken = codeOf(error).length !== 5 || inTransaction(client) === true
+      // Nobody else gets one of which the server says nothing, that leads to where nothing can be written, or that is in the
+      // middle of a transaction.
+      broken = isUseless(error) || inTransaction(client) === true
+      if (codeOf(error) === '' && !call.expired) cancelUnanswered(client)
       throw error
     } finally {
       call.onExpire = null
@@ -171,14 +174,30 @@ export class PostgresDriver implements Driver<PostgresLink> {
       return result
     } catch (error) {
       const how = await undo(client)
-      if (how !== 'broken') client.removeListener('error', gone)
-      client.release(how === 'broken')
+      const useless = how === 'broken' || codeOf(error) === READ_ONLY
+      if (how === 'broken') cancelUnanswered(client)
+      if (!useless) client.removeListener('error', gone)
+      client.release(useless)
       throw inside && how === 'ended' ? transactionEnded(error) : error
     }
   }
 }
 
 const gone = (): void => {}
+
+/** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
+const READ_ONLY = '25006'
+
+function isUseless(error: unknown): boolean {
+  const code = codeOf(error)
+  return !isSqlState(code) || code === READ_ONLY
+}
+
+/** The driver gave up by itself (`query_timeout`): the statement is under way, and would live on at the server. */
+function cancelUnanswered(client: PostgresClient): void {
+  const { connection } = client as { connection?: { stream?: { writable?: unknown } } }
+  if (connection?.stream?.writable === true) cancel(client)
+}
 
 /**
  * While a connection is lent the pool does not listen to it, and one that breaks then must not end the process. By

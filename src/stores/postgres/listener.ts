@@ -6,6 +6,8 @@ import { isPool, lend } from './client.ts'
 import type { PostgresClient, PostgresMessage, PostgresPoolClient, PostgresSource } from './client.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
+/** A pool does not tell that it is to end: it is asked. */
+const LOOK_MS = 250
 
 /**
  * One connection that listens for all sessions of the process, from the first watch to the end of the last. When it
@@ -17,6 +19,8 @@ export class PostgresListener {
   private client: PostgresClient | null = null
   private connecting: Promise<PostgresClient> | null = null
   private retry: NodeJS.Timeout | null = null
+  private look: NodeJS.Timeout | null = null
+  private last: Promise<unknown> = Promise.resolve()
   private attempts = 0
 
   constructor(source: PostgresSource) {
@@ -29,20 +33,27 @@ export class PostgresListener {
     const stop = (): void => {
       if (!this.listeners.delete(channel)) return
       if (this.listeners.size === 0) this.hangUp()
-      else this.client?.query({ text: `UNLISTEN "${channel}"` }).catch(() => {})
+      else if (this.client !== null) this.say(this.client, `UNLISTEN "${channel}"`).catch(() => {})
     }
     // Whoever gave up waiting for this must not leave a listener behind.
     call.onExpire = stop
     try {
       const client = await this.connect()
       if (call.expired) throw new TimeIsUp()
-      await client.query({ text: `LISTEN "${channel}"` })
+      await this.say(client, `LISTEN "${channel}"`)
       call.onExpire = null
       return { kind: 'watching', stop }
     } catch (error) {
       stop()
       throw error
     }
+  }
+
+  /** One after the other: the next major version of pg takes no statement before the last one is over. */
+  private say(client: PostgresClient, text: string): Promise<unknown> {
+    const said = this.last.then(() => client.query({ text }))
+    this.last = said.catch(() => {})
+    return said
   }
 
   private async connect(): Promise<PostgresClient> {
@@ -57,8 +68,15 @@ export class PostgresListener {
     client.on('notification', this.told)
     client.on('error', this.broke)
     client.on('end', this.broke)
-    if (isPool(source)) unref(client)
+    if (isPool(source)) {
+      unref(client)
+      this.look = setInterval(() => {
+        if (source.ending === true) this.broke()
+      }, LOOK_MS)
+      this.look.unref()
+    }
     this.client = client
+    this.last = Promise.resolve()
     // The pool may have had none for so long that nobody wants it any more.
     if (this.listeners.size === 0) {
       this.hangUp()
@@ -97,7 +115,7 @@ export class PostgresListener {
     const client = await this.connect()
     const channels = [...this.listeners.keys()]
     try {
-      await client.query({ text: channels.map((channel) => `LISTEN "${channel}"`).join('; ') })
+      await this.say(client, channels.map((channel) => `LISTEN "${channel}"`).join('; '))
     } catch (error) {
       this.hangUp()
       throw error
@@ -110,6 +128,8 @@ export class PostgresListener {
   private hangUp(): void {
     const { client } = this
     this.client = null
+    if (this.look !== null) clearInterval(this.look)
+    this.look = null
     if (this.retry !== null && this.listeners.size === 0) {
       clearTimeout(this.retry)
       this.retry = null

@@ -50,6 +50,7 @@ function userTables(client: PostgresTables | SqlRunner): UserTables {
   return {
     quote: '"',
     placeholder: (index) => `$${index}`,
+    integer: (value) => `CAST(${value} AS bigint)`,
     key: (value) => value,
     newest: ' FOR SHARE',
     ...ways,

@@ -28,7 +28,10 @@ function look(quorum: Quorum, name: string, timeout: number): Promise<readonly L
 type Look = VoteInfo | Free | Unknown
 
 /** What stores say of the claims that a majority has. */
-function holdersOf({ majority }: Quorum, seen: readonly Look[]): readonly (readonly VoteInfo[])[] {
+function holdersOf(
+  { majority }: Pick<Quorum, 'majority'>,
+  seen: readonly Look[],
+): readonly (readonly VoteInfo[])[] {
   const byClaim = new Map<string, VoteInfo[]>()
   for (const one of seen) {
     if ('kind' in one) continue
@@ -129,13 +132,27 @@ async function shownOf(
   done: ReadonlySet<number>,
   timeout: number,
 ): Promise<readonly string[] | Unknown> {
-  const looks = await Promise.all(names.map((name) => look(quorum, name, timeout)))
+  // What is kept under one name may be of a later version, or somebody else's. That says nothing of the others.
+  const ask = (name: string): Promise<readonly Look[] | Unknown> =>
+    everybody<VoteInfo | Free>(quorum, (voter) => voter.inspect(name, timeout), isUnreadable)
+  const looks = await Promise.all(names.map(ask))
   const problem = looks.find(isUnknown)
   if (problem !== undefined) return problem
   return names.filter((_, index) => {
     const seen = looks[index] as readonly Look[]
-    return holdersOf(quorum, seen).length > 0 && !seen.some((one, at) => done.has(at) && !('kind' in one))
+    return mayBeHeld(quorum, seen) && !seen.some((one, at) => done.has(at) && !('kind' in one))
   })
+}
+
+/** Whether a majority has it, if those that cannot tell have it too. */
+function mayBeHeld({ majority }: Quorum, seen: readonly Look[]): boolean {
+  const unreadable = seen.filter(isUnreadable).length
+  return unreadable >= majority || holdersOf({ majority: majority - unreadable }, seen).length > 0
+}
+
+/** What a store keeps there, it cannot read, now or later. */
+function isUnreadable(one: unknown): boolean {
+  return isUnknown(one) && one.retryable === false
 }
 
 const cursorOf = ({ done, at, cursor = '' }: Place): string =>
@@ -157,21 +174,27 @@ function badCursor(): InvalidArgumentError {
   return new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
 }
 
-/** What each says, if a majority answers. */
+/** What each says, if a majority answers. `alsoCounts`: what is an answer too. */
 function everybody<T extends object>(
   quorum: Quorum,
   call: (voter: Voter) => MaybePromise<T | Unknown>,
+  alsoCounts: (answer: unknown) => boolean = () => false,
 ): Promise<readonly (T | Unknown)[] | Unknown> {
   const { nodes, majority } = quorum
   return new Promise((resolve) => {
     const answers: (T | Unknown)[] = []
     let pending = nodes.length
-    quorum.askAll<Seen<T>>(
-      async (voter) => seenAs(await call(voter)),
+    quorum.askAll<Seen<T | Unknown>>(
+      // Such an answer must not be taken for a store that is not well.
+      async (voter) => {
+        const answer = await call(voter)
+        return alsoCounts(answer) ? { kind: 'seen', what: answer } : seenAs(answer)
+      },
       (answer, at) => {
         answers[at] = answer.kind === 'unknown' ? answer : answer.what
         if (--pending > 0) return
-        if (answers.filter((one) => !isUnknown(one)).length >= majority) return resolve(answers)
+        const counted = answers.filter((one) => !isUnknown(one) || alsoCounts(one))
+        if (counted.length >= majority) return resolve(answers)
         resolve(
           noQuorum(
             nodes.map(({ label }, node) =>

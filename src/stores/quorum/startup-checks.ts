@@ -8,6 +8,7 @@ import type { Link } from '../redis/link.ts'
 import { storeOn } from '../redis/redis-store.ts'
 import { checkLink } from '../redis/startup-checks.ts'
 import { parseUrl } from '../redis/url.ts'
+import { StartedFromSnapshot } from '../redis/votes-unused.ts'
 import { systemClock } from './clock.ts'
 import { reasonOf } from './failure.ts'
 import { probationOf } from './options.ts'
@@ -93,7 +94,8 @@ function gone(label: string, cause: unknown): Checked {
     const message = `${label} cannot vote: ${reasonOf(cause)}`
     return { readyIn: undefined, findings: [{ level: 'error', code: 'eviction', message }] }
   }
-  const message = `${label} does not answer: ${reasonOf(cause)}`
+  const does = cause instanceof StartedFromSnapshot ? 'does not vote yet' : 'does not answer'
+  const message = `${label} ${does}: ${reasonOf(cause)}`
   return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message }] }
 }
 
@@ -113,15 +115,16 @@ async function settingsThatMatter(link: Link): Promise<readonly RedlockFinding[]
   return [...bad, ...(await persistence(link))]
 }
 
-/** A server that comes back with nothing looks on first. One with an old state does not know that it is old. */
+/** A server that comes back with nothing, or with a snapshot, looks on first. */
 async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
   const [node] = await link.primaries()
   if (node === undefined) return []
   // Managed services forbid CONFIG.
   const settings = await settingsOf(node, ['appendonly', 'save']).catch(() => undefined)
   if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
-  const message = 'keeps only snapshots on disk: after a crash it comes back with an old state, and votes'
-  const hint = 'Set appendonly to yes, or save to nothing: a server that comes back empty looks on first.'
+  const message =
+    'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
+  const hint = 'Set appendonly to yes: then it votes at once.'
   return [{ level: 'warning', code: 'persistence', message, hint }]
 }
 

@@ -24,6 +24,12 @@ export function linkTo(client: RedisClient, owned = false): Link {
       )
     }
     if ('sendCommand' in given && 'isOpen' in given) {
+      if (isLegacy(given)) {
+        throw new InvalidArgumentError(
+          'client must not be in legacyMode, in which commands have callbacks: give the store client.duplicate({ legacyMode: false })',
+          { argument: 'client' },
+        )
+      }
       // Three kinds of clients, each with a `sendCommand` of its own.
       if ('masters' in given) return new NodeRedisClusterLink(given as ClusterClient, owned)
       if ('getMasterNode' in given) return new NodeRedisSentinelLink(given as never)
@@ -36,4 +42,10 @@ export function linkTo(client: RedisClient, owned = false): Link {
       argument: 'client',
     },
   )
+}
+
+/** `redis` 4, in the manner of version 3. */
+function isLegacy(client: object): boolean {
+  const { options } = client as { options?: { legacyMode?: unknown } }
+  return 'v4' in client && options?.legacyMode === true
 }

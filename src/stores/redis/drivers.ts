@@ -80,7 +80,7 @@ const CONNECT_MS = 5_000
 const retryDelay = (attempt: number): number => Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)
 
 function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisClient {
-  const { kind, hosts, user, password, database, tls, master } = address
+  const { kind, hosts, user, password, database, tls, master, sentinelLogin: login } = address
   const common = {
     connectTimeout: CONNECT_MS,
     disconnectTimeout: 100,
@@ -105,7 +105,13 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
     const secured = tls ? { tls: {} } : {}
     const sentinels = new Sentinels(hosts, master ?? '', (at) =>
       sentinelOf(
-        new Redis({ connectTimeout: CONNECT_MS, ...secured, ...SENTINEL_OPTIONS, ...at }) as IoredisNode,
+        new Redis({
+          connectTimeout: CONNECT_MS,
+          ...secured,
+          ...login,
+          ...SENTINEL_OPTIONS,
+          ...at,
+        }) as IoredisNode,
       ),
     )
     const client = new Redis({
@@ -115,6 +121,8 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       name: master ?? '',
       db: database,
       sentinelRetryStrategy: retryDelay,
+      ...(login?.username === undefined ? {} : { sentinelUsername: login.username }),
+      ...(login === undefined ? {} : { sentinelPassword: login.password }),
       ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
     })
     return knowSentinels(quiet(client), sentinels)
@@ -126,7 +134,7 @@ export function withNodeRedis(
   { createClient, createCluster }: NodeRedis,
   address: RedisAddress,
 ): RedisClient {
-  const { kind, hosts, user, password, database, tls, master } = address
+  const { kind, hosts, user, password, database, tls, master, sentinelLogin: login } = address
   const socket = {
     connectTimeout: CONNECT_MS,
     keepAliveInitialDelay: 10_000,
@@ -151,7 +159,7 @@ export function withNodeRedis(
     const once = { ...socket, reconnectStrategy: false as const }
     const at = (host: Host, options: object): PlainClient =>
       plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } })
-    const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, {}))
+    const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, login ?? {}))
     return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
   }
   return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))

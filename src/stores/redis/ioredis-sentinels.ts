@@ -1,6 +1,9 @@
+import { lookup } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 
 import type { IoredisNode } from './ioredis.ts'
+import { placeOf } from './sentinels.ts'
 import type { SentinelClient, Sentinels } from './sentinels.ts'
 import type { Host } from './url.ts'
 
@@ -8,6 +11,10 @@ const { setTimeout, clearTimeout } = globalThis
 
 /** A new connection is looked at a little later: one look is enough for several in a row, and sentinels learn in their own time. */
 const LOOK_MS = 50
+/** A name may lead somewhere else with every question. So often in a row a connection is left because it seems to be elsewhere. */
+const MOST_LEAVES = 10
+/** What a name leads to is not waited for any longer. */
+const LOOKUP_MS = 500
 
 /** What a client for one sentinel does differently. */
 export const SENTINEL_OPTIONS = {
@@ -56,21 +63,28 @@ export function followSentinels(client: IoredisNode, leave: () => void): void {
   const sentinels = followed.get(client)
   if (sentinels === undefined) return
   let timer: NodeJS.Timeout | undefined
-  const moved = (to: Host): void => {
-    if (client.status === 'ready' && !isAt(client, to)) leave()
+  let left = { place: '', times: 0 }
+  const moved = async (to: Host, announced: boolean): Promise<void> => {
+    const { stream } = client
+    const there = await isAt(client, to)
+    if (client.status !== 'ready' || client.stream !== stream) return
+    const place = placeOf(to)
+    if (announced || left.place !== place) left = { place, times: 0 }
+    if (there ?? !announced) left.times = 0
+    else if (left.times++ < MOST_LEAVES) leave()
   }
   const look = (): void => {
     clearTimeout(timer)
     timer = setTimeout(() => {
-      sentinels.primaries().then(
-        ([at]) => at !== undefined && moved(at),
-        () => undefined,
-      )
+      sentinels
+        .primaries()
+        .then(([at]) => at && moved(at, false))
+        .catch(() => {})
     }, LOOK_MS)
     timer.unref()
   }
   client.on('ready', () => {
-    sentinels.listen({ moved, listening: look })
+    sentinels.listen({ moved: (to) => void moved(to, true), listening: look })
     look()
   })
   client.on('end', () => {
@@ -79,8 +93,23 @@ export function followSentinels(client: IoredisNode, leave: () => void): void {
   })
 }
 
-/** As far as can be told: of a server that sentinels call by a name, the port has to do. */
-function isAt({ stream }: IoredisNode, { host, port }: Host): boolean {
+/** Whether a connection leads there. Not known of a name that nobody can tell now. */
+async function isAt({ stream }: IoredisNode, { host, port }: Host): Promise<boolean | undefined> {
   const address = stream?.remoteAddress?.replace(/^::ffff:/, '')
-  return stream?.remotePort === port && (isIP(host) === 0 || address === host)
+  if (stream?.remotePort !== port) return false
+  if (isIP(host) !== 0) return address === host
+  // All servers of a group may have one port: in Kubernetes they do.
+  const places = await addressesOf(host)
+  return places?.some((place) => place.address === address)
+}
+
+function addressesOf(name: string): Promise<readonly LookupAddress[] | undefined> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(undefined), LOOKUP_MS)
+    timer.unref()
+    lookup(name, { all: true }, (error, places) => {
+      clearTimeout(timer)
+      resolve(error === null ? places : undefined)
+    })
+  })
 }

@@ -3,7 +3,7 @@ import { followSentinels } from './ioredis-sentinels.ts'
 import { listen } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
-import { firstSlots, inOrder, slotOf } from './slots.ts'
+import { firstSlots, inOrder, isElsewhere, NO_CLAIM, REDIRECTIONS, slotOf, stillMoving } from './slots.ts'
 
 /** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
 export interface IoredisClient {
@@ -39,11 +39,6 @@ interface IoredisCluster extends IoredisClient {
   readonly slots: readonly (readonly string[] | undefined)[]
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply?: unknown][] | null> }
 }
-
-/** How often a script is sent after a slot that moves. */
-const REDIRECTIONS = 3
-/** A field that no header has. */
-const NO_CLAIM = '-'
 
 /** What a subscriber does differently from the client that it is a copy of. */
 const SUBSCRIBER_OPTIONS = {
@@ -146,10 +141,8 @@ export class IoredisLink implements Link {
     const cluster = this.client as IoredisCluster
     for (let looked = 0; ; looked++) {
       const results = await cluster.pipeline([script, wait]).exec()
-      const elsewhere = /^(MOVED|ASK|TRYAGAIN) /.test(results?.[0]?.[0]?.message ?? '')
-      if (!elsewhere) return results
-      // Nothing was done, and it may be another time.
-      if (looked === REDIRECTIONS) throw new Error('TRYAGAIN the slot is being moved')
+      if (!isElsewhere(results?.[0]?.[0])) return results
+      if (looked === REDIRECTIONS) throw stillMoving()
       await this.client.hdel(script[3] ?? '', NO_CLAIM).catch(() => {})
     }
   }

@@ -4,20 +4,15 @@ import { maybeInUse } from './failure.ts'
 import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
 import type { Link, Node } from './link.ts'
 import { runScript } from './run-script.ts'
-import { scanStep } from './scan.ts'
+import { BEGINNING, ENOUGH, walk } from './scan.ts'
+import type { ScanPlace } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
 
-/**
- * Where the next page begins: which primary (by its first slot and its address), its SCAN cursor, and the last name shown of
- * what that returns. Not how many of them: those that were shown may have been given up meanwhile, and others would move up
- * into their places.
- */
-interface Place {
+/** Where the next page begins: which primary (by its first slot and its address), and where in its keys. */
+interface Place extends ScanPlace {
   readonly slot: number
   readonly address: string
-  readonly scan: string
-  readonly after: string
 }
 
 interface Namespace {
@@ -25,9 +20,6 @@ interface Namespace {
   /** Milliseconds that the page may take. */
   readonly timeout: number
 }
-
-/** A page that takes longer than this part of its time ends where it is: the next one goes on from there. */
-const ENOUGH = 0.5
 
 /**
  * A page of the names that are held or waited for. SCAN's promise carries over: a name that is in use all the time is
@@ -42,24 +34,13 @@ export async function listNames(
   const primaries = await link.primaries()
   const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
-  let { at, scan, after } = resume(primaries, parseCursor(cursor))
+  const page = { names, limit, until, inUse: (keys: readonly string[]) => inUse(link, of, keys) }
+  let { at, place } = resume(primaries, parseCursor(cursor))
   for (let node = primaries[at]; node !== undefined; node = primaries[++at]) {
     const { slot = 0, address = '' } = node
-    do {
-      const { next, keys } = await scanStep(node, scan, pattern)
-      let shown = after
-      for (const used of await inUse(link, of, keys)) {
-        if (used <= after || names.has(used)) continue
-        if (names.size === limit)
-          return { names: [...names], cursor: cursorOf({ slot, address, scan, after: shown }) }
-        names.add(used)
-        shown = used
-      }
-      scan = next
-      after = ''
-      if (scan !== '0' && performance.now() > until)
-        return { names: [...names], cursor: cursorOf({ slot, address, scan, after }) }
-    } while (scan !== '0')
+    const rest = await walk(node, pattern, place, page)
+    if (rest !== undefined) return { names: [...names], cursor: cursorOf({ slot, address, ...rest }) }
+    place = BEGINNING
   }
   return { names: [...names] }
 }
@@ -70,12 +51,12 @@ export async function listNames(
  */
 function resume(
   primaries: readonly Node[],
-  { slot, address, scan, after }: Place,
-): { at: number; scan: string; after: string } {
+  { slot, address, ...place }: Place,
+): { at: number; place: ScanPlace } {
   const same = primaries.findIndex((node) => (node.slot ?? 0) === slot && (node.address ?? '') === address)
-  if (same >= 0) return { at: same, scan, after }
+  if (same >= 0) return { at: same, place }
   const at = primaries.findLastIndex((node) => (node.slot ?? 0) <= slot)
-  return { at: Math.max(0, at), scan: '0', after: '' }
+  return { at: Math.max(0, at), place: BEGINNING }
 }
 
 /** The names behind the keys that somebody holds or waits for, in order. */
@@ -103,7 +84,7 @@ const cursorOf = ({ slot, address, scan, after }: Place): string =>
   [slot, coded(address), scan, coded(after)].join('.')
 
 function parseCursor(cursor?: string): Place {
-  if (cursor === undefined) return { slot: 0, address: '', scan: '0', after: '' }
+  if (cursor === undefined) return { slot: 0, address: '', ...BEGINNING }
   const [, slot, address = '', scan = '', after = ''] =
     /^(\d{1,5})\.([\w-]*)\.(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
   if (slot === undefined) {

@@ -1,7 +1,8 @@
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
-import { listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
+import { FIRST_KEY, listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
-import { firstSlots, inOrder, slotOf } from './slots.ts'
+import type { ReplicaWish } from './replicas.ts'
+import { firstSlots, inOrder, isElsewhere, NO_CLAIM, REDIRECTIONS, slotOf, stillMoving } from './slots.ts'
 
 /** As `createCluster` makes it. */
 export interface NodeRedisCluster extends NodeRedisBase {
@@ -47,6 +48,37 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
       .catch(() => {})
       .finally(() => (this.looking = false))
       .catch(() => {})
+  }
+
+  override thenWait(
+    command: 'evalsha' | 'eval',
+    args: string[],
+    { count, ms }: ReplicaWish,
+  ): [Promise<unknown>, Promise<unknown>] {
+    const results = this.together(this.scriptWords(command, args), ['WAIT', String(count), String(ms)])
+    return [results.then(([script]) => script), results.then(([, wait]) => wait)]
+  }
+
+  /**
+   * The client would follow each command by itself: a script to where its slot is now, and not WAIT, which the old node answers,
+   * for its own replicas. So both go to one node, and a command that writes teaches the client when that is another one.
+   */
+  private async together(script: string[], wait: string[]): Promise<[Promise<unknown>, Promise<unknown>]> {
+    const key = script[FIRST_KEY] ?? ''
+    for (let looked = 0; ; looked++) {
+      const master = this.client.slots[slotOf(key)]?.master
+      if (master === undefined) throw new Error('CLUSTERDOWN no server has the slot')
+      const node = await this.client.nodeClient(master)
+      const sent: [Promise<unknown>, Promise<unknown>] = [node.sendCommand(script), node.sendCommand(wait)]
+      const [ran] = await Promise.allSettled(sent)
+      if (ran.status === 'fulfilled') return sent
+      if (!isElsewhere(ran.reason)) {
+        if (!isReply(ran.reason)) this.lookAround(key)
+        return sent
+      }
+      if (looked === REDIRECTIONS) throw stillMoving()
+      await this.client.sendCommand(key, false, ['HDEL', key, NO_CLAIM]).catch(() => {})
+    }
   }
 
   nodeOf(key: string): string {

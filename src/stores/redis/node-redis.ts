@@ -43,6 +43,9 @@ export interface PlainClient extends LeadingClient, Subscribing {
 /** Commands to one server whose first argument is a key. */
 const KEYED = new Set(['exists', 'set', 'incrby'])
 
+/** Of the words of a script. */
+export const FIRST_KEY = 3
+
 const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
@@ -98,9 +101,7 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     args: string[],
     { count, ms }: ReplicaWish,
   ): [Promise<unknown>, Promise<unknown>] {
-    const script = this[command](args)
-    const wait = this.send(this.keyPrefix + (args[2] ?? ''), ['WAIT', String(count), String(ms)])
-    return [script, wait]
+    return [this[command](args), this.send('', ['WAIT', String(count), String(ms)])]
   }
 
   onConnectionChange(listener: () => void): () => void {
@@ -117,11 +118,16 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
   }
 
   /** The driver puts its prefix before the keys of commands that it knows, and not of those that it is given in words. */
-  private script(command: string, args: string[]): Promise<unknown> {
-    if (this.keyPrefix === '') return this.send(args[2] ?? '', [command, ...args])
+  protected scriptWords(command: string, args: readonly string[]): string[] {
+    if (this.keyPrefix === '') return [command, ...args]
     const [text = '', count = '0', ...rest] = args
     const prefixed = rest.map((arg, at) => (at < Number(count) ? this.keyPrefix + arg : arg))
-    return this.send(prefixed[0] ?? '', [command, text, count, ...prefixed])
+    return [command, text, count, ...prefixed]
+  }
+
+  private script(command: string, args: readonly string[]): Promise<unknown> {
+    const words = this.scriptWords(command, args)
+    return this.send(words[FIRST_KEY] ?? '', words)
   }
 
   /** The same for what one server is asked. */

@@ -33,3 +33,18 @@ export function inOrder<N extends { readonly address: string }>(
 }
 
 const SLOTS = 16_384
+
+/** How often a script is sent after a slot that moves. */
+export const REDIRECTIONS = 3
+/** A field that no header has. */
+export const NO_CLAIM = '-'
+
+/** The server of a slot says that it is another one's now, or soon. Nothing was done. */
+export function isElsewhere(error: unknown): boolean {
+  return error instanceof Error && /^(MOVED|ASK|TRYAGAIN) /.test(error.message)
+}
+
+/** After so many redirections; it may be another time. */
+export function stillMoving(): Error {
+  return new Error('TRYAGAIN the slot is being moved')
+}

@@ -17,6 +17,8 @@ export interface RedisAddress {
   readonly database: number
   /** What the sentinels call the primary. */
   readonly master?: string
+  /** What the sentinels want to hear, which have users of their own. */
+  readonly sentinelLogin?: { readonly username?: string; readonly password: string }
   readonly options: UrlOptions
 }
 
@@ -35,7 +37,7 @@ const PORTS = { server: 6379, sentinel: 26_379, cluster: 6379 }
 
 /**
  * `redis://user:password@host:port/database`, `rediss://` for TLS, `redis+sentinel://h1,h2,h3/master?db=0`,
- * `redis+cluster://h1,h2`, each with `?prefix=…&driver=…&fencing=…&replicas=…&replicaTimeout=…`. Read by hand: the standard URL has one host.
+ * `redis+cluster://h1,h2`, sentinels with `?sentinelUser=…&sentinelPassword=…`, each with `?prefix=…&driver=…&fencing=…&replicas=…&replicaTimeout=…`. Read by hand: the standard URL has one host.
  */
 export function parseUrl(url: string): RedisAddress {
   const [, scheme = '', topology, credentials, places = '', path = '', query] = SHAPE.exec(url) ?? []
@@ -69,18 +71,29 @@ export function parseUrl(url: string): RedisAddress {
     tls: scheme.toLowerCase() === 'rediss',
     hosts: [first, ...others],
     database: Number(database),
-    options: optionsOf(options, url),
+    options: optionsOf(options, kind, url),
     ...parseCredentials(credentials, url),
-    ...(kind === 'sentinel' && name !== undefined ? { master: name } : {}),
+    ...(kind === 'sentinel' && name !== undefined ? { master: name, ...sentinelLogin(options) } : {}),
   }
 }
 
+function sentinelLogin(given: URLSearchParams): Pick<RedisAddress, 'sentinelLogin'> {
+  const [username, password] = [given.get('sentinelUser'), given.get('sentinelPassword')]
+  if (password === null) return {}
+  return { sentinelLogin: { ...(username === null ? {} : { username }), password } }
+}
+
 /** Checked further by the store, which knows what they mean. */
-function optionsOf(given: URLSearchParams, url: string): UrlOptions {
+function optionsOf(given: URLSearchParams, kind: RedisAddress['kind'], url: string): UrlOptions {
   const options: Record<string, string | number> = {}
   for (const [name, value] of given) {
     switch (name) {
       case 'db':
+        break
+      case 'sentinelUser':
+      case 'sentinelPassword':
+        if (kind !== 'sentinel') refuse(url, 'has a password for sentinels, and no sentinels')
+        if (!given.has('sentinelPassword')) refuse(url, 'has a user for sentinels, and no password')
         break
       case 'driver':
         if (value !== 'ioredis' && value !== 'redis')

@@ -26,3 +26,24 @@ export function evicts(info: string): string | undefined {
     return undefined
   return `the server evicts keys when its memory is full (${policy}): it would forget votes and not know it. Set maxmemory-policy to noeviction`
 }
+
+/**
+ * Milliseconds until a server that was started from a snapshot may vote. What was granted after that snapshot it has forgotten,
+ * and its mark does not tell: that is in the snapshot too. A log that is written with every command (AOF) loses nothing when
+ * only the process ends. Where the server does not say how it was started, nothing is known.
+ */
+export function lookingOn(info: string, probation: number): number {
+  const loaded = Number(/^rdb_last_load_keys_loaded:(\d+)/m.exec(info)?.[1] ?? 0)
+  if (loaded === 0 || !/^aof_enabled:0/m.test(info)) return 0
+  const uptime = Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])
+  // Whole seconds: it may have been up for almost one less.
+  return Math.max(0, probation - (uptime - 1) * 1000)
+}
+
+export class StartedFromSnapshot extends Error {
+  constructor(wait: number) {
+    super(
+      `it was started from a snapshot, and may have forgotten votes: it votes in ${Math.ceil(wait / 1000)} s`,
+    )
+  }
+}

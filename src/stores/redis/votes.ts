@@ -20,23 +20,22 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
-import { isCrossSlot, unknown } from './failure.ts'
+import { isCrossSlot, maybeInUse, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
 import { runScript } from './run-script.ts'
-import { scanStep } from './scan.ts'
+import { ENOUGH, walk } from './scan.ts'
+import type { ScanPlace } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
-import { evicts, isUnused } from './votes-unused.ts'
+import { evicts, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
-/** A page of names that takes longer than this part of its time ends where it is: the next one goes on from there. */
-const ENOUGH = 0.5
 
 /**
  * One Redis server as a node of a quorum: the rule of core/vote-cell.ts, in scripts. It has keys of its own, beside those
@@ -121,6 +120,8 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
       const problem = evicts(info)
       if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
       const server = runIdOf(info)
+      const wait = lookingOn(info, probation)
+      if (wait > 0) return unknown(new StartedFromSnapshot(wait))
       await loadScript(this.link, scripts.vote)
       const ready = await runScript(this.link, scripts.voteReadiness, ['1', this.node, String(probation)])
       return { kind: 'node', server, readyIn: wire.readReadiness(ready) } as const
@@ -186,21 +187,10 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     const [node] = await this.link.primaries()
     const pattern = headerPattern(this.link.keyPrefix + this.prefix, prefix)
     const names = new Set<string>()
-    let { scan, after } = placeOf(cursor)
-    for (; node !== undefined; after = '') {
-      const { next, keys } = await scanStep(node, scan, pattern)
-      let shown = after
-      for (const name of await this.heldOf(keys)) {
-        if (name <= after || names.has(name)) continue
-        if (names.size === limit) return { names: [...names], cursor: cursorOf({ scan, after: shown }) }
-        names.add(name)
-        shown = name
-      }
-      scan = next
-      if (scan === '0') break
-      if (performance.now() > until) return { names: [...names], cursor: cursorOf({ scan, after: '' }) }
-    }
-    return { names: [...names] }
+    const from = placeOf(cursor)
+    const page = { names, limit, until, inUse: (keys: readonly string[]) => this.heldOf(keys) }
+    const rest = node && (await walk(node, pattern, from, page))
+    return { names: [...names], ...(rest && { cursor: cursorOf(rest) }) }
   }
 
   /** The names behind the keys that are held here, in order. */
@@ -211,20 +201,18 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   }
 
   private async isHeld(name: string): Promise<boolean> {
-    const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
-    return !('kind' in wire.readHolder(name, reply))
+    try {
+      const reply = await runScript(this.link, scripts.voteInspect, ['1', this.cell(name)])
+      return !('kind' in wire.readHolder(name, reply))
+    } catch (error) {
+      return maybeInUse(error)
+    }
   }
 }
 
-/** Where the next page begins: the cursor of SCAN, and the last name shown of what that returns. */
-interface Place {
-  readonly scan: string
-  readonly after: string
-}
+const cursorOf = ({ scan, after }: ScanPlace): string => `${scan}.${Buffer.from(after).toString('base64url')}`
 
-const cursorOf = ({ scan, after }: Place): string => `${scan}.${Buffer.from(after).toString('base64url')}`
-
-function placeOf(cursor = '0.'): Place {
+function placeOf(cursor = '0.'): ScanPlace {
   const [, scan, after = ''] = /^(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
   if (scan === undefined) {
     throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })

@@ -19,6 +19,9 @@ export function codeOf(error: unknown): string {
   return typeof error.code === 'string' ? error.code : ''
 }
 
+/** Whether a server said it: five characters, and a digit among them. EPIPE has five, too, and comes from the connection. */
+export const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
+
 export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
   const code = codeOf(error)
   const message =

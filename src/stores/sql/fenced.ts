@@ -41,8 +41,10 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
     changes: Readonly<Record<string, unknown>>,
   ): Promise<Changed> => {
     const words = new Wording(tables)
-    const set = [...words.assignments(changes), `${last} = ${words.value(token)}`]
-    const where = `${keys.condition(words, value)} AND (${last} IS NULL OR ${last} <= ${words.value(token)})`
+    // As a number, whatever the column is: of texts, and of a text and a number, the larger one may be the older.
+    const number = (): string => tables.integer(words.value(token))
+    const set = [...words.assignments(changes), `${last} = ${number()}`]
+    const where = `${keys.condition(words, value)} AND (${last} IS NULL OR ${last} <= ${number()})`
     return tables.change(`UPDATE ${into} SET ${set.join(', ')} WHERE ${where}`, words.values)
   }
 

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../core/errors.ts'
+import { isSqlState } from './causes.ts'
 
 /**
  * Claims of this process that guard a transaction. Giving one up has to wait for the end of that: where the claim is not
@@ -58,7 +59,7 @@ function isServersWord(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false
   const { sqlState, code } = error as { readonly sqlState?: unknown; readonly code?: unknown }
   const state = typeof sqlState === 'string' ? sqlState : code
-  return typeof state === 'string' && /^(?!08|57P)[0-9A-Z]{5}$/.test(state)
+  return typeof state === 'string' && isSqlState(state) && !/^(08|57P)/.test(state)
 }
 
 /** The claim has ended. */

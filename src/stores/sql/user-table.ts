@@ -12,6 +12,8 @@ export interface Changed {
 export interface UserTables {
   readonly quote: '"' | '`'
   placeholder(index: number): string
+  /** Has the server take a value for a whole number of 64 bits. */
+  integer(value: string): string
   /** For a look of our own. */
   select(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
   /** For rows that the user is given, with values as the driver was told to make them. */

@@ -41,8 +41,10 @@ function numberOf(error: unknown): number | undefined {
 
 /** node:sqlite has one code for all that SQLite says. */
 export function named(error: unknown): Error {
-  const name = NAMES[numberOf(error) ?? 0]
-  return name === undefined ? (error as Error) : new DatabaseError((error as Error).message, name)
+  const { message } = error as { message?: unknown }
+  const missing = String(message).startsWith('no such table')
+  const name = missing ? 'SQLITE_NO_TABLE' : NAMES[numberOf(error) ?? 0]
+  return name === undefined ? (error as Error) : new DatabaseError(String(message), name)
 }
 
 /** node:sqlite tells a number, better-sqlite3 a name. */
@@ -53,6 +55,6 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** Not a database, cannot be opened, read-only, no such table. */
-const FINAL = /^SQLITE_(NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH|PERM)/
+const FINAL = /^SQLITE_(NO_TABLE|NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH|PERM)/
 
 export const isFinal = (code: string): boolean => FINAL.test(code)

@@ -20,6 +20,7 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
   return {
     quote: '"',
     placeholder: () => '?',
+    integer: (value) => `CAST(${value} AS INTEGER)`,
     key: (value) => value,
     newest: '',
     // Of a function nothing is known: one attempt is right everywhere.

@@ -27,31 +27,60 @@ export class NodeWatch {
       if (this.watcher !== watcher) return
       this.watcher = null
       if (type === 'deleted') this.tell(path)
-      // Somebody wrote something into it.
+      // Somebody wrote something into it, or something else happened in its directory.
       else this.set(path)
     }
     this.path = path
     this.watcher = watcher
-    this.zk.getData(path, { watch: watcher }).then(
-      () => {
-        if (this.watcher !== watcher) this.zk.unwatch(path, 'data', watcher)
+    this.begin(path, watcher).then(
+      (there) => {
+        if (this.watcher !== watcher) this.forget(path, watcher)
+        else if (!there) {
+          this.watcher = null
+          this.forget(path, watcher)
+          this.tell(path)
+        }
       },
-      (error: unknown) => {
-        if (this.watcher !== watcher) return
-        this.watcher = null
-        if (hasCode(error, 'NO_NODE')) this.tell(path)
+      () => {
+        if (this.watcher === watcher) this.watcher = null
       },
     )
+  }
+
+  /**
+   * False: there is no such node. Of a node that they would not let us read servers tell us nothing; that it goes is then seen in
+   * its directory, together with all else that happens there.
+   */
+  private begin(path: string, watch: Watcher): Promise<boolean> {
+    return this.zk.getData(path, { watch }).then(
+      () => true,
+      (error: unknown) => {
+        if (hasCode(error, 'NO_NODE')) return false
+        if (!hasCode(error, 'NO_AUTH')) throw error
+        const { dir, name } = partsOf(path)
+        return this.zk.getChildren(dir, { watch }).then(({ children }) => children.includes(name))
+      },
+    )
+  }
+
+  private forget(path: string, watcher: Watcher): void {
+    this.zk.unwatch(path, 'data', watcher)
+    this.zk.unwatch(partsOf(path).dir, 'children', watcher)
   }
 
   stop(): void {
     const { watcher, path } = this
     this.watcher = null
-    if (watcher !== null) this.zk.unwatch(path, 'data', watcher)
+    if (watcher !== null) this.forget(path, watcher)
   }
 
   private tell(path: string): void {
     this.gone = path
     this.went()
   }
+}
+
+function partsOf(path: string): { readonly dir: string; readonly name: string } {
+  const slash = path.lastIndexOf('/')
+  return { dir: path.slice(0, slash), name: path.slice(slash + 1) }
 }

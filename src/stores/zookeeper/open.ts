@@ -85,7 +85,8 @@ export async function openZooKeeperStore(url: string): Promise<Store> {
   const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url)
   if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
   const [, tls, userInfo, hosts, chroot = '', search] = match
-  const query = new URLSearchParams(search)
+  // A plus is a plus, as before the hosts: forms write a space so, connect strings do not.
+  const query = new URLSearchParams(search?.replaceAll('+', '%2B'))
   const isOdd = [...query.keys()].some((key) => !SETTINGS.includes(key))
   // Credentials with signs that were not escaped end elsewhere than they should.
   const misplaced = userInfo === undefined && (chroot.includes('@') || (isOdd && url.includes('@')))

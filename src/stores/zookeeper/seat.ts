@@ -34,7 +34,6 @@ export class Seat {
   readonly claims: Set<Claim> = new Set()
   private readonly timeouts: Timeouts
   private pathBytes = 0
-  private users = 0
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
     this.zk = zk
@@ -75,19 +74,19 @@ export class Seat {
     if (claim.pathBytes > MOST_PATH_BYTES) throw new ZooKeeperError('BAD_ARGUMENTS', TOO_HEAVY)
     this.claims.add(claim)
     this.pathBytes += claim.pathBytes
-    this.use(1)
+    this.zk.use(1)
   }
 
   delete(claim: Claim): void {
     if (!this.claims.delete(claim)) return
     this.pathBytes -= claim.pathBytes
-    this.use(-1)
+    this.zk.use(-1)
   }
 
   /** Resolves at once while connected; rejects when no server has been found by the deadline, or in a whole round. */
   async ready(deadline: number): Promise<void> {
     if (this.connected) return
-    this.use(1)
+    this.zk.use(1)
     let enough: () => void = () => undefined
     const inVain = new Promise<ZooKeeperError>((resolve) => {
       enough = this.zk.onState((state, error) => {
@@ -101,27 +100,22 @@ export class Seat {
     const late = new ZooKeeperError('CONNECTION_LOSS', 'No ZooKeeper server could be reached in time')
     const error = await this.timeouts.race(connected, Math.max(1, deadline - now()), late)
     enough()
-    this.use(-1)
+    this.zk.use(-1)
     if (error !== undefined) throw error
   }
 
   /** Requests that belong to no claim keep the process alive too, until they are answered. */
   async asking<T>(work: () => Promise<T>): Promise<T> {
-    this.use(1)
+    this.zk.use(1)
     try {
       return await work()
     } finally {
-      this.use(-1)
+      this.zk.use(-1)
     }
   }
 
   onState(listener: (state: SessionState) => void): void {
     this.zk.onState(listener)
-  }
-
-  private use(change: number): void {
-    this.users += change
-    this.zk.keepAlive(this.users > 0)
   }
 }
 

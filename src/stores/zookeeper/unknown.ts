@@ -7,6 +7,8 @@ const FINAL: ReadonlySet<ZooKeeperErrorCode> = new Set([
   'AUTH_FAILED',
   'BAD_ARGUMENTS',
   'CLOSED',
+  // Servers with local sessions that may not be made global ones.
+  'EPHEMERAL_ON_LOCAL_SESSION',
   'INVALID_ACL',
   'NO_AUTH',
   'SESSION_CLOSED_REQUIRE_AUTH',

@@ -176,6 +176,22 @@ export const queueing: readonly Case[] = [
     },
   },
   {
+    id: 'queue/fused-repeated-held',
+    title: 'a release that queues again may be sent twice also when what it asked for was granted',
+    needs: ['queue'],
+    async run(ctx) {
+      const a = await Client.open(ctx)
+      const first = a.request(ctx.name())
+      await a.take(first)
+      const second = a.request(first.name)
+      await a.fuse(first, second)
+      const { released, next } = await a.fuse(first, second)
+      assert.deepEqual([released.kind, next?.kind], ['not-held', 'held'])
+      const { holders, waiters } = await a.inspect(first.name)
+      assert.deepEqual([holders.map(({ id }) => id), waiters], [[second.id], []])
+    },
+  },
+  {
     id: 'queue/leave-lets-in',
     title: 'a waiter that leaves lets those in whom it alone kept waiting',
     needs: ['queue', 'shared'],

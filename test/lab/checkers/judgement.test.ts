@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { judgeEvidence, nemesis } from '../../../src/lab/live/index.ts'
 import type { Evidence } from '../../../src/lab/live/index.ts'
-import type { Verdict } from '../../../src/lab/record.ts'
+import type { FaultRecord, Verdict } from '../../../src/lab/record.ts'
 import { pileOf } from '../../../src/lab/report/tally.ts'
 import { Random } from '../../../src/testkit/random.ts'
 import { Script } from './evidence.ts'
@@ -189,16 +189,26 @@ describe('Throughput', () => {
   })
 })
 
+interface Pace {
+  readonly clients?: readonly string[]
+  readonly every?: number
+  readonly waited?: number
+}
+
 describe('A lock that several may hold', () => {
   const ms = (time: number): bigint => BigInt(time) * 1_000_000n
   const permits = { weight: 1, capacity: 3 }
-  /** Calls of two clients, every one of them asked for while the other one holds. */
-  const played = (turns: number, heldFor: number): Evidence => {
+  /** Calls of clients in turn, every one of them asked for while others wait or hold. */
+  const played = (
+    turns: number,
+    heldFor: number,
+    { clients = ['a', 'b'], every = 50, waited = 40 }: Pace = {},
+  ): Evidence => {
     const script = new Script()
     const evidence = script.evidence([facts('none')])
     const history = Array.from({ length: turns }, (_, turn) => {
-      const call = { process: turn % 2 === 0 ? 'a' : 'b', op: turn, name: 'seat' }
-      const at = turn * 50
+      const call = { process: clients[turn % clients.length] ?? 'a', op: turn, name: 'seat' }
+      const at = turn * every
       const token = BigInt(turn + 1)
       return [
         { ...call, kind: 'acquire', phase: 'invoke', at: ms(at), ...permits } as const,
@@ -206,12 +216,12 @@ describe('A lock that several may hold', () => {
           ...call,
           kind: 'acquire',
           phase: 'ok',
-          at: ms(at + 40),
+          at: ms(at + waited),
           token,
           validUntil: ms(at + 10_000),
         } as const,
-        { ...call, kind: 'release', phase: 'invoke', at: ms(at + 40 + heldFor) } as const,
-        { ...call, kind: 'release', phase: 'ok', at: ms(at + 41 + heldFor) } as const,
+        { ...call, kind: 'release', phase: 'invoke', at: ms(at + waited + heldFor) } as const,
+        { ...call, kind: 'release', phase: 'ok', at: ms(at + waited + 1 + heldFor) } as const,
       ]
     }).flat()
     const names = [{ name: 'seat', kind: 'semaphore', capacity: 3 } as const]
@@ -221,6 +231,15 @@ describe('A lock that several may hold', () => {
   it('is held by several now and then, where there is room', () => {
     expect(verdict(played(20, 30), 'throughput').why).toContain('never held by two at once')
     expect(unexpected(played(20, 70))).not.toContain('throughput')
+  })
+
+  it('is held by as many as there is room for', () => {
+    const three = { clients: ['a', 'b', 'c'], every: 25 }
+    const two = played(50, 28, { ...three, waited: 30 })
+    expect(verdict(two, 'throughput').why).toContain('never held by 3 at once, although there was room')
+    expect(unexpected(played(50, 60, { ...three, waited: 5 }))).not.toContain('throughput')
+    // Of so few nobody can say.
+    expect(unexpected(played(20, 28, { ...three, waited: 30 }))).not.toContain('throughput')
   })
 
   it('is given to whoever waits while there is room', () => {
@@ -266,6 +285,69 @@ describe('The store', () => {
       script.evidence([facts('none')], { looks: [{ ...look, holders }] })
     expect(verdict(shown(['a']), 'inspection').seen).toBe('held')
     expect(verdict(shown([]), 'inspection').why).toBe('the store does not show that a holds "seat"')
+  })
+})
+
+describe('A writer that goes on as a reader', () => {
+  it('is shown as a reader, once that was confirmed', () => {
+    const ms = (time: number): bigint => BigInt(time) * 1_000_000n
+    const script = new Script()
+    script.section('a', 0, 10, 100)
+    const call = { process: 'a', op: 1, name: 'seat', kind: 'downgrade' } as const
+    const downgrade = [
+      { ...call, phase: 'invoke', at: ms(20) } as const,
+      { ...call, phase: 'ok', at: ms(30) } as const,
+    ]
+    const seen = (at: number, writers: readonly string[]): Verdict => {
+      const look = { name: 'seat', from: ms(at), to: ms(at + 5), holders: ['a'], waiters: [], writers }
+      const evidence = script.evidence([facts('none')], { looks: [look] })
+      return verdict({ ...evidence, history: [...evidence.history, ...downgrade] }, 'inspection')
+    }
+    expect(seen(40, []).seen).toBe('held')
+    expect(seen(25, ['a']).seen).toBe('held')
+    expect(seen(40, ['a']).why).toContain('as the writer of "seat" after its downgrade was confirmed')
+  })
+})
+
+describe('Who was killed', () => {
+  /** It held from 1 s on, with a lease that ends at 2 s; somebody else waits from then on, and is given it at this time. */
+  const inherited = (given: number, beside?: FaultRecord): Evidence => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.section('a', 990, 1000, 1001)
+    script.section('b', 1010, given, given + 20)
+    script.turns(10, given + 100)
+    script.faults.push({ at: 1100, kind: 'kill', target: 'a' }, ...(beside === undefined ? [] : [beside]))
+    const evidence = script.evidence([facts('kill')])
+    const dead = evidence.history.findLast(({ process, at }) => process === 'a' && at < 1_050_000_000n)?.op
+    const history = evidence.history.filter(
+      ({ process, op, kind }) => process !== 'a' || op !== dead || kind === 'acquire',
+    )
+    return { ...evidence, history }
+  }
+
+  it('keeps a lock until its lease has ended, and not much longer', () => {
+    expect(unexpected(inherited(2300))).toEqual([])
+    expect(verdict(inherited(4500), 'liveness').why).toMatch(
+      /^"seat" was given to nobody for 2500 ms after the lease of a, which was killed, had ended/,
+    )
+  })
+
+  it('and where the way to the store was hurt as well, nobody can say', () => {
+    const cut = { at: 1200, kind: 'cut', target: 'b' }
+    expect(verdict(inherited(4500, cut), 'liveness').seen).toBe('held')
+  })
+})
+
+describe('A fault that did not come about', () => {
+  it('is no success because nothing was to happen as well', () => {
+    const script = new Script()
+    script.turns(20, 20)
+    const missed = [{ kind: 'kill', why: 'nobody was there' }]
+    const of = (...kinds: readonly string[]): Verdict =>
+      verdict(script.evidence(kinds.map(facts), { missed }), 'faults')
+    expect(of('kill').seen).toBe('unknown')
+    expect(of('none', 'kill')).toMatchObject({ seen: 'unknown', why: 'kill: nobody was there' })
   })
 })
 

@@ -114,8 +114,17 @@ describe('holdfast lab', () => {
   it('says that a command that was to hurt the server did nothing', { retry: 2 }, async () => {
     // Long enough for its turn: calm comes before it and after it.
     const long = ['--clients', '3', '--for', '12s', '--seed', '7']
-    const { stdout } = await run(['lab', server.url, ...long, '--faults', 'none', '--hurt-server', 'true'])
-    expect(stdout).toMatch(/faults +holds +not run +server: "true" did nothing that was seen/)
+    const { stdout, code } = await run([
+      'lab',
+      server.url,
+      ...long,
+      '--faults',
+      'none',
+      '--hurt-server',
+      'true',
+    ])
+    expect(stdout).toMatch(/faults +holds +undecided +server: "true" did nothing that was seen/)
+    expect(code).toBe(1)
   })
 
   it.each([
@@ -133,6 +142,12 @@ describe('holdfast lab', () => {
     const { code, stderr } = await run(['lab', '--judge', file])
     expect(code).toBe(64)
     expect(stderr).toContain(words)
+  })
+
+  it('refuses what would do nothing where it only judges', async () => {
+    const { code, stderr } = await run(['lab', '--judge', 'lab.json', '--json', 'again.json'])
+    expect(code).toBe(64)
+    expect(stderr).toContain('--json has nothing to do with it')
   })
 
   it('refuses a store that lives in one process', async () => {

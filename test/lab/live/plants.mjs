@@ -296,3 +296,15 @@ export async function renewsNoPermits(order) {
   }
   return client
 }
+
+/** `run` ends without having called its function, and a wait that may last for some milliseconds ends at once. */
+export const givesUpAtOnce = async (order) => {
+  const { StoreUnavailableError } = await import('../../../dist/index.js')
+  return withLocks(order, (lock) => ({
+    ...acquiring(lock, (go, { wait }) => {
+      if (wait <= 60) throw new StoreUnavailableError('planted: no answer')
+      return go()
+    }),
+    run: async () => undefined,
+  }))
+}

@@ -24,8 +24,11 @@ describe('The lab', { retry: 2 }, () => {
     plant: string,
     { ttl = 1000, fault = 'none', ...more }: Partial<Stage> & { fault?: string } = {},
   ): Promise<RunRecord> => {
-    const one = nemesis(fault)
-    if (one === undefined) throw new Error(`there is no fault "${fault}"`)
+    const nemeses = fault.split(',').map((kind) => {
+      const one = nemesis(kind)
+      if (one === undefined) throw new Error(`there is no fault "${kind}"`)
+      return one
+    })
     runs += 1
     const stage = {
       store: 'holdfast',
@@ -36,7 +39,7 @@ describe('The lab', { retry: 2 }, () => {
       library: { url: PLANTS, export: plant },
       ...more,
     }
-    return runCell(stage, [one], { seed: 1 })
+    return runCell(stage, nemeses, { seed: 1 })
   }
 
   const inPiles = ({ verdicts }: RunRecord, piles: readonly string[]) =>
@@ -91,6 +94,14 @@ describe('The lab', { retry: 2 }, () => {
     expect(exitCode(tally([record]))).toBe(1)
   })
 
+  it.concurrent('finds waits that end before their time, and a run that does not run', async () => {
+    const record = await play('givesUpAtOnce')
+    const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
+    expect(errors).toContainEqual(expect.stringMatching(/acquire failed with .*planted: no answer/))
+    expect(errors).toContainEqual(expect.stringMatching(/run failed with .*its function was never called/))
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+
   it.concurrent('finds permits and readers that go one at a time', async () => {
     const record = await play('oneAtATime', { clients: 6, ttl: 3000 })
     expect(named(record)).toContainEqual(expect.stringMatching(/^(throughput|refusals): .*:(permits|rw)"/))
@@ -100,13 +111,19 @@ describe('The lab', { retry: 2 }, () => {
   it.concurrent('says that a fault was not there, although whatever makes it says so', async () => {
     const nothing = (): Promise<void> => Promise.resolve()
     const deeds = { kill: nothing, restart: nothing, pause: nothing, resume: nothing }
-    const idle = { host: '127.0.0.1', port: 0, url: server.url, ...deeds }
-    const record = await play('sound', { fault: 'server-pause', server: idle })
+    const port = Number(new URL(server.url).port)
+    const idle = { host: '127.0.0.1', port, url: server.url, ...deeds }
+    const admin = { dropConnections: nothing, failover: nothing }
+    const fault = 'server-pause,restart,client-kill,failover'
+    const record = await play('sound', { fault, server: idle, admin, ttl: 500 })
     const faults = record.verdicts.find(({ check }) => check === 'faults')
     expect(faults).toMatchObject({ seen: 'unknown' })
-    expect(faults?.why).toMatch(
-      /^server-pause: clients were given \d+ locks although the server stands still/,
-    )
+    expect(faults?.why?.replaceAll(/\d+/g, 'n').split('; ')).toEqual([
+      'server-pause: clients were given n locks although the server stands still',
+      'restart: the server takes connections although it was killed',
+      'client-kill: no connection ended although the server was to end all of them',
+      'failover: nobody noticed that another server leads: all questions were answered',
+    ])
     expect(exitCode(tally([record]))).toBe(1)
   })
 

@@ -4,8 +4,9 @@ import { judge } from '../../../src/lab/record.ts'
 import { explain, replay, scenarios, shrink, simulate, stepped } from '../../../src/lab/sim/index.ts'
 import type { Scenario } from '../../../src/lab/sim/index.ts'
 
-/** More of them: SIM_SEEDS=1000 npx vitest run test/lab/sim/simulation.test.ts */
-const SEEDS = Number(process.env.SIM_SEEDS ?? Math.ceil(2100 / scenarios.length))
+/** More of them: HOLDFAST_TEST=full, or SIM_SEEDS=1000 npx vitest run test/lab/sim/simulation.test.ts */
+const RUNS = process.env.HOLDFAST_TEST === 'full' ? 21_000 : 1050
+const SEEDS = Number(process.env.SIM_SEEDS ?? Math.ceil(RUNS / scenarios.length))
 /** The same ones each time; short.test.ts and `npm run lab` have fresh ones. */
 const FIXED = Math.ceil(SEEDS / 10)
 const FIRST = Number(process.env.SIM_FIRST ?? 687_429_168)

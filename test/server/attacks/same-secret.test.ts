@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs'
+
 import { expect, it } from 'vitest'
 
 import type { Store } from '../../../src/core/contract.ts'
+import { hashToken } from '../../../src/server/index.ts'
 import type { RunningServer } from '../../../src/server/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { call, eventually, look, serve, take, temporaryFolder } from '../helpers.ts'
@@ -161,4 +164,59 @@ it('does not take a reader for a writer while the store has not answered', async
   expect((await acquire(server, { mode: 'write', lease: secret('a') })).body.error.code).toBe('ID_IN_USE')
   claims[0]?.()
   expect((await reading).status).toBe(200)
+})
+
+async function twoInLine(
+  server: RunningServer,
+): Promise<{ lease: string; first: Promise<Answer>; behind: Promise<Answer> }> {
+  const { lease } = await take(server, { name: 'a', ttl: 60_000 })
+  const first = acquire(server, { lease: secret('a'), wait: 20_000 })
+  await eventually('it waits', async () => (await look(server, 'a')).waiters.length === 1)
+  const behind = acquire(server, { wait: 20_000 })
+  await eventually('so does another', async () => (await look(server, 'a')).waiters.length === 2)
+  return { lease, first, behind }
+}
+
+it('gives the place of a request that waits to a later one with its secret', async () => {
+  const server = await serve()
+  const { lease, first, behind } = await twoInLine(server)
+  const second = acquire(server, { lease: secret('a'), wait: 20_000 })
+  expect((await first).body.error.code).toBe('LOCK_TIMEOUT')
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+  // Still before the other.
+  expect(await second).toMatchObject({ status: 200, body: { lease: secret('a') } })
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease: secret('a') } })
+  expect((await behind).status).toBe(200)
+})
+
+it('gives the place of a request that waits up for a later one with its secret that does not wait', async () => {
+  const server = await serve()
+  const { lease, first, behind } = await twoInLine(server)
+  expect((await acquire(server, { lease: secret('a') })).body.error.code).toBe('LOCK_BUSY')
+  expect((await first).body.error.code).toBe('LOCK_TIMEOUT')
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+  expect((await behind).status).toBe(200)
+})
+
+it('does not give the place of a request that waits to a stranger who knows its secret', async () => {
+  const path = `${temporaryFolder()}/tokens`
+  const tokens = ['mallory', 'victim'].map((who) => `${who}-0123456789-0123456789`)
+  writeFileSync(
+    path,
+    tokens.map((token) => `${token.slice(0, 6)} ${hashToken(token)} acquire,read *\n`).join(''),
+    {
+      mode: 0o600,
+    },
+  )
+  const server = await serve({ tokensFile: path })
+  const as = (token: string | undefined, body: object): Promise<Answer> =>
+    call(server, 'POST /v1/acquire', {
+      body: { name: 'a', ttl: 60_000, ...body },
+      headers: { authorization: `Bearer ${token}` },
+    })
+  await as(tokens[1], {})
+  const waiting = as(tokens[1], { lease: secret('v'), wait: 500 })
+  await new Promise((resolve) => void setTimeout(resolve, 200))
+  expect((await as(tokens[0], { lease: secret('v'), wait: 0 })).body.error.code).toBe('FORBIDDEN')
+  expect((await waiting).body.error.message).toMatch(/did not become free/)
 })

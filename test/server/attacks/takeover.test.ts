@@ -58,7 +58,7 @@ it('tells a waiter behind HTTP of its grant, and nobody who knows another lease,
   const { status } = await waiting
   expect(status).toBe(200)
   // By push. Who has lost its wake-ups hears of it at the next sign of life only, seconds later.
-  expect(performance.now() - began).toBeLessThan(1500)
+  expect(performance.now() - began).toBeLessThan(2500)
   expect(attacker.events).toEqual([])
 })
 
@@ -137,5 +137,5 @@ it('keeps the order of those who wait over HTTP, and their speed, on a front as 
   await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
   await Promise.all(waiting)
   expect(order).toEqual([0, 1, 2, 3, 4])
-  expect(performance.now() - began).toBeLessThan(2000)
+  expect(performance.now() - began).toBeLessThan(2500)
 })

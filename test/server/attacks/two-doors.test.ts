@@ -50,7 +50,7 @@ it.each(Object.keys(STORES))(
     await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
     await waiting
     // By push, not by its next sign of life.
-    expect(performance.now() - began).toBeLessThan(1500)
+    expect(performance.now() - began).toBeLessThan(2500)
     expect(audit.filter(({ what }) => what === 'grant')).toHaveLength(1)
     expect(session.events).toEqual([])
   },
@@ -88,7 +88,7 @@ it.each(Object.keys(STORES))('wakes all requests whose leases are of one session
     await call(server, 'POST /v1/release', { body: { name: names[index], lease: held[index]?.lease } })
     await waiting[index]
   }
-  expect(performance.now() - began).toBeLessThan(2000)
+  expect(performance.now() - began).toBeLessThan(2500)
 })
 
 it("records a stream's grant in a session in which an HTTP request waits", async () => {

@@ -173,7 +173,7 @@ it('leaves the process of who uses it alone, and its locks not taken', async () 
   const store = holdfastStore(url)
   const holdfast = new Holdfast(store, { ttl: 500 })
   afterwards(async () => {
-    await holdfast.close()
+    await holdfast.close({ timeout: 500 })
     await store.close()
   })
   await expect(holdfast.mutex('a').acquire({ wait: 300 })).rejects.toThrow('"a"')

@@ -7,6 +7,7 @@ import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract
 import { Holdfast } from '../../../src/index.ts'
 import { startServer } from '../../../src/server/index.ts'
 import type { RunningServer, ServerOptions } from '../../../src/server/index.ts'
+import { InvalidArgumentError } from '../../../src/core/errors.ts'
 import { holdfastStore, openHoldfastStore } from '../../../src/stores/holdfast/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { FaultProxy } from '../../../src/testkit/index.ts'
@@ -93,7 +94,7 @@ it('cannot turn a writer into a reader where the store behind the server cannot,
   await expect(lock.downgrade(lease)).rejects.toMatchObject({ code: 'UNSUPPORTED' })
   lease.assertHeld()
   expect(await unheard?.({ name: 'a', id: 's.1' }, 2000)).toMatchObject({ kind: 'unknown', retryable: false })
-  await holdfast.close()
+  await holdfast.close({ drain: 0 })
 })
 
 function methodsOf(store: Store): Omit<Store, 'kind' | 'capabilities'> {
@@ -227,7 +228,7 @@ it('answers unknown in time when nobody answers, and sends nothing afterwards', 
     store.release(request('a', 'session.1'), request('a', 'session.2'), 100),
     store.renew([request('a', 'session.1')], 120),
   ])
-  expect(performance.now() - began).toBeLessThan(1000)
+  expect(performance.now() - began).toBeLessThan(5000)
   expect(answers).toMatchObject([
     { kind: 'unknown' },
     { released: { kind: 'unknown' }, next: { kind: 'unknown' } },
@@ -254,6 +255,10 @@ it("says at once that nobody is there, without keeping the address's token in it
   expect(`${failure.message}${String(failure.cause)}`).not.toContain('secret')
   for (const wrong of ['holdfast:', 'http://x', 'holdfast+unix:relative', 'holdfast://', `x://:secret@h`]) {
     expect(() => holdfastStore(wrong)).toThrow('url must look like')
+    expect(() => holdfastStore(wrong)).not.toThrow('secret')
+  }
+  for (const wrong of ['holdfast+unix:/a%zz', 'holdfast://:secret%@h']) {
+    expect(() => holdfastStore(wrong)).toThrow(InvalidArgumentError)
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }
 })

@@ -57,7 +57,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         await expect(holdfast.mutex('a').acquire({ wait: 500 })).rejects.toMatchObject({
           cause: { message: expect.stringContaining('permission denied') as string },
         })
-        await holdfast.close()
+        await holdfast.close({ timeout: 500 })
         const own = Array.from({ length: 4 }, () => pool.query('SELECT 1 AS one'))
         for (const { rows } of await Promise.all(own)) expect(rows).toEqual([{ one: 1 }])
       },
@@ -322,7 +322,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(1))
       for (const lease of held) await lease.release()
       await waiting
-      await waiter.close()
+      await waiter.close({ drain: 0 })
       await vi.waitFor(() => expect(pool.totalCount - pool.idleCount).toBe(0))
       await holder.close()
     })
@@ -449,6 +449,109 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         expect(rows).toEqual([])
       },
       { max: 1 },
+    )
+  })
+
+  it('uses no connection twice that leads to where nothing can be written, as after a failover', async () => {
+    await withPool(async (pool) => {
+      const turnOne = async (): Promise<void> => {
+        const client = await pool.connect()
+        await client.query('SET default_transaction_read_only = on')
+        client.release()
+      }
+      const store = postgresStore(pool, { listen: false })
+      const first = request('moved')
+      expect(await store.claim(first, 5000)).toMatchObject({ kind: 'held' })
+      await turnOne()
+      const refused = { kind: 'unknown', cause: { code: '25006' } }
+      expect(await store.renew([{ ...first, tokens: 0 }], 5000)).toMatchObject([refused])
+      expect(await store.renew([{ ...first, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+
+      const holdfast = new Holdfast(store)
+      const lease = await holdfast.mutex('moved too').acquire()
+      await turnOne()
+      const work = (): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
+      await expect(work()).rejects.toMatchObject({ code: '25006' })
+      await expect(work()).resolves.toBe('done')
+      await lease.release()
+      await holdfast.close()
+    })
+  })
+
+  it('leaves nothing at the server of what the driver gave up by itself', async () => {
+    const waiting = async (): Promise<number> => {
+      const { rows } = await admin.query<{ pid: number }>(
+        `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%timed_locks%'`,
+      )
+      return rows.length
+    }
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool, { table: 'timed_locks', listen: false })
+        const claim = request('timed')
+        await store.claim(claim, 5000)
+        await admin.query(`BEGIN; SELECT 1 FROM timed_locks WHERE name = 'timed' FOR UPDATE`)
+        const released = store.release(claim, undefined, 5000)
+        await vi.waitFor(async () => expect(await waiting()).toBe(1), { interval: 5 })
+        expect(await released).toMatchObject({
+          released: { kind: 'unknown', cause: { message: 'Query read timeout' } },
+        })
+        await vi.waitFor(async () => expect(await waiting()).toBe(0), { timeout: 5000 })
+        await admin.query('ROLLBACK')
+      },
+      { query_timeout: 300 },
+    )
+  })
+
+  it('lets a pool end that it listens on', async () => {
+    const pool = new Pool({ connectionString: server.url })
+    const [holdfast, other] = [new Holdfast(postgresStore(pool)), new Holdfast(postgresStore(pool))]
+    const lease = await holdfast.mutex('ended').acquire()
+    const waiting = other.mutex('ended').acquire()
+    await vi.waitFor(async () => expect((await holdfast.inspect('ended')).waiters).toHaveLength(1))
+    await lease.release()
+    await (await waiting).release()
+    await expect(pool.end()).resolves.toBeUndefined()
+    await Promise.all([holdfast.close(), other.close()])
+  })
+
+  it('sends the connection that listens one statement at a time', async () => {
+    let [under, most] = [0, 0]
+    await withPool(async (pool) => {
+      pool.on('connect', (client) => {
+        const query = client.query.bind(client) as (config: QueryConfig) => Promise<unknown>
+        const counted = (config: QueryConfig): Promise<unknown> => {
+          if (!config.text.includes('LISTEN')) return query(config)
+          most = Math.max(most, (under += 1))
+          return query(config).finally(() => (under -= 1))
+        }
+        Object.assign(client, { query: counted })
+      })
+      const watches = await Promise.all(
+        ['one', 'two', 'three', 'four'].map(async (session) =>
+          postgresStore(pool).watch(session, () => {}, 5000),
+        ),
+      )
+      for (const watch of watches) if (watch.kind === 'watching') watch.stop()
+      expect(watches.map(({ kind }) => kind)).toEqual(Array(4).fill('watching'))
+    })
+    expect(most).toBe(1)
+  })
+
+  it('refuses letters at once that the database does not have', async () => {
+    await admin.query(
+      `CREATE DATABASE western ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
+    )
+    const url = new URL(server.url)
+    url.pathname = '/western'
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool, { listen: false })
+        const refused = { kind: 'unknown', retryable: false, cause: { code: '22P05' } }
+        expect(await store.claim(request('日本'), 5000)).toMatchObject(refused)
+        expect(await store.claim(request('west', { owner: 'é' }), 5000)).toMatchObject({ kind: 'held' })
+      },
+      { connectionString: url.href },
     )
   })
 

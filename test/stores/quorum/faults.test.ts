@@ -115,7 +115,7 @@ describe.skipIf(!available('redis'))('without a majority', () => {
       .mutex('x')
       .tryAcquire()
       .catch((reason: unknown) => reason)
-    expect(performance.now() - began).toBeLessThan(500)
+    expect(performance.now() - began).toBeLessThan(3_000)
     expect(error).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       cause: { code: 'QUORUM_UNAVAILABLE', needed: 3 },
@@ -143,8 +143,10 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
   const takenOver = async (
     forget: (server: Server) => unknown,
     probation: 'wait' | 'now',
+    before: (server: Server) => unknown = () => {},
   ): Promise<readonly [kind: string, grows: boolean]> => {
     await setUp(servers)
+    await before(servers[2] as Server)
     const [a, b] = [await openAt(servers), await openAt(servers, { setUp: probation })]
     const [, , third, fourth, fifth] = servers as [Server, Server, Server, Server, Server]
     for (const server of [fourth, fifth]) await server.pause()
@@ -167,15 +169,32 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
     const token = first.kind === 'held' ? first.token : 0n
     return [second.kind, second.kind === 'held' && second.token > token && token > 0n]
   }
-  const wipe = async (server: Server): Promise<void> => {
+  const restart = async (server: Server, keepData: boolean): Promise<void> => {
     await server.kill('SIGKILL')
-    await server.restart({ keepData: false })
+    await server.restart({ keepData })
     await sleep(200)
   }
+  const wipe = (server: Server): Promise<void> => restart(server, false)
 
   it('does not vote when it came back empty, until the lease has run out', async () => {
     servers = await startServers(5)
     expect(await takenOver(wipe, 'wait')).toEqual(['busy', false])
+  })
+
+  it('does not vote when it came back with a snapshot, until the lease has run out', async () => {
+    servers = await startServers(5, { args: ['--save', '3600', '1'] })
+    const save = (server: Server): Promise<unknown> => redisCommand(server, 'SAVE')
+    expect(await takenOver((server) => restart(server, true), 'wait', save)).toEqual(['busy', false])
+  })
+
+  it('votes at once when it came back with its log', async () => {
+    servers = await startServers(5, { args: ['--appendonly', 'yes', '--save', '3600', '1'] })
+    await setUp(servers)
+    for (const server of servers.slice(0, 3)) await restart(server, true)
+    const store = await openAt(servers, { setUp: 'wait' })
+    for (const server of servers.slice(3)) await server.pause()
+    expect(await store.claim(request('x', 'a.1', MAX_TTL), 2_000)).toMatchObject({ kind: 'held' })
+    await store.close()
   })
 
   it('would give the lock to a second holder if it voted at once, with a larger token', async () => {

@@ -391,6 +391,25 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     await store.close()
   })
 
+  it('shows what is held beside keys that it cannot read', async () => {
+    const store = await openAt(servers, { maxTtl: 30_000 })
+    await store.claim(request('seen held', 'a.1', 30_000), 1_000)
+    for (const server of servers) {
+      await redisCommand(server, 'HSET', 'hf:v:{seen strange}', 'f', 'abc', 'some', 'thing')
+      await redisCommand(server, 'SET', 'hf:v:{seen text}', 'x')
+      await redisCommand(server, 'HSET', 'hf:v:{seen later}', 'f', '1', 'v', '9')
+    }
+    const page = await store.list({ prefix: 'seen' }, 2_000)
+    // Somebody may hold what is kept by a later version.
+    expect('kind' in page ? page : [...new Set(page.names)]).toEqual(['seen held', 'seen later'])
+    // One server alone cannot read it: that takes nothing away.
+    await redisCommand(servers[0] as Server, 'DEL', 'hf:v:{seen held}')
+    await redisCommand(servers[0] as Server, 'SET', 'hf:v:{seen held}', 'x')
+    expect(await store.list({ prefix: 'seen held' }, 2_000)).toEqual({ names: ['seen held'] })
+    await store.close()
+    for (const server of servers) await redisCommand(server, 'FLUSHDB')
+  })
+
   it('shows what is held among many keys, page by page, each in its time', async () => {
     const proxies = await Promise.all(servers.map((server) => FaultProxy.open(server)))
     const store = await openAt(proxies, { maxTtl: 30_000 })
@@ -432,7 +451,7 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
       })
       await Promise.all(leases)
     }
-    expect(Math.max(...took)).toBeLessThan(2_000)
+    expect(Math.max(...took)).toBeLessThan(4_000)
     for (const holdfast of holdfasts) await holdfast.close()
   })
 

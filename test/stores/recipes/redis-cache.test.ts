@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { createClient } from 'redis'
+import { createClient, RESP_TYPES } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
 import { redisCache } from '../../../src/recipes/index.ts'
@@ -25,6 +25,13 @@ describe.skipIf(!available('redis'))('a cache in Redis', () => {
     },
     redis: async () => {
       const client = createClient({ url: server.url })
+      await client.connect()
+      ends.push(() => client.destroy())
+      return redisCache(client, { fenceTtl: 60_000 })
+    },
+    'redis that answers with bytes': async () => {
+      const typeMapping = { [RESP_TYPES.BLOB_STRING]: Buffer }
+      const client = createClient({ url: server.url, commandOptions: { typeMapping } })
       await client.connect()
       ends.push(() => client.destroy())
       return redisCache(client, { fenceTtl: 60_000 })

@@ -31,7 +31,7 @@ describe.skipIf(!available('redis'))('durable fencing', () => {
   beforeEach(async () => void (server = await redis({ args: SAFE })))
   afterEach(async () => {
     for (const holdfast of opened.splice(0)) {
-      await holdfast.close()
+      await holdfast.close({ drain: 0 })
       await holdfast.store.close()
     }
     await server.stop()

@@ -44,7 +44,7 @@ class Stage {
   async close(): Promise<void> {
     for (const client of this.clients) client.disconnect()
     for (const holdfast of this.holdfasts) {
-      await holdfast.close()
+      await holdfast.close({ drain: 0 })
       await holdfast.store.close()
     }
     await this.server.stop()

@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module'
+
 import { Redis } from 'ioredis'
 import { createClientPool } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -156,6 +158,15 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
 
   it('must not be a pool', () => {
     expect(() => redisStore(createClientPool() as never)).toThrow(/pool.*createClient/)
+  })
+
+  it('must not have commands with callbacks', () => {
+    const { createClient: createClient4 } = createRequire(import.meta.url)('redis-4') as {
+      createClient: (options: object) => { duplicate(options: object): never }
+    }
+    const legacy = createClient4({ legacyMode: true })
+    expect(() => redisStore(legacy as never)).toThrow(/legacyMode/)
+    expect(() => redisStore(legacy.duplicate({ legacyMode: false }))).not.toThrow()
   })
 })
 

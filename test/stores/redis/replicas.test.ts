@@ -43,7 +43,7 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       openRedisStore(primary.url, { driver, replicas, replicaTimeout })
     /** With a client of one's own, nothing is tried before the first claim. */
     const connect = async (replicas: number) => {
-      const options = { replicas, replicaTimeout: 1_500 }
+      const options = { replicas, replicaTimeout: 300 }
       if (driver === 'ioredis') {
         const client = new Redis(primary.port)
         closings.push(() => client.disconnect())
@@ -74,19 +74,19 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       const answer = await store.claim(claimOf('doubtful'), 6_000)
       expect(answer).toMatchObject({
         kind: 'unknown',
-        cause: { message: '1 of 2 replicas confirmed within 1500 ms' },
+        cause: { message: '1 of 2 replicas confirmed within 300 ms' },
       })
       const holdfast = new Holdfast(store)
-      await expect(holdfast.mutex('doubted').acquire({ wait: 2_000 })).rejects.toThrow(StoreUnavailableError)
+      await expect(holdfast.mutex('doubted').acquire({ wait: 1_000 })).rejects.toThrow(StoreUnavailableError)
       await expect
         .poll(async () => (await store.inspect('doubted', 6_000)) as object, { timeout: 10_000 })
         .toMatchObject({ holders: [] })
-      await holdfast.close()
+      await holdfast.close({ timeout: 500 })
       await store.close()
     })
 
     it('is said when the store is opened that there are not enough of them', async () => {
-      await expect(open(2)).rejects.toThrow('1 of 2 replicas confirmed within 1500 ms')
+      await expect(open(2, 300)).rejects.toThrow('1 of 2 replicas confirmed within 300 ms')
     })
 
     it('is said that the user may not ask for it', async () => {

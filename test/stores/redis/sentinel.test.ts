@@ -50,10 +50,22 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
   beforeEach(async () => void (group = await sentinel({ replicas: 2, downAfter: 1_000 })))
   afterEach(async () => {
     for (const holdfast of opened.splice(0)) {
-      await holdfast.close()
+      await holdfast.close({ drain: 0 })
       await holdfast.store.close()
     }
     await group.stop()
+  })
+
+  it('asks sentinels that want to know who asks', async () => {
+    for (const one of group.sentinels) {
+      await redisCommand(one, 'ACL', 'SETUSER', 'holdfast', 'on', '>a b&c', '+@all', '&*')
+      await redisCommand(one, 'ACL', 'SETUSER', 'default', 'resetpass', '>secret')
+    }
+    for (const login of ['sentinelPassword=secret', 'sentinelUser=holdfast&sentinelPassword=a%20b%26c']) {
+      const store = await openRedisStore(`${url()}?${login}`, { driver })
+      expect(await store.inspect('x', 2_000)).toMatchObject({ holders: [] })
+      await store.close()
+    }
   })
 
   it('goes on after a failover, and its tokens grow', async () => {

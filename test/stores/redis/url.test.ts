@@ -74,6 +74,8 @@ describe('a Redis URL', () => {
     ['redis://%zz@h', /begins no code/],
     ['redis://', /must look like/],
     ['redis://h?prefx=app', /no Redis URL has: prefx/],
+    ['redis://h?sentinelPassword=secret', /password for sentinels, and no sentinels/],
+    ['redis+sentinel://h/m?sentinelUser=ann', /user for sentinels, and no password/],
     ['redis://h?driver=memcached', /neither ioredis nor redis/],
   ])('%s is refused', (url, problem) => {
     expect(() => parseUrl(url)).toThrow(problem)
@@ -81,5 +83,6 @@ describe('a Redis URL', () => {
 
   it('is never shown with its password', () => {
     expect(() => parseUrl('redis://ann:hunter2@a,b')).toThrow(/^(?!.*hunter2)/)
+    expect(() => parseUrl('redis+sentinel://a?sentinelPassword=hunter2')).toThrow(/^(?!.*hunter2)/)
   })
 })

@@ -76,7 +76,7 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     }
     const again = await holdfast.mutex('frozen').acquire({ wait: 20 * SECONDS })
     expect(again.token).toBeGreaterThan(lease.token)
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
   })
 
   it('remembers who holds a lock, and the last token, over the death of the server', async () => {
@@ -88,10 +88,10 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     await server.restart()
     const other = new Holdfast(open().store)
     expect(await other.mutex('crash').tryAcquire()).toBeNull()
-    await holdfast.close()
+    await holdfast.close({ drain: 0 })
     const next = await other.mutex('crash').acquire({ wait: 20 * SECONDS })
     expect(next.token).toBeGreaterThan(lease.token)
-    await other.close()
+    await other.close({ drain: 0 })
   })
 
   it('tells that a guarded transaction failed when the reply to its commit is cut off, and frees the lock', async () => {
@@ -206,7 +206,7 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
         }),
     ).toBeGreaterThan(before.token + 3000n * 1_000_000n)
     await after.release()
-    await Promise.all([a.close(), b.close()])
+    await Promise.all([a.close({ drain: 0 }), b.close()])
   })
 
   it('lets ten processes that start at once make the table together', async () => {
@@ -231,6 +231,6 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     expect((await holder.inspect('pool:49')).waiters).toHaveLength(1)
     await Promise.all(held.map((lease) => lease.release()))
     expect(await waiting).toHaveLength(50)
-    await Promise.all([waiter.close(), holder.close()])
+    await Promise.all([waiter.close({ drain: 0 }), holder.close()])
   })
 }

@@ -13,7 +13,9 @@ export interface GuardedRun {
   readonly guarded: (lease: Lease, inside: () => Promise<void>) => Promise<unknown>
 }
 
-const TTL = 1500
+/** Long enough for a machine that is busy; so many at once, for each of them only waits. */
+const TTL = 2500
+const AT_ONCE = 16
 
 /**
  * A transaction that is guarded for longer than the ttl, beside a permit of another process and somebody who waits: for
@@ -40,12 +42,30 @@ export async function expectGuardedRun({ store, other, name, guarded }: GuardedR
   await there.close()
 }
 
-/** Few enough not to be in each other's way; what went wrong with each. */
-export async function someAtOnce(runs: readonly (() => Promise<readonly string[]>)[]): Promise<string[]> {
-  const failed: string[] = []
-  for (let from = 0; from < runs.length; from += 8) {
-    const some = await Promise.all(runs.slice(from, from + 8).map((run) => run()))
-    failed.push(...some.flat())
-  }
-  return failed
+type Run = () => Promise<readonly string[]>
+
+/**
+ * Some at a time; what went wrong with each. What failed is run once more: a machine that gave this process no time to renew is no setting,
+ * and what a setting breaks is broken every time.
+ */
+export async function someAtOnce(runs: readonly Run[]): Promise<readonly string[]> {
+  const suspects = await failing(runs, AT_ONCE)
+  return (
+    await failing(
+      suspects.map(({ run }) => run),
+      AT_ONCE / 4,
+    )
+  ).flatMap(({ why }) => why)
+}
+
+async function failing(
+  runs: readonly Run[],
+  atOnce: number,
+): Promise<{ run: Run; why: readonly string[] }[]> {
+  const ended: { run: Run; why: readonly string[] }[] = []
+  for (let from = 0; from < runs.length; from += atOnce)
+    ended.push(
+      ...(await Promise.all(runs.slice(from, from + atOnce).map(async (run) => ({ run, why: await run() })))),
+    )
+  return ended.filter(({ why }) => why.length > 0)
 }

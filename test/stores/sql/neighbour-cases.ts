@@ -25,9 +25,9 @@ const AGAIN = { retry: 2 }
 /** Names of an attempt that failed may be held still. */
 let attempts = 0
 
-/** A guarded transaction costs nobody else a lease, in whatever process, nor its own. */
+/** A guarded transaction costs nobody else a lease, in whatever process, nor its own. They wait most of the time: all at once. */
 export function neighbourCases(neighbourhood: () => Neighbourhood): void {
-  it(
+  it.concurrent(
     'costs none of forty leases of another process anything, in a table of a hundred names',
     AGAIN,
     async () => {
@@ -46,7 +46,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs no other permit of the same name anything, while transactions of six overlap all the time',
     AGAIN,
     async () => {
@@ -70,7 +70,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs nothing either when there are more of them at once than the pool has connections',
     AGAIN,
     async () => {
@@ -97,7 +97,7 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
     },
   )
 
-  it(
+  it.concurrent(
     'costs nothing either when it is guarded by hand, and lets nobody take the lock before its end',
     AGAIN,
     async () => {
@@ -124,4 +124,29 @@ export function neighbourCases(neighbourhood: () => Neighbourhood): void {
       await Promise.all([mine.close({ drain: 0 }), theirs.close({ drain: 0 })])
     },
   )
+
+  it('lets no writer in before the end of what one of several readers with one claim guards', async () => {
+    const { open, guard } = neighbourhood()
+    const [mine, theirs] = [new Holdfast(open()), new Holdfast(open())]
+    const name = `readers ${(attempts += 1)}`
+    const { read } = mine.readWriteLock(name)
+    const [guarding, beside] = [await read.acquire(), await read.acquire()]
+    expect((await mine.inspect(name)).holders).toHaveLength(1)
+    const end = await guard(guarding)
+    const order: string[] = []
+    // The first to go leaves the claim to the other, the second gives it up.
+    expect(await guarding.release()).toBe('released')
+    const released = beside.release()
+    const write = theirs.readWriteLock(name).write.acquire({ wait: 20_000 })
+    const written = write.then(async (lease) => {
+      order.push('written')
+      await lease.release()
+    })
+    await sleep(300)
+    order.push('ended')
+    await end()
+    await Promise.all([released, written])
+    expect(order).toEqual(['ended', 'written'])
+    await Promise.all([mine.close(), theirs.close()])
+  })
 }

@@ -112,6 +112,19 @@ export function userTableCases(open: () => UserDatabase): void {
     expect(() => database.optimistic({ table: 'bonus', key: [] })).toThrow(/key must name a column/)
   })
 
+  it('never lets an older token write, also not to a column of texts', async () => {
+    const database = await fresh(0)
+    await database.sql('DROP TABLE IF EXISTS loose')
+    await database.sql('CREATE TABLE loose (id INTEGER PRIMARY KEY, owner VARCHAR(20), fence VARCHAR(30))')
+    await database.sql(`INSERT INTO loose (id, owner, fence) VALUES (1, 'nobody', NULL)`)
+    const loose = database.fenced({ table: 'loose', key: 'id' })
+    // A server that does not compare texts with numbers refuses both.
+    const newer = await loose.update(1, 10n, { owner: 'newer' }).catch(() => 'refused')
+    expect(await loose.update(1, 9n, { owner: 'older' }).catch(() => 'refused')).not.toBe('written')
+    const [row] = await database.sql('SELECT owner FROM loose')
+    expect(row?.['owner']).toBe(newer === 'written' ? 'newer' : 'nobody')
+  })
+
   it('writes with a token, again with the same and with a larger one, and tells stale from missing', async () => {
     const database = await fresh(1)
     const seat = database.fenced({ table: 'seat', key: 'id' })

@@ -48,6 +48,21 @@ describe.skipIf(!hasSqlite())('the file of a SQLite store', () => {
     database.close()
   })
 
+  it('gives no lock, and says so at once, when somebody has dropped the table', async () => {
+    const database = openDatabase(path)
+    const holdfast = new Holdfast(sqliteStore(database))
+    await holdfast.mutex('dropped').run(() => {})
+    database.exec('DROP TABLE holdfast_locks')
+    const began = performance.now()
+    await expect(holdfast.mutex('dropped').acquire({ wait: 60_000 })).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      cause: { code: 'SQLITE_NO_TABLE', message: expect.stringContaining('no such table') as string },
+    })
+    expect(performance.now() - began).toBeLessThan(10_000)
+    await holdfast.close({ drain: 0, timeout: 100 })
+    database.close()
+  })
+
   it.each([
     ['deleted', (): void => rmSync(path)],
     ['replaced', (): void => renameSync(path, `${path}.old`)],

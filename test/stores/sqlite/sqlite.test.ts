@@ -257,6 +257,17 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     database.close()
   })
 
+  it('refuses an older token in a column without a type, whatever kind of number is there', async () => {
+    const database = openDatabase(place.url.slice('sqlite:'.length))
+    database.exec('CREATE TABLE loose_seat (id, owner, fence)')
+    database.exec(`INSERT INTO loose_seat VALUES (1, 'b', 1794780646347432)`)
+    const seat = fenced(database, { table: 'loose_seat', key: 'id' })
+    expect(await seat.update(1, 1_794_780_646_347_431n, { owner: 'a' })).toBe('stale')
+    expect(await seat.update(1, 1_794_780_646_347_433n, { owner: 'c' })).toBe('written')
+    expect(await seat.update(1, 9n, { owner: 'a' })).toBe('stale')
+    database.close()
+  })
+
   describe('and a table of the user', () => {
     userTableCases(() => {
       const database = openDatabase(place.url.slice('sqlite:'.length))

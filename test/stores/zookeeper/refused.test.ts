@@ -34,6 +34,6 @@ it('goes on asking for whoever waits', async () => {
     code: 'STORE_UNAVAILABLE',
   })
   expect(performance.now() - began).toBeGreaterThan(650)
-  await holdfast.close()
+  await holdfast.close({ timeout: 500 })
   await store.close()
 })

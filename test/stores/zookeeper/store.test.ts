@@ -7,7 +7,8 @@ import { available, fourLetters, zookeeper } from '../../../scripts/services.mjs
 import type { Server } from '../../../scripts/services.mjs'
 import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
 import { ALL } from '../../../src/core/contract.ts'
-import { ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
+import { CREATOR_ACL, PERMISSIONS, ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
+import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { czxidOf, requestRevocation, zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import type { ConnectOptions } from '../../../src/stores/zookeeper/index.ts'
 import { TOKENS_PER_NODE } from '../../../src/stores/zookeeper/token.ts'
@@ -253,9 +254,12 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       expect((await by.claim(claim, TIMEOUT)).kind).toBe('held')
       await by.release(claim, undefined, TIMEOUT)
     }
+    // Not as a container, which the server would remove by itself between two sections.
+    await zk.createPath(`/holdfast/${lock}`, { mode: 'persistent' })
     // The last of them has the number 4.
     for (let round = 0; round < 5; round++) await section(own)
-    await zk.delete(`/holdfast/${lock}`).catch(() => undefined)
+    await zk.delete(`/holdfast/${lock}`)
+    await zk.create(`/holdfast/${lock}`)
     for (let round = 0; round < 4; round++) await section(other)
     expect((await other.claim(request(lock), TIMEOUT)).kind).toBe('held')
     expect((await zk.getChildren(`/holdfast/${lock}`)).children[0]).toMatch(/lock-0000000004$/)
@@ -690,6 +694,77 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       expect(answer).toMatchObject({ kind: 'held' })
     }
     expect((await mntr('zk_num_alive_connections')) - before).toBeGreaterThan(0)
+  })
+
+  it('tells a waiter at once when a node goes that it may not read, and shows that node', async () => {
+    const zk = await client()
+    const lock = name()
+    await zk.createPath(`/holdfast/${lock}`)
+    const closed = store({ acl: 'creator', client: { auth: [{ scheme: 'digest', auth: 'other:secret' }] } })
+    const own = store()
+    const events = await listen(own)
+    const [first, second] = [request(lock), request(lock)]
+    expect((await closed.claim(first, TIMEOUT)).kind).toBe('held')
+    expect((await own.claim(second, TIMEOUT)).kind).toBe('queued')
+    expect(await own.inspect(lock, TIMEOUT)).toMatchObject({ holders: [{}], waiters: [{ id: second.id }] })
+    await closed.release(first, undefined, TIMEOUT)
+    await vi.waitFor(() => expect(events).toMatchObject([{ kind: 'granted', id: second.id }]))
+    await own.release(second, undefined, TIMEOUT)
+  })
+
+  it('says which right is missing in a directory that it may not read, and leaves nothing there', async () => {
+    const zk = await client()
+    const lock = name()
+    await zk.createPath(`/holdfast/${lock}`)
+    const { create, delete: remove, all } = PERMISSIONS
+    zk.addAuth({ scheme: 'digest', auth: 'admin:secret' })
+    await zk.setAcl(`/holdfast/${lock}`, [
+      { permissions: create | remove, scheme: 'world', id: 'anyone' },
+      { permissions: all, scheme: 'auth', id: '' },
+    ])
+    const own = store()
+    const claim = request(lock)
+    expect(await own.claim(claim, TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+      cause: { code: 'NO_AUTH' },
+    })
+    expect((await own.withdraw(claim, TIMEOUT)).kind).toBe('released')
+    expect((await zk.getChildren(`/holdfast/${lock}`)).children).toEqual([])
+  })
+
+  it('takes a plus in the credentials of a URL for a plus', async () => {
+    const zk = await client()
+    zk.addAuth({ scheme: 'digest', auth: 'me:a+b' })
+    const root = `/${name()}`
+    await zk.create(root, { acl: CREATOR_ACL })
+    for (const url of [`me:a+b@${at()}?root=${root}`, `${at()}?root=${root}&auth=digest:me:a+b`]) {
+      const own = kept(await openZooKeeperStore(`zookeeper://${url}`))
+      expect((await own.claim(request(name()), TIMEOUT)).kind).toBe('held')
+    }
+  })
+
+  it('leaves it to the client that it was given whether that keeps the process alive', async () => {
+    const sockets = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+    const pass = async (to: Store): Promise<void> => {
+      const claim = request(name())
+      expect((await to.claim(claim, TIMEOUT)).kind).toBe('held')
+      await to.release(claim, undefined, TIMEOUT)
+    }
+    const zk = await client()
+    const busy = sockets()
+    const [one, other] = [kept(zookeeperStore(zk)), kept(zookeeperStore(zk))]
+    await pass(one)
+    expect(sockets()).toBe(busy)
+    zk.keepAlive(false)
+    expect(sockets()).toBe(busy - 1)
+    const held = request(name())
+    await one.claim(held, TIMEOUT)
+    await pass(other)
+    expect(sockets()).toBe(busy)
+    await one.release(held, undefined, TIMEOUT)
+    expect(sockets()).toBe(busy - 1)
   })
 
   it('lets the process end when nothing is held or asked any more', async () => {

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 
 import { describe, expect, it } from 'vitest'
 
-import { Holdfast, InvalidArgumentError } from '../../../src/index.ts'
+import { Holdfast, InvalidArgumentError, open } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
@@ -57,6 +57,31 @@ describe('a mistake in a call is refused, with what to do', () => {
     ],
     ['null as options', () => new Holdfast(memoryStore(), null as Any), /^options must be an object/],
     ['a misspelt option', () => new Holdfast(memoryStore(), { patince: 1 } as Any), /patince.*"patience"/],
+    ['a number as owner', () => new Holdfast(memoryStore(), { owner: 17 as Any }), /^owner must be a string/],
+    ['null as clock', () => new Holdfast(memoryStore(), { clock: null as Any }), /^options must be/],
+    ['a misspelt clock', () => new Holdfast(memoryStore(), { clock: { wal: false } as Any }), /wal.*"wall"/],
+    [
+      'a text as clock.wall',
+      () => new Holdfast(memoryStore(), { clock: { wall: 'no' as Any } }),
+      /^clock.wall/,
+    ],
+    [
+      'closeStore',
+      () => new Holdfast(memoryStore(), { closeStore: 'no' as Any }),
+      /^closeStore must be true/,
+    ],
+    ['leakWarnings', () => new Holdfast(memoryStore(), { leakWarnings: 0 as Any }), /^leakWarnings must be/],
+    ['an empty env', () => new Holdfast(memoryStore(), { env: {} as Any }), /^env must have .*mono, boot/],
+    ['null for release', () => locks().close({ release: null as Any }), /^release must be true or false/],
+    [
+      'a text for release',
+      () => locks().close({ release: 'false' as Any }),
+      /^release must be true or false/,
+    ],
+    ['a number as prefix', () => locks().list({ prefix: 5 as Any }), /^prefix must be a string/],
+    ['an object as cursor', () => locks().list({ cursor: {} as Any }), /^cursor must be a string/],
+    ['null for open', () => open('memory:', null as Any), /^options must be an object/],
+    ['a scheme of Object', () => open('constructor:x'), /scheme constructor:, which no store answers to/],
     ['null for a lock', () => locks().mutex('x', null as Any), /^options must be an object/],
     [
       'a number for a lock',

@@ -49,6 +49,27 @@ describe('an option that is none', () => {
   })
 })
 
+describe('a value that means nothing', () => {
+  const holdfast = () => world().process().holdfast
+  it.each<[string, string, () => unknown]>([
+    ['jitter', 'a text', () => cached(holdfast(), { ...load, jitter: '0.5' as never })],
+    ['signal', 'a text', () => cached(holdfast(), load).get(undefined, { signal: 'x' as never })],
+    ['signal', 'to forget', () => cached(holdfast(), load).forget(undefined, { signal: 'x' as never })],
+    ['signal', 'to watch', () => watchLeader(holdfast(), 'boss', { signal: 'x' as never }).next()],
+    ['holdfast', 'cached', () => cached({} as never, load)],
+    ['holdfast', 'leader', () => leader(undefined as never, 'boss', { onElected: () => {} })],
+    ['holdfast', 'once', () => once(null as never, 'report', { every: HOUR, run: () => 1 })],
+    ['holdfast', 'watchLeader', () => watchLeader({} as never, 'boss').next()],
+    [
+      'holdfast',
+      'stock',
+      () => stripedStock({} as never, 'x', { segments: 1, storage: new Shelf(world().env, [1]) }),
+    ],
+  ])('%s: %s is refused', async (argument, _, call) => {
+    await expect((async () => call())()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument })
+  })
+})
+
 it('an option may be passed on as undefined', () => {
   const options = {
     cached: { ...load, emptyTtl: undefined, jitter: undefined, lock: undefined, onError: undefined },

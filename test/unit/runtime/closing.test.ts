@@ -177,6 +177,22 @@ describe('closing while a section runs', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('lets go at once when a second call says so: what is held runs out', async () => {
+    const { env, process } = world()
+    const { holdfast } = process({ ttl: 1000 })
+    const lease = await env.until(holdfast.mutex('job').acquire())
+    const first = holdfast.close({ drain: 60_000 })
+    await env.advance(100)
+    const result = await env.until(holdfast.close({ release: false }))
+    expect(env.mono()).toBeLessThan(200)
+    expect(result.cutShort).toEqual([])
+    expect(result.leftToExpire.map(({ name }) => name)).toEqual(['job'])
+    expect(await first).toBe(result)
+    expect(lease.held).toBe(true)
+    await env.advance(1000)
+    expect(lease.held).toBe(false)
+  })
+
   it('may be hastened by a second call, and both answer the same', async () => {
     const w = world()
     const { holdfast } = w.process()

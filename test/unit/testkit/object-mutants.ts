@@ -1,4 +1,4 @@
-import { fromRecord, step, toRecord, view } from 'holdfast/store'
+import { ALL, fromRecord, step, toRecord, view } from 'holdfast/store'
 import type {
   AnswerOf,
   ClaimRef,
@@ -169,6 +169,90 @@ class RenewsInTwoSteps extends ObjectStore {
   }
 }
 
+type Clients = Mutant['Client']
+
+/** A store that reads, and writes a moment later, for some of its requests. */
+function inTwoSteps(some: (command: QueueCommand, record: QueueRecord | undefined) => boolean): Clients {
+  return class extends ObjectStore {
+    override claim(request: ClaimRequest, timeout: number): Promise<AnswerOf['claim']> {
+      return this.changeSlowly(request.name, { kind: 'claim', request }, timeout)
+    }
+    override renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+      return Promise.all(
+        requests.map((request) => this.changeSlowly(request.name, { kind: 'renew', request }, timeout)),
+      )
+    }
+    override release(
+      claim: ReleaseRequest,
+      next: ClaimRequest | undefined,
+      timeout: number,
+    ): Promise<ReleaseResult> {
+      return this.changeSlowly(claim.name, { kind: 'release', claim, next }, timeout)
+    }
+    override downgrade(claim: ClaimRef, timeout: number): Promise<AnswerOf['downgrade']> {
+      return this.changeSlowly(claim.name, { kind: 'downgrade', claim }, timeout)
+    }
+
+    private async changeSlowly<C extends QueueCommand>(
+      name: string,
+      command: C,
+      timeout: number,
+    ): Promise<AnswerOf[C['kind']]> {
+      const { db } = this
+      await this.cross(timeout)
+      const record = db.records[name]
+      const state = fromRecord(record, db.fence)
+      if (some(command, record)) await this.cross(timeout)
+      const { answer, notices } = step(state, command, db.now(), (session) => db.listeners.has(session))
+      db.records[name] = toRecord(state)
+      this.tell(notices)
+      await this.cross(timeout)
+      return answer
+    }
+  }
+}
+
+const isOf = (kind: 'permits' | 'readers', record: QueueRecord | undefined): boolean =>
+  record !== undefined && record.capacity > 1 && (record.capacity === ALL) === (kind === 'readers')
+
+/** The counter moves by one for each grant, and not by as many tokens as are given out. */
+class BlocksOverlap extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const answer = super.change(name, command)
+    const record = this.db.records[name]
+    if (record !== undefined && 'kind' in answer && answer.kind === 'held')
+      this.db.records[name] = { ...record, fence: Number(answer.token) }
+    return answer
+  }
+}
+
+/** Tokens are what the clock says, whatever was given out before. */
+class TokensByTheClock extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const record = this.db.records[name]
+    if (record !== undefined) this.db.records[name] = { ...record, fence: 0 }
+    this.db.fence = 0
+    return super.change(name, command)
+  }
+}
+
+/** What it is to queue again is put in line without a look at whether it holds by now. */
+class QueuesItsOwnHolder extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    const holds = (id: string): boolean =>
+      this.db.records[name]?.holders.some((each) => each.id === id) === true
+    const next = command.kind === 'release' ? command.next : undefined
+    const answer = super.change(name, command)
+    const held = next !== undefined && holds(next.id) && this.seen.has(next.id)
+    if (next !== undefined) this.seen.add(next.id)
+    return held
+      ? ({ released: { kind: 'not-held' }, next: { kind: 'queued' } } as AnswerOf[C['kind']])
+      : answer
+  }
+
+  private readonly seen = new Set<string>()
+}
+
 class AnswersByName extends ObjectStore {
   override async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const names = new Map(requests.map((request) => [request.name, request]))
@@ -317,5 +401,50 @@ export const mutants: readonly Mutant[] = [
     mistake: 'a renewal is a read and a write',
     Client: RenewsInTwoSteps,
     caughtBy: ['renew/beside-release', 'renew/beside-claim'],
+  },
+  {
+    mistake: 'a release that queues again is a read and a write',
+    Client: inTwoSteps((command) => command.kind === 'release' && command.next !== undefined),
+    caughtBy: ['beside/fused'],
+  },
+  {
+    mistake: 'a downgrade is a read and a write',
+    Client: inTwoSteps(({ kind }) => kind === 'downgrade'),
+    caughtBy: ['beside/downgraded'],
+  },
+  {
+    mistake: 'a sign of life of a waiter is a read and a write',
+    Client: inTwoSteps(
+      (command, record) =>
+        command.kind === 'renew' && record?.waiters.some(({ id }) => id === command.request.id) === true,
+    ),
+    caughtBy: ['beside/waiter-alive'],
+  },
+  {
+    mistake: 'the renewal of a permit is a read and a write',
+    Client: inTwoSteps(({ kind }, record) => kind === 'renew' && isOf('permits', record)),
+    caughtBy: ['beside/permits-renewed'],
+  },
+  {
+    mistake: 'the renewal of a reader is a read and a write',
+    Client: inTwoSteps(({ kind }, record) => kind === 'renew' && isOf('readers', record)),
+    caughtBy: ['beside/readers-renewed'],
+  },
+  {
+    mistake: 'the release of a permit is a read and a write',
+    Client: inTwoSteps(({ kind }, record) => kind === 'release' && isOf('permits', record)),
+    caughtBy: ['beside/permits-released'],
+  },
+  {
+    mistake: 'the release of a reader is a read and a write',
+    Client: inTwoSteps(({ kind }, record) => kind === 'release' && isOf('readers', record)),
+    caughtBy: ['beside/readers-released'],
+  },
+  { mistake: 'blocks of tokens overlap', Client: BlocksOverlap, caughtBy: ['tokens/blocks'] },
+  { mistake: 'tokens come from the clock alone', Client: TokensByTheClock, caughtBy: ['tokens/blocks'] },
+  {
+    mistake: 'a release that is sent twice puts a holder in line behind itself',
+    Client: QueuesItsOwnHolder,
+    caughtBy: ['queue/fused-repeated-held'],
   },
 ]

@@ -13,20 +13,22 @@ export interface Progress {
 }
 
 /** How long a lock may be free although somebody waits for it, where the store tells waiters, and where they have to ask. */
-const WAKE_UP_MS = { push: 1000, poll: 3000 }
+export const WAKE_UP_MS: Readonly<Record<'push' | 'poll', number>> = { push: 1000, poll: 3000 }
 /** The same for most of the times. Beside it, so many of the store's answers. */
 const USUAL_MS = { push: 60, poll: 600 }
 const USUAL_ANSWERS = 20
 /** Fewer say nothing about most. */
 const LEAST_SAMPLES = 8
+/** Three and more meet less often: some are there to wait, or about to go. */
+const MANY_SAMPLES = 30
 
 /** A time in which nobody held a name although somebody wanted it, or in which there was room for all who did. */
 interface Gap {
   readonly name: string
   readonly from: number
   readonly to: number
-  /** Somebody else was there when it began. */
-  readonly beside?: boolean
+  /** How many others were there when it began. */
+  readonly beside?: number
 }
 
 /** Whether locks move on, and leases last, while nothing stands in the way. */
@@ -53,6 +55,7 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
     took.map(({ ms }) => ms),
   )
   const alone = neverShared(
+    evidence,
     holds,
     room.map(({ gap }) => gap),
   )
@@ -63,20 +66,28 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
   return { violations: [...renewal.violations, ...late, ...slow, ...alone], idle }
 }
 
-/** Locks that several may hold are held by several now and then, where several ask for them at once. */
-function neverShared(holds: readonly Hold[], waits: readonly Gap[]): ViolationRecord[] {
+/** Locks that several may hold are held by as many as ask for them at once and find room, now and then. */
+function neverShared(
+  { settings }: Evidence,
+  holds: readonly Hold[],
+  waits: readonly Gap[],
+): ViolationRecord[] {
   const names = new Set(waits.map(({ name }) => name))
   return [...names].flatMap((name) => {
     const own = holds.filter((hold) => hold.name === name).sort((a, b) => (a.from < b.from ? -1 : 1))
-    let end = 0n
-    let shared = 0
+    let ends: bigint[] = []
+    let most = 0
     for (const { from, to } of own) {
-      if (from < end) shared += 1
-      if (to > end) end = to
+      ends = [...ends.filter((end) => end > from), to]
+      most = Math.max(most, ends.length)
     }
-    const chances = waits.filter((wait) => wait.name === name && wait.beside === true).length
-    if (shared > 0 || chances < LEAST_SAMPLES) return []
-    const message = `"${name}" was never held by two at once, although there was room ${chances} times`
+    const chances = waits.filter((wait) => wait.name === name && (wait.beside ?? 0) >= most).length
+    // Those who have to ask again and again come and go without meeting each other.
+    const enough =
+      most === 1 ? LEAST_SAMPLES : settings.capabilities.wakeups === 'push' ? MANY_SAMPLES : Infinity
+    if (most === 0 || chances < enough) return []
+    const many = most === 1 ? 'two' : most + 1
+    const message = `"${name}" was never held by ${many} at once, although there was room ${chances} times`
     return [{ check: 'throughput', message }]
   })
 }
@@ -184,7 +195,7 @@ function roomOf({ history, began, clients, endedAt }: Evidence, holds: readonly 
     let taken = 0
     let there = 0
     let room = 0
-    const beside = new Set<Gap>()
+    const beside = new Map<Gap, number>()
     return all
       .sort((a, b) => a.at - b.at || b.by - a.by)
       .flatMap(({ at, by, begins, ends }) => {
@@ -192,15 +203,15 @@ function roomOf({ history, began, clients, endedAt }: Evidence, holds: readonly 
         taken += by
         there += Math.sign(by)
         if (full && taken <= capacity) room = at
-        if (begins !== undefined && taken <= capacity && there > 1) beside.add(begins)
+        if (begins !== undefined && taken <= capacity) beside.set(begins, there - 1)
         if (ends === undefined || taken > capacity) return []
-        return [{ ...ends, from: Math.max(room, ends.from), beside: beside.has(ends) }]
+        return [{ ...ends, from: Math.max(room, ends.from), beside: beside.get(ends) ?? 0 }]
       })
   })
 }
 
 /** Every wait, from the call to its end. */
-function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | undefined, HistoryEvent][] {
+export function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | undefined, HistoryEvent][] {
   const open = new Map<string, [bigint, bigint | undefined, HistoryEvent]>()
   for (const event of history) {
     if (event.kind !== 'acquire') continue
@@ -212,7 +223,7 @@ function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | undefined,
   return [...open.values()]
 }
 
-function stalledIn({ stalls }: Evidence, { from, to }: Gap): number {
+export function stalledIn({ stalls }: Evidence, { from, to }: Pick<Gap, 'from' | 'to'>): number {
   return stalls.reduce(
     (sum, stall) => sum + Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from)),
     0,

@@ -1,3 +1,4 @@
+import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { Hold } from '../../../testkit/holds.ts'
 import type { ViolationRecord } from '../../record.ts'
 import type { Evidence } from '../evidence.ts'
@@ -31,4 +32,34 @@ export function unseenOf(
       return [{ check: 'inspection', message, at: asked, clients: [client] }]
     })
   })
+}
+
+/** Whoever goes on as a reader is shown as one, once that was confirmed. */
+export function stillWritersOf(
+  { looks, history, began, settings }: Evidence,
+  holds: readonly Hold[],
+  windows: readonly Window[],
+): ViolationRecord[] {
+  const key = ({ process, op }: Pick<HistoryEvent, 'process' | 'op'>): string => `${process}\n${op}`
+  const confirmed = new Map(
+    history.flatMap((event) =>
+      event.kind === 'downgrade' && event.phase === 'ok' ? [[key(event), event.at]] : [],
+    ),
+  )
+  const reads = holds.flatMap((hold) => {
+    const since = confirmed.get(key(hold))
+    return since === undefined ? [] : [{ hold, since }]
+  })
+  const found = reads.flatMap(({ hold, since: from }) => {
+    const { name, process: client, to } = hold
+    const look = looks.find(
+      (one) => one.name === name && one.from > from && one.to < to && one.writers?.includes(client) === true,
+    )
+    const expiry = expiryOf(settings)
+    if (look === undefined || troubled(windows, since(began, look.from) - expiry, since(began, look.to)))
+      return []
+    const message = `the store shows ${client} as the writer of "${name}" after its downgrade was confirmed`
+    return [{ check: 'inspection', message, at: since(began, look.from), clients: [client] }]
+  })
+  return found
 }

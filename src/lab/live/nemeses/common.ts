@@ -1,9 +1,11 @@
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { EndFault } from '../diary.ts'
 import type { LiveClient } from '../client.ts'
 import { Missed } from '../scene.ts'
 import type { Scene, Stage } from '../scene.ts'
+import type { ServerHandle } from '../servers.ts'
 import { endpointsOf } from '../url.ts'
 
 export const anywhere = (): undefined => undefined
@@ -18,6 +20,7 @@ export const byServer = ({ server }: Stage): string | undefined =>
 const SLACK_MS = 5000
 /** Timers may be early by a fraction. */
 const CLOCK_MS = 5
+const CONNECT_MS = 1000
 
 /** Keeps a fault up until others were given the lock of its victim so many times, and until it has lasted long enough. */
 export async function longEnough(
@@ -51,6 +54,20 @@ export async function nothingGiven(scene: Scene, ms: number, but: string): Promi
   const before = count()
   await sleep(Math.max(0, ms - UNDER_WAY_MS))
   if (count() > before) throw new Missed(`clients were given ${count() - before} locks although ${but}`)
+}
+
+/** Whoever is killed does not take connections. That it does shows that the fault was not there. */
+export async function nobodyListens({ host, port }: ServerHandle): Promise<void> {
+  const answers = await new Promise<boolean>((resolve) => {
+    const socket = connect({ host, port, timeout: CONNECT_MS })
+    const settle = (answer: boolean): void => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => settle(true))
+    socket.once('timeout', () => settle(false)).once('error', () => settle(false))
+  })
+  if (answers) throw new Missed('the server takes connections although it was killed')
 }
 
 /** Cuts a client off on both ways, without either side being told, and back again. */

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Nemesis } from '../nemesis.ts'
-import { byServer, cutOff, during, longEnough, nothingGiven } from './common.ts'
+import { Missed } from '../scene.ts'
+import type { Scene } from '../scene.ts'
+import { signsSince } from '../signs.ts'
+import { byServer, cutOff, during, longEnough, nobodyListens, nothingGiven } from './common.ts'
 
 export const serverPause: Nemesis = {
   kind: 'server-pause',
@@ -27,10 +30,8 @@ export const restart: Nemesis = {
   async strike(scene) {
     const { client } = await scene.lingerer('before the check')
     const end = scene.diary.faultBegins('restart', 'server', { detail: 'SIGKILL, data kept' })
-    await scene.stage.server?.kill('SIGKILL')
-    await scene.stage.server?.restart({ keepData: true })
-    end()
-    scene.goOn(client)
+    const again = (): Promise<void> => killed(scene, { keepData: true })
+    await during(end, again, () => scene.goOn(client))
   },
 }
 
@@ -43,14 +44,13 @@ export const wipe: Nemesis = {
   missing: byServer,
   async strike(scene) {
     const { client, name } = await scene.lingerer('before the check')
-    await cutOff(scene, client, async () => {
+    const gone = cutOff(scene, client, async () => {
       const end = scene.diary.faultBegins('wipe', 'server', { detail: 'SIGKILL, data lost' })
-      await scene.stage.server?.kill('SIGKILL')
-      await scene.stage.server?.restart({ keepData: false })
-      end()
+      const again = (): Promise<void> => killed(scene, { keepData: false })
+      await during(end, again, () => undefined)
       await longEnough(scene, { client, name }, { times: 2, least: 0 })
     })
-    scene.goOn(client)
+    await gone.finally(() => scene.goOn(client))
   },
 }
 
@@ -73,6 +73,16 @@ export const clockJump: Nemesis = {
   },
 }
 
+async function killed({ stage: { server } }: Scene, how: { readonly keepData: boolean }): Promise<void> {
+  if (server === undefined) return
+  await server.kill('SIGKILL')
+  await nobodyListens(server)
+  await server.restart(how)
+}
+
+/** By then everybody has heard of the end of a connection. */
+const HEARD_MS = 100
+
 /** Something that the lab has the server do, again and again while clients are at work. */
 function commanded(
   about: Pick<Nemesis, 'kind' | 'what' | 'row'>,
@@ -82,13 +92,20 @@ function commanded(
   return {
     ...about,
     missing: ({ admin }) => (admin?.[command] === undefined ? cannot : undefined),
-    async strike({ stage, diary, random }) {
+    async strike(scene) {
+      const { stage, diary, random } = scene
+      const ended = (): number => scene.clients.reduce((sum, { way }) => sum + (way?.ended ?? 0), 0)
+      const before = ended()
       for (let time = 0; time < times; time += 1) {
         const since = diary.now()
         await stage.admin?.[command]?.()
         diary.fault(about.kind, 'server', undefined, since)
         await sleep(random.below(withinMs))
       }
+      if (command !== 'dropConnections' || scene.clients.every(({ way }) => way === undefined)) return
+      await sleep(HEARD_MS)
+      if (ended() === before)
+        throw new Missed('no connection ended although the server was to end all of them')
     },
   }
 }
@@ -113,9 +130,11 @@ export const failover: Nemesis = {
     admin?.failover === undefined ? 'there is no other server to take its place' : undefined,
   async strike(scene) {
     const { client } = await scene.lingerer('before the check')
+    const seen = signsSince(scene)
     const end = scene.diary.faultBegins('failover', 'server', { detail: 'SIGKILL of the leader' })
-    await scene.stage.admin?.failover?.()
-    end()
-    scene.goOn(client)
+    const failed = async (): Promise<void> => scene.stage.admin?.failover?.()
+    await during(end, failed, () => scene.goOn(client))
+    await sleep(HEARD_MS)
+    if (!seen()) throw new Missed('nobody noticed that another server leads: all questions were answered')
   },
 }

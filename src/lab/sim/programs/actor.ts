@@ -125,6 +125,7 @@ export class Actor {
         around,
       )
       await this.steps(step.inside, inside, own)
+      this.together(lease)
       endedAt = this.now()
       for (const each of own) each.ending()
       if (step.throws === true) throw new Thrown()
@@ -146,6 +147,7 @@ export class Actor {
     if (lease === null) return this.settled(call, 'refused')
     const own = this.granted(call, locks, lease)
     await this.steps(step.inside, around, own)
+    this.together(lease)
     if (step.end === 'never') return void this.place.trace.leaks++
     const endedAt = this.now()
     const [first] = own
@@ -177,6 +179,7 @@ export class Actor {
       wants: [...wants.values()],
       set: step.all === true,
       wait: how === 'try' || wait === 0 ? undefined : wait,
+      maxHold: step.maxHold,
       from: this.now(),
       abortedAt: undefined,
       to: undefined,
@@ -198,6 +201,12 @@ export class Actor {
     const over = lease.remaining() <= 0 || lease.signal.aborted
     if (over && lease.held && this.closed() === undefined)
       this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
+    this.together(lease)
+    // The first of several may have run out while the last one was waited for: then nobody is given any.
+    const mayBeOver =
+      this.closed() !== undefined || call.wants.some(({ name }) => this.place.trace.wasForced(name))
+    if ('leases' in lease && !lease.held && !mayBeOver && this.place.diary === undefined)
+      this.place.trace.found('signal', `a set of "${lease.name}" was given of which a part was over`)
     return leasesOf(lease).flatMap((each) => {
       const made = locks.find(({ lock }) => lock.name === each.name)
       const want = call.wants.find(({ name }) => name === each.name)
@@ -205,6 +214,24 @@ export class Actor {
       const chapter = this.chapters.get(call)?.get(each.name)
       return [new Holding(this.place, { call, want, made, chapter }, each)]
     })
+  }
+
+  /** What a set says of itself is true of all that are in it. Asked in this order: what is left gets less, whatever stands still. */
+  private together(set: Lease | LeaseSet): void {
+    if (!('leases' in set)) return
+    const { leases } = set
+    const wrong = (what: string): void => this.place.trace.found('set', `a set of "${set.name}" ${what}`)
+    const names = leases.map(({ name }) => name)
+    if (names.join() !== [...new Set(names)].sort().join()) wrong('was not taken in the order of the names')
+    const tokens = leases.map(({ token }) => token)
+    if (tokens.some((token) => token > set.token) || !tokens.includes(set.token))
+      wrong('does not have the largest of its tokens')
+    const least = Math.min(...leases.map((lease) => lease.remaining()))
+    if (set.remaining() > least) wrong('says that it is good for longer than a part of it')
+    const over = leases.some(({ held }) => !held)
+    if (over && set.held) wrong('says that it is held, and a part of it is not')
+    if (leases.some(({ signal }) => signal.aborted) && !set.signal.aborted)
+      wrong('did not tell that a part of it is lost')
   }
 
   private settled(call: Call, end: CallEnd, error?: unknown): void {

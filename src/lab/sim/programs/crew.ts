@@ -3,6 +3,12 @@ import { Actor } from './actor.ts'
 import type { Place } from './actor.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
+import type { CloseResult } from '../../../runtime/closing.ts'
+
+type CloseOptions = Program['closes'][number]['options']
+
+/** By then whoever holds something has heard of a close. */
+const TOLD_MS = 1
 
 /** Does what a program says, in the processes of a world. */
 export class Crew {
@@ -51,7 +57,7 @@ export class Crew {
     return this.tasks.get(index) ?? 0
   }
 
-  close(index: number, options: Program['closes'][number]['options']): void {
+  close(index: number, options: CloseOptions): void {
     const { trace, world } = this
     const place = this.places[index]
     if (place === undefined) return
@@ -59,9 +65,11 @@ export class Crew {
     const closed = { process: index, options, from: world.now(), to: undefined as number | undefined }
     trace.closes.push(closed)
     this.closing++
-    const done = (): void => {
+    const open = [...place.open]
+    const done = (result?: CloseResult): void => {
       this.closing--
       closed.to = world.now()
+      if (result !== undefined) this.says(place, options, result)
       if (options.release === false) return
       for (const { who, lease } of place.open)
         if (lease.held || !lease.signal.aborted)
@@ -74,10 +82,29 @@ export class Crew {
       done()
       trace.found('close', `close() rejected with ${String(error)}`)
     })
+    const told = (): void => {
+      for (const one of open)
+        if (place.open.has(one) && !one.lease.signal.aborted)
+          trace.found('close', `${one.who} was not told that its Holdfast is being closed`)
+    }
+    world.env.setTimer(told, TOLD_MS, true)
+  }
+
+  /** What it took from its owners, and what it left at the store. */
+  private says({ open }: Place, { release }: CloseOptions, { cutShort, leftToExpire }: CloseResult): void {
+    for (const { who, lease, stays } of open) {
+      const { name } = lease
+      const left = leftToExpire.find((one) => one.name === name)?.within ?? 0
+      if (!stays) continue
+      if (release !== false && !cutShort.includes(name))
+        this.trace.found('close', `${who} was cut short, and close() does not say so`)
+      if (release === false && left < Math.floor(lease.remaining()))
+        this.trace.found('close', `${who} was left to run out, and close() does not say so`)
+    }
   }
 
   /** A later call may bring the end forward, and is over when the first is. */
-  private closeAgain(index: number, options: Program['closes'][number]['options']): void {
+  private closeAgain(index: number, options: CloseOptions): void {
     const { trace, world, places } = this
     const first = trace.closeOf(index)
     const holdfast = places[index]?.process.holdfast

@@ -9,6 +9,8 @@ import type { Call, Grant, Wanted } from './trace.ts'
 const LOOK_MS = 40
 /** How late a timer may be. */
 const TOLERANCE_MS = 5
+/** How long owners have to finish when their Holdfast is closed, where nothing else was said. */
+const DRAIN_MS = 10_000
 
 /** What a lease was asked for as. */
 interface Asked {
@@ -88,6 +90,31 @@ export class Holding {
     return `p${process}'s lease on "${name}" (token ${token})`
   }
 
+  /** Nothing ends it but its owner, and the close of its Holdfast. */
+  get stays(): boolean {
+    const { grant, made, place } = this
+    const { call, inside, name } = grant
+    const limited = call.maxHold !== undefined || made.ref.renew === false || inside !== undefined
+    return place.calm && !limited && !place.trace.wasForced(name)
+  }
+
+  /** Its `maxHold` counts from the grant, by clocks that are right in a program's own world. */
+  private endsInTime(): void {
+    const { grant, place, now } = this
+    const { maxHold = Infinity } = grant.call
+    if (place.diary === undefined && now > grant.from + maxHold + TOLERANCE_MS)
+      place.trace.found('signal', `${this.who} is held ${now - grant.from} ms, and its maxHold is ${maxHold}`)
+  }
+
+  /** Whoever has a lock when its Holdfast is closed has it until the drain is over. */
+  private takenInTime(at: number): void {
+    const { trace, index } = this.place
+    const closed = trace.closeOf(index)
+    if (closed === undefined || closed.options.release === false || !this.stays) return
+    const until = closed.from + (closed.options.drain ?? DRAIN_MS)
+    if (at < until) trace.found('close', `${this.who} was taken at ${at}, and the drain lasts until ${until}`)
+  }
+
   private get now(): number {
     return this.place.world.now()
   }
@@ -101,6 +128,7 @@ export class Holding {
     // Its Holdfast is being closed, and its owner has the lock until he is done, or the drain is.
     if (closing && lease.held) return
     if (grant.to === undefined) {
+      this.takenInTime(this.now)
       grant.lost = true
       this.chapter?.aborted()
     }
@@ -133,12 +161,14 @@ export class Holding {
     if (held) {
       this.believedUntil = now + left
       this.chapter?.check(lease)
+      this.endsInTime()
     }
     if (held || this.grant.to !== undefined) return
     const { trace, index } = this.place
     if (aborted) {
       // It was warned that its Holdfast is being closed. When exactly it ended, nobody was told.
       const { from, options } = trace.closeOf(index) ?? { from: 0, options: {} }
+      this.takenInTime(now)
       this.grant.lost = true
       return this.over(Math.min(now, this.believedUntil, from + (options.drain ?? Infinity)))
     }

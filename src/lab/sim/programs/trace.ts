@@ -26,6 +26,7 @@ export interface Call {
   readonly set: boolean
   /** Undefined: a try, or `wait: 0`. */
   readonly wait: number | undefined
+  readonly maxHold: number | undefined
   readonly from: number
   abortedAt: number | undefined
   /** Undefined: it has not settled. */
@@ -77,6 +78,7 @@ export type ProgramCheck =
   | 'close'
   | 'errors'
   | 'signal'
+  | 'set'
   | 'settles'
   | 'leftovers'
   | 'noise'

@@ -1,3 +1,4 @@
+import { printable } from '../../../core/printing.ts'
 import { callSafely } from './call-safely.ts'
 import { ZooKeeperError, hasCode } from './errors.ts'
 import type { Written } from './merging.ts'
@@ -31,6 +32,15 @@ const MAX_REPLY = 16 * 1024 * 1024
 /** A lease may be believed in for two thirds of the timeout; half of the rest is for the time since the last write. */
 const CONFIRM_PER_TIMEOUT = 6
 const CLOCKS = { mono: now, wall }
+const LASTING = ['persistent', 'recursive'] as const
+const ALL_KINDS = ['data', 'exists', 'children', ...LASTING] as const
+/** Which watches of a path a server gives up with one of these. */
+const TAKEN_WITH: Readonly<Record<Exclude<WatchKind, 'exists'>, readonly WatchKind[]>> = {
+  data: ['data', 'exists', ...LASTING],
+  children: ['children', ...LASTING],
+  persistent: ALL_KINDS,
+  recursive: ALL_KINDS,
+}
 
 /**
  * A ZooKeeper session. It dials at once and keeps dialling; requests fail with `CONNECTION_LOSS` while no server is
@@ -255,8 +265,9 @@ export class ZooKeeper implements AsyncDisposable {
     const full = this.full(path)
     const kinds: readonly WatchKind[] = kind === 'data' ? ['data', 'exists'] : [kind]
     const last = kinds.map((one) => watches.delete(one, full, watcher)).some(Boolean)
-    // The server has one watch for a path: to take it back would also take that which somebody is just asking for.
-    if (!last || this.asked.has(full) || kinds.some((one) => watches.has(one, full))) return last
+    // The server has one watch for a path: to take it back would also take that which somebody is just asking for, and lasting
+    // ones stand where the others do.
+    if (!last || this.asked.has(full) || TAKEN_WITH[kind].some((one) => watches.has(one, full))) return last
     const type = kind === 'children' ? 1 : kind === 'data' ? 2 : 3
     // If it does not get there, the watch fires for nobody.
     this.session.request(ops.removeWatches(full, type)).catch(() => undefined)
@@ -267,9 +278,14 @@ export class ZooKeeper implements AsyncDisposable {
     this.session.addAuth(info)
   }
 
-  /** Whether the open session keeps the process alive. */
+  /** Whether the open session keeps the process alive. While a store has claims on it, it does. */
   keepAlive(kept: boolean): void {
     this.session.keep(kept)
+  }
+
+  /** One user more or less, for whose sake it keeps the process alive whatever `keepAlive` says. */
+  use(change: 1 | -1): void {
+    this.session.use(change)
   }
 
   /** Ends the session: its ephemeral nodes go at once. */
@@ -341,3 +357,10 @@ export class ZooKeeper implements AsyncDisposable {
     return this.chroot.full(path)
   }
 }
+
+// Not its credentials: whoever has the session's password can take the session over.
+printable(ZooKeeper, 'ZooKeeper', ({ state, sessionTimeout, watchCount }) => ({
+  state,
+  sessionTimeout,
+  watchCount,
+}))

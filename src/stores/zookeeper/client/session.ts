@@ -40,8 +40,15 @@ export interface SessionEvents {
 }
 
 const NO_CREDENTIALS: Credentials = { id: 0n, password: Buffer.alloc(16) }
-/** Since the last sign of life, as a part of the session timeout. A third is left for finding another server. */
-const READ_TIMEOUT = 2 / 3
+/**
+ * A server that was asked and says nothing for this part of the session timeout is left for another one. Who holds locks believes
+ * in them for two thirds of the timeout, and renews them every third of that: with the ping that is due by then and the renewal
+ * that follows, a quarter leaves time for another server to confirm them.
+ */
+const SILENCE = 1 / 4
+/** Shorter ones are nothing unusual, so that a short session is patient for longer; a third is left for finding another server. */
+const USUAL_SILENCE_MS = 500
+const LONGEST_SILENCE = 2 / 3
 /**
  * A follower passes on to its leader which sessions it heard from, but only with the leader's next ping. Sessions are
  * kept by the leader, so one that is heard often has a leader that knows about it nearly as well as its follower.
@@ -75,6 +82,8 @@ export class Session {
   private openedAt = 0
   private timer: ReturnType<typeof setTimeout> | undefined
   private lastError: ZooKeeperError | undefined
+  private wanted: boolean
+  private users = 0
   private kept: boolean
 
   constructor(settings: SessionSettings, events: SessionEvents) {
@@ -82,7 +91,8 @@ export class Session {
     this.events = events
     this.timeout = settings.timeout
     this.auth = [...settings.auth]
-    this.kept = !settings.background
+    this.wanted = !settings.background
+    this.kept = this.wanted
     this.rotation = new Rotation(settings.servers)
     this.dial()
   }
@@ -108,8 +118,20 @@ export class Session {
     if (this.state === 'connected') this.connection?.authenticate(info.scheme, bytesOf(info.auth))
   }
 
-  /** Whether an open session keeps the process alive. */
-  keep(kept: boolean): void {
+  /** Whether an open session keeps the process alive by itself. */
+  keep(wanted: boolean): void {
+    this.wanted = wanted
+    this.keepOrLet()
+  }
+
+  /** One user more or less, for whose sake it does in any case. */
+  use(change: 1 | -1): void {
+    this.users += change
+    this.keepOrLet()
+  }
+
+  private keepOrLet(): void {
+    const kept = this.wanted || this.users > 0
     if (this.kept === kept) return
     this.kept = kept
     if (kept) {
@@ -131,7 +153,7 @@ export class Session {
     if (ending === undefined || connection === null) return
     const timer = setTimeout(
       () => connection.end(new ZooKeeperError('CLOSED', 'The server did not confirm the end of the session')),
-      Math.min(this.timeout * READ_TIMEOUT, GOODBYE_MS),
+      Math.min(this.timeout / 2, GOODBYE_MS),
     )
     await ending.catch(() => undefined)
     clearTimeout(timer)
@@ -148,6 +170,7 @@ export class Session {
     )
     this.connection = connection
     if (!this.kept) connection.unref()
+    if (this.isTurnedAway) this.lastZxid = 0n
     connection.shakeHands(this.credentials, { timeout: settings.timeout, lastZxid: this.lastZxid })
     const patience = Math.min(Math.max(this.timeout / (2 * rotation.size), DIAL_MS.shortest), DIAL_MS.longest)
     this.after(patience, () => connection.end(silent(connection.server, patience)))
@@ -169,8 +192,7 @@ export class Session {
       closed: (error) => {
         if (this.connection !== self()) return
         if (self().turnedAway) this.refusals++
-        if (this.isForgotten) this.finish('expired', forgotten())
-        else this.disconnected(error)
+        this.disconnected(error)
       },
     }
   }
@@ -198,18 +220,23 @@ export class Session {
   private watch(connection: Connection): void {
     const every = this.timeout * PING_EVERY
     const idle = now() - connection.sentAt
-    if (idle >= every - 1) connection.ping()
-    this.after(
-      Math.max(1, idle >= every - 1 ? every : every - idle),
-      () => this.listen(connection, false),
-      true,
-    )
+    const due = idle >= every - 1
+    if (due) connection.ping()
+    const next = Math.min(due ? every : every - idle, this.patience - connection.silence)
+    this.after(Math.max(1, next), () => this.listen(connection, false), true)
+  }
+
+  /** For how long a server may be silent. */
+  private get patience(): number {
+    const { timeout } = this
+    const least = Math.min(USUAL_SILENCE_MS, timeout * (LONGEST_SILENCE - PING_EVERY))
+    return Math.max(timeout * SILENCE, least)
   }
 
   private listen(connection: Connection, again: boolean): void {
     if (this.connection !== connection) return
     const { silence } = connection
-    if (silence < this.timeout * (READ_TIMEOUT - PING_EVERY)) return this.watch(connection)
+    if (silence < this.patience) return this.watch(connection)
     // After a blocked event loop the timer comes before the data that waits in the socket: let those be read first.
     if (again) connection.end(silent(connection.server, silence))
     else setImmediate(() => setImmediate(() => this.listen(connection, true)))
@@ -235,12 +262,13 @@ export class Session {
   }
 
   /**
-   * Servers whose data were lost, or restored from a copy, have seen less than this session has, and never take it up again. That they
-   * close the connection may have other reasons, but when its time is over as well, nothing is left to wait for.
+   * No server takes the session up. Those without a quorum do not either, and there it lives on; but servers whose data were
+   * lost, or restored from a copy, have seen less than we have, and never will. Asked by somebody who has seen nothing, they
+   * say what has become of the session. By then nothing is believed that hung on it.
    */
-  private get isForgotten(): boolean {
+  private get isTurnedAway(): boolean {
     const { credentials, provenAt, timeout, refusals, rotation } = this
-    return credentials.id !== 0n && refusals >= 2 * rotation.size && now() > provenAt + 2 * timeout
+    return credentials.id !== 0n && refusals >= 2 * rotation.size && now() > provenAt + timeout
   }
 
   private failure(): ZooKeeperError {
@@ -273,13 +301,6 @@ export class Session {
     this.timer = setTimeout(callback, ms)
     if (background || !this.kept) this.timer.unref()
   }
-}
-
-function forgotten(): ZooKeeperError {
-  return new ZooKeeperError(
-    'SESSION_EXPIRED',
-    'No server takes the session up again, and its time is over: they may have lost their data',
-  )
 }
 
 function bytesOf(auth: string | Uint8Array): Uint8Array {

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
+import { inspect } from 'node:util'
 
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 
 import { ZooKeeper } from '../../../../src/stores/zookeeper/client/index.ts'
 import { FrameCutter } from '../../../../src/stores/zookeeper/client/frames.ts'
@@ -41,8 +42,19 @@ const header =
     writer.int(errno)
   }
 
-/** Greets with the session ids it is given, one for each connection, and answers as told. */
-async function liar(sessions: readonly bigint[], reply: Reply): Promise<Liar> {
+interface Greeting {
+  /** Of the session. */
+  readonly timeout?: number
+  /** False: a connection whose client has seen so much is closed without a word. */
+  readonly takes?: (lastZxid: bigint) => boolean
+}
+
+/** Greets with the session ids it is given, one for each connection that it takes, and answers as told. */
+async function liar(
+  sessions: readonly bigint[],
+  reply: Reply,
+  { timeout = 10_000, takes = () => true }: Greeting = {},
+): Promise<Liar> {
   const handshakes: bigint[] = []
   const requests: { xid: number; opcode: number }[] = []
   const sockets = new Set<Socket>()
@@ -57,12 +69,13 @@ async function liar(sessions: readonly bigint[], reply: Reply): Promise<Liar> {
       cutter.push(chunk, (buffer, start) => {
         if (!greeted) {
           greeted = true
+          if (!takes(buffer.readBigInt64BE(start + 4))) return void socket.destroy()
           handshakes.push(buffer.readBigInt64BE(start + 16))
           const id = sessions[handshakes.length - 1] ?? 0n
           socket.write(
             message((writer) => {
               writer.int(0)
-              writer.int(id === 0n ? 0 : 10_000)
+              writer.int(id === 0n ? 0 : timeout)
               writer.long(id)
               writer.bytes(Buffer.alloc(16))
               writer.bool(false)
@@ -99,6 +112,7 @@ function client(connect: string, options = {}): ZooKeeper {
 }
 
 const CLOSE = -11
+const SYNC = 9
 const honest: Reply = ({ xid }, socket) => void socket.write(message(header(xid)))
 
 describe('a ZooKeeper client', () => {
@@ -207,6 +221,70 @@ describe('a ZooKeeper client', () => {
     await expect(zk.delete('a')).rejects.toMatchObject({ code: 'BAD_ARGUMENTS' })
     await zk.sync()
     expect(server.handshakes).toHaveLength(1)
+  })
+
+  it('leaves a server that says nothing while there is time to renew locks by way of another', async () => {
+    let silent = true
+    const reply: Reply = (request, socket) => {
+      if (!silent) honest(request, socket)
+    }
+    const server = await liar([5n, 5n], reply, { timeout: 2000 })
+    const zk = client(server.connect)
+    await zk.connected()
+    const began = performance.now()
+    await expect(zk.sync()).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+    // A lock is believed in for 1333 ms, and was renewed up to 444 ms before.
+    expect(performance.now() - began).toBeLessThan(850)
+    silent = false
+    await zk.connected()
+    await zk.sync()
+    expect(server.handshakes).toEqual([0n, 5n])
+  })
+
+  it('keeps its session while no server takes it up, however long that lasts', async () => {
+    let quorum = true
+    let refused = 0
+    const takes = (): boolean => {
+      if (!quorum) refused++
+      return quorum
+    }
+    const server = await liar(Array<bigint>(9).fill(5n), honest, { timeout: 100, takes })
+    const zk = client(server.connect)
+    await zk.connected()
+    quorum = false
+    // The answer is cut short, and so is the connection.
+    await expect(zk.getData('/a')).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+    // Later and later: by then two timeouts are over.
+    await vi.waitFor(() => expect(refused).toBeGreaterThan(4), { timeout: 5000 })
+    expect(zk.state).toBe('disconnected')
+    quorum = true
+    await zk.connected()
+    expect(zk.sessionId).toBe(5n)
+  })
+
+  it('gets over a transaction number that no server has come to', async () => {
+    const far = 2n ** 60n
+    const reply: Reply = ({ xid, opcode }, socket) => {
+      if (opcode !== SYNC || server.handshakes.length > 1) return honest({ xid, opcode }, socket)
+      socket.end(message(header(xid, { zxid: far })))
+    }
+    const server = await liar([5n, 5n], reply, { timeout: 300, takes: (lastZxid) => lastZxid < 100n })
+    const zk = client(server.connect)
+    await zk.connected()
+    await zk.sync()
+    await vi.waitFor(() => expect(zk.state).toBe('disconnected'))
+    await zk.connected()
+    await zk.sync()
+    expect(server.handshakes).toEqual([0n, 5n])
+  })
+
+  it('shows neither its credentials nor those of its session', async () => {
+    const server = await liar([5n], honest)
+    const zk = client(server.connect, { auth: [{ scheme: 'digest', auth: 'me:secret' }] })
+    await zk.connected()
+    const shown = [inspect(zk, { depth: null, showHidden: false }), JSON.stringify(zk)].join()
+    expect(shown).toContain("state: 'connected'")
+    expect(shown).not.toMatch(/secret|password|credentials/)
   })
 
   it('writes all requests of a turn of the event loop at once', async () => {

@@ -193,6 +193,25 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', 
     expect([await watched(), zk.watchCount]).toEqual([before, 0])
   })
 
+  it.each(['persistent', 'recursive'] as const)(
+    'leaves the other watches of a path when a %s one is taken back, and the other way round',
+    async (kind) => {
+      const zk = await client()
+      const [at, beside] = [await folder(zk), await folder(zk)]
+      const [lasting, data, kept, children] = [watcher(), watcher(), watcher(), watcher()]
+      await zk.addWatch(at, kind, lasting.watch)
+      await zk.getData(at, { watch: data.watch })
+      expect(zk.unwatch(at, kind, lasting.watch)).toBe(true)
+      await zk.addWatch(beside, kind, kept.watch)
+      await zk.getChildren(beside, { watch: children.watch })
+      expect(zk.unwatch(beside, 'children', children.watch)).toBe(true)
+      await zk.setData(at, 'x')
+      await zk.setData(beside, 'x')
+      await zk.sync()
+      expect([data.events, kept.events, lasting.events].map(({ length }) => length)).toEqual([1, 1, 0])
+    },
+  )
+
   it('keeps its session, its nodes and 12,000 watches over a broken connection, and hears what it missed', async () => {
     const link = await proxy()
     const [zk, other] = [await client({ at: link, sessionTimeout: 30_000 }), await client()]
