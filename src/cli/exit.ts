@@ -97,7 +97,8 @@ export function explain(error: unknown): string {
     isSystemError(error)
   const lines = [known ? error.message : `${error.name}: ${error.message}`]
   // Not what the message says already.
-  if (cause instanceof Error && !error.message.includes(cause.message)) lines.push(`  because: ${cause.message}`)
+  if (cause instanceof Error && !error.message.includes(cause.message))
+    lines.push(`  because: ${cause.message}`)
   if (!known || process.env['DEBUG'] === 'holdfast') lines.push(error.stack ?? '')
   return lines.join('\n')
 }

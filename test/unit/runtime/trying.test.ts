@@ -21,7 +21,7 @@ describe('a try of a semaphore', () => {
     const atOnce = semaphore.acquire({ wait: 0 })
     const leases = await w.env.until(Promise.all([acquired, tried, atOnce]))
     expect(leases).not.toContain(null)
-    await w.env.until(Promise.all(leases.map((lease) => lease?.release())))
+    await w.env.until(Promise.all(leases.map(async (lease) => lease?.release())))
   })
 
   it('is never refused while permits are free, however many come and go', async () => {
