@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import type { ClaimRequest, HoldfastOptions, RenewRequest, Store } from 'holdfast'
@@ -206,36 +206,12 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
       }
     })
 
-    it('believes no replicas of the node that a slot has left', async () => {
-      const { store } = await open({}, { replicas: 1, replicaTimeout: 100 })
-      const [from, to] = cluster.primaries as [Server, Server]
-      const [, , [follower]] = (await redisCommand(to, 'ROLE')) as [string, number, [[string, string]]]
-      const frozen = found(cluster.nodes.find(({ port }) => port === Number(follower[1])))
-      const id = String(await redisCommand(to, 'CLUSTER', 'MYID'))
-      const [name, ...others] = Array.from({ length: 30 }, (_, i) => `n${i}`).sort(
-        (a, b) => slotOf(`{${a}}`) - slotOf(`{${b}}`),
-      ) as [string, ...string[]]
-      const request = (of: string): ClaimRequest => ({ ...CLAIM, name: of, id: `${of}.1` })
-      // Until there are connections to all nodes.
-      for (const other of others) await store.claim(request(other), 2_000)
-      expect(await store.claim(request(others[0] ?? ''), 2_000)).toMatchObject({ kind: 'held' })
-      for (const server of [to, from])
-        await redisCommand(server, 'CLUSTER', 'SETSLOT', slotOf(`{${name}}`), 'NODE', id)
-      await frozen.pause()
-      const answer = await store.claim(request(name), 2_000)
-      await frozen.resume()
-      expect(answer).toMatchObject({ kind: 'unknown' })
-      await expect
-        .poll(() => store.claim(request(name), 2_000), { timeout: 5_000 })
-        .toMatchObject({ kind: 'held' })
-    })
-
     it('confirms grants by replicas also after planned failovers and while nobody has told the driver', async () => {
       const holdfast = await open({ ttl: 3_000, wait: 10_000 }, { replicas: 1, replicaTimeout: 1_000 })
       const lease = await holdfast.mutex('kept').acquire()
-      for (const replica of await replicasOf(cluster.nodes))
-        await redisCommand(replica, 'CLUSTER', 'FAILOVER')
-      const until = performance.now() + 5_000
+      // One after the other: if two of them ask for votes at once, one gets none, and its primary lets nobody write for 5 s.
+      for (const replica of await replicasOf(cluster.nodes)) await promote(replica, cluster.nodes)
+      const until = performance.now() + 4_000
       for (let i = 0; performance.now() < until; i++) {
         const other = await holdfast.mutex(`other ${i % 10}`).acquire()
         await other.release()
@@ -260,7 +236,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
         // The primary that is being looked through, and another one, are replaced.
         if (page === 1 || page === 4) {
           const replicas = await replicasOf(cluster.nodes)
-          for (const replica of replicas.slice(0, 2)) await promote(replica)
+          for (const replica of replicas.slice(0, 2)) await promote(replica, cluster.nodes)
           // Until the driver has learnt of it.
           for (const lease of leases) await holdfast.inspect(lease.name)
           await new Promise((resolve) => void setTimeout(resolve, 500))
@@ -272,16 +248,60 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
   },
 )
 
+// A Cluster of its own: its third primary is not told of the slot, and may refuse its vote in a failover because of that.
+describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
+  'a Cluster whose slots move, through %s',
+  (driver) => {
+    it('believes no replicas of the node that a slot has left', async () => {
+      const cluster = await redisCluster({ primaries: 3, replicas: 1, nodeTimeout: 1_500 })
+      onTestFinished(() => cluster.stop())
+      const hosts = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(',')
+      const store = await openRedisStore(`redis+cluster://${hosts}`, {
+        driver,
+        replicas: 1,
+        replicaTimeout: 100,
+      })
+      onTestFinished(() => store.close())
+      const [from, to] = cluster.primaries as [Server, Server]
+      const [, , [follower]] = (await redisCommand(to, 'ROLE')) as [string, number, [[string, string]]]
+      const frozen = found(cluster.nodes.find(({ port }) => port === Number(follower[1])))
+      const id = String(await redisCommand(to, 'CLUSTER', 'MYID'))
+      const [name, ...others] = Array.from({ length: 30 }, (_, i) => `n${i}`).sort(
+        (a, b) => slotOf(`{${a}}`) - slotOf(`{${b}}`),
+      ) as [string, ...string[]]
+      const request = (of: string): ClaimRequest => ({ ...CLAIM, name: of, id: `${of}.1` })
+      // Until there are connections to all nodes.
+      for (const other of others) await store.claim(request(other), 2_000)
+      expect(await store.claim(request(others[0] ?? ''), 2_000)).toMatchObject({ kind: 'held' })
+      for (const server of [to, from])
+        await redisCommand(server, 'CLUSTER', 'SETSLOT', slotOf(`{${name}}`), 'NODE', id)
+      await frozen.pause()
+      const answer = await store.claim(request(name), 2_000)
+      await frozen.resume()
+      expect(answer).toMatchObject({ kind: 'unknown' })
+      await expect
+        .poll(() => store.claim(request(name), 2_000), { timeout: 5_000 })
+        .toMatchObject({ kind: 'held' })
+    })
+  },
+)
+
 async function replicasOf(nodes: readonly Server[]): Promise<Server[]> {
   const roles = await Promise.all(nodes.map((node) => redisCommand(node, 'ROLE') as Promise<[string]>))
   return nodes.filter((_, at) => roles[at]?.[0] !== 'master')
 }
 
-/** Makes a replica the primary. The Cluster may be busy with another one, and then forgets it. */
-async function promote(replica: Server): Promise<void> {
-  const isReplica = async (): Promise<number> => {
-    await redisCommand(replica, 'CLUSTER', 'FAILOVER').catch(() => {})
-    return (await replicasOf([replica])).length
+/** Makes a replica the primary, for all that know of it. The Cluster may be busy with another one, and then forgets it. */
+async function promote(replica: Server, nodes: readonly Server[]): Promise<void> {
+  const id = String(await redisCommand(replica, 'CLUSTER', 'MYID'))
+  const isPrimary = async (): Promise<boolean> => {
+    const views = await Promise.all(nodes.map((node) => redisCommand(node, 'CLUSTER', 'NODES')))
+    return views.every((view) => new RegExp(`^${id} \\S+ \\S*master`, 'm').test(String(view)))
   }
-  await expect.poll(isReplica, { timeout: 20_000, interval: 1_000 }).toBe(0)
+  for (let tries = 0; tries < 20 && !(await isPrimary()); tries++) {
+    await redisCommand(replica, 'CLUSTER', 'FAILOVER').catch(() => {})
+    for (let looks = 0; looks < 50 && !(await isPrimary()); looks++)
+      await new Promise((resolve) => void setTimeout(resolve, 20))
+  }
+  expect(await isPrimary()).toBe(true)
 }
