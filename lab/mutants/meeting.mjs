@@ -67,8 +67,8 @@ export const meetingMutants = [
     edits: [
       {
         file: LANE,
-        find: 'if (!this.kind.reads && (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most))',
-        replace: 'if (this.line.length > 0 || this.claims.length >= (this.shared ? 1 : this.kind.most))',
+        find: 'if (sizeOf(this.claims) >= this.kind.most || this.knownToWait)',
+        replace: 'if (this.line.length > 0 || sizeOf(this.claims) >= (this.shared ? 1 : this.kind.most))',
       },
     ],
     ...programs('readers', 500, 26),

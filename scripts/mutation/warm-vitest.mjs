@@ -1,5 +1,6 @@
 // A vitest that stays, in a process of its own, inside a copy of the tree: told which mistake is on and which test files to run, it says what failed.
 import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 
 import { createVitest } from 'vitest/node'
 
@@ -11,11 +12,18 @@ const vitest = await createVitest('test', {
 const specifications = await vitest.globTestSpecifications()
 const byFile = new Map(specifications.map((each) => [each.moduleId, each]))
 
+/** By its path, from the root of the copy or in full. */
+function specificationOf(file) {
+  const found = byFile.get(resolve(file))
+  if (found === undefined) throw new Error(`There is no test file ${file}`)
+  return found
+}
+
 async function run({ mutant, files, bail }) {
   writeFileSync('.mutant.json', JSON.stringify(mutant))
   vitest.config.bail = bail
   for (const project of vitest.projects) project.config.bail = bail
-  const asked = files === undefined ? specifications : files.map((file) => byFile.get(file))
+  const asked = files === undefined ? specifications : files.map(specificationOf)
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(asked, false)
   const ran = testModules.filter(({ moduleId }) => asked.some((each) => each.moduleId === moduleId))
   const failed = ran

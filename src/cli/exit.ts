@@ -96,7 +96,9 @@ export function explain(error: unknown): string {
     error instanceof CommandError ||
     isSystemError(error)
   const lines = [known ? error.message : `${error.name}: ${error.message}`]
-  if (cause instanceof Error && cause.message !== '') lines.push(`  because: ${cause.message}`)
+  // Not what the message says already.
+  if (cause instanceof Error && !error.message.includes(cause.message))
+    lines.push(`  because: ${cause.message}`)
   if (!known || process.env['DEBUG'] === 'holdfast') lines.push(error.stack ?? '')
   return lines.join('\n')
 }

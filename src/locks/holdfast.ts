@@ -31,7 +31,7 @@ import type { HoldfastError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
-import { brokenStore } from '../runtime/lane-errors.ts'
+import { brokenStore, noAnswer } from '../runtime/lane-errors.ts'
 import { outside } from '../runtime/sections.ts'
 import { Session } from '../runtime/session.ts'
 import { checkStore } from './check-store.ts'
@@ -279,11 +279,11 @@ export class Holdfast implements AsyncDisposable {
     })
   }
 
-  private noAnswer({ cause }: Unknown): HoldfastError {
+  private noAnswer(answer: Unknown): HoldfastError {
+    const { cause } = answer
     if (cause instanceof BrokenStoreError || cause instanceof UnsupportedError) return cause
     const { kind: store } = this.store
-    const message = `The ${store} store did not answer. Check that it runs and can be reached.`
-    return new StoreUnavailableError(message, { store, cause })
+    return new StoreUnavailableError(noAnswer(store, answer), { store, cause })
   }
 
   private async closeTheStore(): Promise<void> {

@@ -63,9 +63,11 @@ export class LastLook {
 
   private async look(): Promise<void> {
     this.looking = true
-    while (this.asking.length > 0) {
+    for (let [first] = this.asking; first !== undefined; [first] = this.asking) {
+      const look = (): Promise<void> => this.underAllLocks((values, leases) => this.serve(values, leases))
       try {
-        await this.underAllLocks((values, leases) => this.serve(values, leases))
+        // Whoever started the one before may have ended, and the transaction in which it would be read.
+        await first.context.runInAsyncScope(look)
       } catch (error) {
         for (let request = this.next(); request !== undefined; request = this.next()) request.reject(error)
       }

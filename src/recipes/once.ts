@@ -1,5 +1,5 @@
-import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
-import { InvalidArgumentError } from '../core/errors.ts'
+import { checkMs, checkName, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
@@ -11,7 +11,7 @@ import type { Lease } from '../runtime/lease.ts'
 import { asCache } from './cache.ts'
 import type { AnyCache } from './cache.ts'
 import { checkHoldfast } from './check-holdfast.ts'
-import { cacheMemory, claimMemory } from './run-memory.ts'
+import { cacheMemory, claimMemory, markOf } from './run-memory.ts'
 import type { RunMemory, RunRecord } from './run-memory.ts'
 
 export interface JobContext {
@@ -49,7 +49,7 @@ export interface Once<T> {
   readonly name: string
   /**
    * Runs the job unless another instance does, or did in this period. Rejects with what the job threw; with a LockLostError
-   * if the lock was lost while it ran, so that another instance may have run it too; with a StoreUnavailableError, and has not
+   * if it ran, and another instance may run it too, because the lock was lost meanwhile or the `memory` took no note of it; with a StoreUnavailableError, and has not
    * run it, when the store does not say within some seconds whether it was run.
    */
   tick(): Promise<TickOutcome<T>>
@@ -89,6 +89,7 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
     const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
     throw new InvalidArgumentError(message, { argument: options.every === undefined ? 'atLeast' : 'every' })
   }
+  checkName(markOf(name))
   return new Job(holdfast, name, options, claimMemory(store, kept))
 }
 
@@ -161,7 +162,13 @@ class Job<T> implements Once<T> {
       await noted.catch(() => {})
       throw error
     }
-    await mark.keep(record({ kind: 'result', value }))
+    try {
+      await mark.keep(record({ kind: 'result', value }))
+    } catch (cause) {
+      const message = `"${this.name}" was run, and its memory did not take note of that: another instance may run it again. See error.outcome for what it returned.`
+      const outcome = { status: 'fulfilled', value } as const
+      throw new LockLostError(message, { lock: this.name, store: this.store, token, outcome, cause })
+    }
     return shown({ kind: 'ran', result: value, token })
   }
 }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
-import { StoreUnavailableError } from '../core/errors.ts'
+import { CapacityMismatchError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
@@ -46,6 +46,9 @@ const REQUEST_TIMEOUT_MS = { least: 50, most: 5000 }
 /** Never waits, so that it does not matter. */
 const PATIENCE_MS = 5000
 
+/** The name of the claim that says that the job was run. */
+export const markOf = (name: string): string => `${name}:ran`
+
 /**
  * A claim of its own that is not released: the store forgets it when the hold is over, counted from the run's beginning, also if
  * this process dies meanwhile. The job's own lock could not do both: it has to be renewed while the job runs, and then
@@ -68,7 +71,7 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
         const { least, most } = REQUEST_TIMEOUT_MS
         return Math.max(least, Math.min(most, Math.floor(remaining() / 2)))
       }
-      const ref = { name: `${name}:ran`, id: `${env.randomId()}.0` }
+      const ref = { name: markOf(name), id: `${env.randomId()}.0` }
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
       const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
@@ -76,6 +79,7 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
         sweep(store, ref, env)
         throw unavailable(store, answer)
       }
+      if (answer.kind === 'mismatch') throw mismatch(store, ref.name, answer.capacity)
       if (answer.kind !== 'held') return null
       const began = env.mono()
       return {
@@ -144,6 +148,11 @@ function sweep(store: Store, ref: ClaimRef, env: Env): void {
 function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailableError {
   const message = `The ${store} store did not answer, so it is not known whether the job has run. It was not run.`
   return new StoreUnavailableError(message, { store, cause })
+}
+
+function mismatch({ kind: store }: Store, lock: string, actual: number): CapacityMismatchError {
+  const message = `"${lock}", which is to say that the job was run, is in use with a capacity of ${actual}, not 1. It was not run: give the job or that lock another name.`
+  return new CapacityMismatchError(message, { lock, store, expected: 1, actual })
 }
 
 /** A record in a cache that all instances share. Of a run that died before its end it knows nothing. */

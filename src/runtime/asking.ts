@@ -1,5 +1,5 @@
 import { CLAIM } from '../core/answers.ts'
-import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer } from '../core/contract.ts'
+import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer, Unknown } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
 import { mayHurry } from './hurry.ts'
@@ -44,7 +44,8 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
   claim.inFlight = false
   if (answer.kind === 'unknown') claim.doubtful = true
   if (claim.state === 'gone') return sweep(claim, answer)
-  lane.failure = answer.kind === 'unknown' ? answer : null
+  // Who waits has no part in what became of a try.
+  if (claim.only === null) lane.failure = answer.kind === 'unknown' ? answer : null
   switch (answer.kind) {
     case 'held':
       return granted(claim, sentAt, now, answer)
@@ -161,14 +162,19 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
     return lane.serveFirst(claim, now)
   }
   // It took longer than the lease lasts. Nobody may have it; a new claim may be quicker.
-  lane.failure = { kind: 'unknown', cause: new Error('The grant arrived after its lease had ended') }
   const { only } = claim
   lane.drop(claim)
   cleanup.remove(claim, claim.doubtful, lane.ttl)
-  only?.fail(errors.unavailable(lane, lane.failure))
+  if (only === null) lane.failure = TOO_LATE
+  else only.fail(errors.unavailable(lane, TOO_LATE))
   // Not at once: a store that answers at once and always too late would be asked without end.
   if (only === null && lane.needsClaim(now)) pause(lane.newClaim(), RETRY_MS.first)
   else lane.pump()
+}
+
+const TOO_LATE: Unknown = {
+  kind: 'unknown',
+  cause: new Error('The grant arrived after its lease had ended'),
 }
 
 /** In line at the store, by an answer to a request that left at `sentAt`. */

@@ -28,11 +28,20 @@ export function notFree(lane: Where): LockTimeoutError {
   return new LockTimeoutError(message, { ...details(lane), waited: 0 })
 }
 
-export function unavailable(lane: Where, { cause }: Unknown): StoreUnavailableError | BrokenStoreError {
+export function unavailable(lane: Where, answer: Unknown): StoreUnavailableError | BrokenStoreError {
+  const { cause } = answer
   if (cause instanceof BrokenStoreError) return cause
-  const { kind } = lane.session.store
-  const message = `The ${kind} store did not answer, so "${lane.name}" was not acquired. Check that it runs and can be reached.`
+  const message = noAnswer(lane.session.store.kind, answer, `, so "${lane.name}" was not acquired`)
   return new StoreUnavailableError(message, { ...details(lane), cause })
+}
+
+/** With what the driver or the server said: a wrong password is no silence. `so`: what came of it. */
+export function noAnswer(store: string, { cause, retryable }: Unknown, so = ''): string {
+  const [said = ''] = cause instanceof Error ? cause.message.split('\n', 1) : []
+  const words = said === '' ? '.' : `: ${said.replace(/\.?$/, '.')}`
+  return retryable === false
+    ? `The ${store} store cannot be used${so}${words}`
+    : `The ${store} store could not be asked${so}${words} Check that it runs, can be reached and takes writes.`
 }
 
 export function mismatch(lane: Where, actual: number): CapacityMismatchError {

@@ -122,8 +122,7 @@ export class Lane {
     const since = clock.mono
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
-    // Readers in line are no reason: they may wait for nothing but an answer. Whether a writer does, the store knows.
-    if (!this.kind.reads && (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most)) return NOTHING
+    if (sizeOf(this.claims) >= this.kind.most || this.knownToWait) return NOTHING
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since, maxHold }, resolve, reject)
       const claim = this.newClaim(task)
@@ -232,6 +231,17 @@ export class Lane {
       state === 'asking' && inFlight && attempts === 0
     for (const claim of this.claims) if (!silent(claim)) return false
     return sizeOf(this.claims) > 0
+  }
+
+  /**
+   * Somebody here stands before a newcomer. Who only waits for the store's first answer does not: the lock may be free, and the store knows.
+   * Readers never do, but for a writer between them, of whom the store knows too.
+   */
+  private get knownToWait(): boolean {
+    if (this.kind.reads || this.line.length === 0) return false
+    if (this.line.length > this.onTheirWay()) return true
+    const last = lastComing(this.claims)
+    return last === undefined || last.state !== 'asking' || !last.inFlight || last.attempts > 0
   }
 
   private refusal(signal: AbortSignal | undefined): Error | null {

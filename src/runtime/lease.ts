@@ -95,6 +95,8 @@ export abstract class OwnLease implements Lease {
   }
 
   release(): Promise<ReleaseOutcome> {
+    // Whoever is told of the release may call it again, before the first call has its answer.
+    if (this.releasing === null && this.state === 'released') return NOW.then(() => this.release())
     this.releasing ??= this.releaseOnce()
     return this.releasing
   }
@@ -293,5 +295,6 @@ printable(OwnLease, 'Lease', (lease) => {
   return { name, token, held, remaining: Math.floor(lease.remaining()) }
 })
 
+const NOW = Promise.resolve()
 export const RELEASED: Promise<ReleaseOutcome> = Promise.resolve('released')
 export const EXPIRED: Promise<ReleaseOutcome> = Promise.resolve('expired')

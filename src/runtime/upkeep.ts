@@ -120,18 +120,38 @@ export class Upkeep {
     if (this.batch.length === 0) return
     const batch = this.batch
     this.batch = []
+    for (const claim of batch) claim.inFlight = true
+    for (const alike of this.byPace(batch)) this.send(alike)
+  }
+
+  /** One request for those that may wait about as long for an answer: who has little time must not cut that of the others short. */
+  private byPace(batch: Claim[]): Iterable<Claim[]> {
+    const paces = new Map<number, Claim[]>()
+    for (const claim of batch) {
+      const pace = Math.clz32(this.timeoutOf(claim))
+      const alike = paces.get(pace)
+      if (alike === undefined) paces.set(pace, [claim])
+      else alike.push(claim)
+    }
+    return paces.values()
+  }
+
+  /** For a holder another try has to fit in; who waits, for a grant or for tokens, should not wait long for an answer that got lost. */
+  private timeoutOf({ state, ttl, patience, users }: Claim): number {
+    const share = ttl / (state === 'held' ? 6 : 2)
+    const lasts = users > 0 ? share : Math.min(share, patience / 6)
+    return Math.max(Math.min(lasts, this.session.requestTimeout), MIN_TIMEOUT_MS)
+  }
+
+  private send(batch: readonly Claim[]): void {
     const { clock, store, era } = this.session
     const sentAt = clock.now()
     let timeout = Infinity
-    for (const claim of batch) {
-      claim.inFlight = true
-      // For a holder another try has to fit in; a waiter has as much of the ttl as its first request had.
-      timeout = Math.min(timeout, claim.ttl / (claim.state === 'held' ? 6 : 2), claim.patience / 6)
-    }
+    for (const claim of batch) timeout = Math.min(timeout, this.timeoutOf(claim))
     this.session.ask<readonly RenewAnswer[]>(
       RENEW,
       // They are many callers' claims.
-      () => inBackground(() => store.renew(batch.map(renewalOf), Math.max(timeout, MIN_TIMEOUT_MS))),
+      () => inBackground(() => store.renew(batch.map(renewalOf), timeout)),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { HoldfastError } from '../../../src/index.ts'
+import { once } from '../../../src/recipes/index.ts'
 import { world } from '../runtime/far-store.ts'
 import type { World } from '../runtime/far-store.ts'
 import { fleet } from './fleet.ts'
@@ -137,5 +138,25 @@ describe('what is remembered', () => {
         )
       }
     }
+  })
+})
+
+describe('the mark of a run', () => {
+  it('has a name that a lock may have, or the job is refused when it is made', () => {
+    const { holdfast } = world().process()
+    const job = (name: string): unknown => once(holdfast, name, { every: 60_000, run: () => 1 })
+    expect(() => job('x'.repeat(509))).toThrow('at most 512 bytes')
+    expect(() => job('x'.repeat(508))).not.toThrow()
+  })
+
+  it('that is the name of another kind of lock is an error, and not a run of somebody else', async () => {
+    const w = world()
+    const { first, runs } = fleet(w, 2)
+    const { holdfast } = first.process
+    const lease = await w.env.until(holdfast.semaphore('report:ran', 3).acquire())
+    await expect(w.env.until(first.job.tick())).rejects.toMatchObject({ code: 'CAPACITY_MISMATCH' })
+    await w.env.until(lease.release())
+    expect(runs).toEqual([])
+    expect(await w.env.until(first.job.tick())).toMatchObject({ kind: 'ran' })
   })
 })

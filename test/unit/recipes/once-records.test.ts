@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { LockLostError } from '../../../src/index.ts'
 import { once } from '../../../src/recipes/index.ts'
 import type { AnyCache } from '../../../src/recipes/index.ts'
 import { world } from '../runtime/far-store.ts'
@@ -45,6 +46,20 @@ it('a job that throws is heard, also when that cannot be noted', async () => {
   const memory = { get: () => null, set: () => Promise.reject(new Error('cache down')), delete: () => {} }
   const [job] = instances(w, memory, () => Promise.reject(new Error('disk full')))
   await expect(w.env.until<unknown>(job?.tick() ?? Promise.resolve())).rejects.toThrow('disk full')
+})
+
+it.each([
+  ['does not take it', () => Promise.reject(new Error('cache down'))],
+  ['never answers', () => new Promise(() => {})],
+])('a job that has run is not said to have not, whose memory %s', async (_, set) => {
+  const w = world()
+  let runs = 0
+  const jobs = instances(w, { get: () => null, set, delete: () => {} }, () => `paid ${++runs}`)
+  const ticks = jobs.slice(0, 1).map((job) => job.tick().catch((reason: unknown) => reason))
+  const [error] = await w.env.until(Promise.all(ticks))
+  expect(error).toBeInstanceOf(LockLostError)
+  expect(error).toMatchObject({ lock: 'report', outcome: { status: 'fulfilled', value: 'paid 1' } })
+  expect((error as Error).cause).toBeInstanceOf(Error)
 })
 
 it.each([

@@ -122,6 +122,37 @@ describe('a striped stock', () => {
     expect(written).toEqual({ Ann: 7, Bob: 8, Cid: 9 })
   })
 
+  it('reads in the context of somebody who waits for the look, and not of one who has gone', async () => {
+    const w = world()
+    const customer = new AsyncLocalStorage<{ gone: boolean }>()
+    const shelf = new Shelf(w.env, [0, 0, 0])
+    let foreign = 0
+    const storage: StockStorage = {
+      read: (segment) => {
+        if (customer.getStore()?.gone !== false) foreign++
+        return shelf.read(segment)
+      },
+      write: (segment, value, fence) => shelf.write(segment, value, fence),
+    }
+    const { holdfast, env, store } = w.process()
+    store.back = 20
+    const stock = stripedStock(holdfast, 'tickets', { segments: 3, storage, env })
+    const buy = (): Promise<Taken | null> => {
+      const self = { gone: false }
+      return customer.run(self, async () => {
+        const taken = await stock.take()
+        self.gone = true
+        return taken
+      })
+    }
+    await w.env.until(buy())
+    const from = shelf.reads
+    // The second one asks while the first one's locks are being given up.
+    expect(await w.env.until(buy().then(buy))).toBe(null)
+    expect(shelf.reads).toBe(from + 6)
+    expect(foreign).toBe(0)
+  })
+
   it('does not say "sold out" when there was something all the time, only not where one looked', async () => {
     const w = world()
     const shelf = new Shelf(w.env, [0, 1])

@@ -88,6 +88,22 @@ describe('events', () => {
     expect(store.count('release') + store.count('withdraw')).toBe(1)
   })
 
+  it('of a release may lead to another call of it, which answers the same', async () => {
+    const { env, process } = world()
+    const { holdfast } = process()
+    const lease = await env.until(holdfast.mutex('x').acquire())
+    const answers: unknown[] = []
+    const again = (): void => void lease.release().then((answer) => answers.push(answer))
+    subscribe('holdfast:released', again)
+    try {
+      answers.push(await env.until(lease.release()))
+    } finally {
+      unsubscribe('holdfast:released', again)
+    }
+    await env.settle()
+    expect(answers).toEqual(['released', 'released'])
+  })
+
   it('never show the id of a claim', async () => {
     const { env, process, server } = world()
     const { holdfast } = process({ ttl: 900 })

@@ -3,6 +3,28 @@ import { describe, expect, it } from 'vitest'
 import { world } from './far-store.ts'
 
 describe('a claim that the store does not answer', () => {
+  it.each([
+    [
+      { kind: 'unknown', cause: new Error('WRONGPASS invalid password.'), retryable: false },
+      'The far store cannot be used, so "x" was not acquired: WRONGPASS invalid password.',
+    ],
+    [
+      { kind: 'unknown', cause: new Error('READONLY a replica\nin full') },
+      'The far store could not be asked, so "x" was not acquired: READONLY a replica. Check that it runs, can be reached and takes writes.',
+    ],
+    [
+      { kind: 'unknown', cause: 7 },
+      'The far store could not be asked, so "x" was not acquired. Check that it runs, can be reached and takes writes.',
+    ],
+  ] as const)('is told with what was said: %o', async (answer, message) => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    store.claim = () => answer
+    store.inspect = () => answer
+    await expect(w.env.until(holdfast.mutex('x').acquire({ wait: 100 }))).rejects.toThrow(message)
+    await expect(holdfast.inspect('x')).rejects.toThrow(message.replace(', so "x" was not acquired', ''))
+  })
+
   it('is asked for again soon, and then with pauses that grow to a second', async () => {
     const w = world()
     const { holdfast, store } = w.process({ requestTimeout: 100 })

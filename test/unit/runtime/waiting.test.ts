@@ -361,6 +361,21 @@ describe('giving up', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('is a timeout also when somebody else’s try was not answered meanwhile', async () => {
+    const { env, process } = world()
+    const writer = process()
+    const reader = process()
+    const lease = await env.until(writer.holdfast.readWriteLock('x').write.acquire())
+    const { read } = reader.holdfast.readWriteLock('x')
+    const waiting = read.acquire({ wait: 1000 }).catch((error: unknown) => error)
+    await env.advance(100)
+    reader.store.claim = () => ({ kind: 'unknown', cause: new Error('no'), retryable: false })
+    const tried = read.tryAcquire().catch((error: unknown) => error)
+    expect(await env.until(waiting)).toMatchObject({ code: 'LOCK_TIMEOUT' })
+    expect(await env.until(tried)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await env.until(lease.release())
+  })
+
   it('does not wait at all with wait: 0', async () => {
     const { env, process } = world()
     const a = process()
