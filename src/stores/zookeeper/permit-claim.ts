@@ -145,7 +145,7 @@ export class PermitClaim extends Claim {
   }
 
   protected async replace(): Promise<bigint | undefined> {
-    return this.leases.replace(this.weight)
+    return this.leases.replace(this.weight, () => this.assertWanted())
   }
 
   /**
@@ -213,9 +213,7 @@ export class PermitClaim extends Claim {
     for (;;) {
       if (this.leases.names.length === 0) {
         if (!(await this.leases.agree(this.capacity))) return 'mismatch'
-        // Nothing may be added for somebody who has left meanwhile.
-        this.assertWanted()
-        this.czxid = await this.leases.create(this.weight)
+        this.czxid = await this.leases.create(this.weight, () => this.assertWanted())
       }
       const count = await this.count()
       if (count !== 'missing') return count
