@@ -92,7 +92,8 @@ export class QueueClaim extends Claim {
   private async becomeReader(): Promise<boolean> {
     const { spot } = this
     if (this.kind !== 'write') return true
-    if (this.replacing !== null) throw new ZooKeeperError('OPERATION_TIMEOUT', 'The node is just being replaced')
+    if (this.replacing !== null)
+      throw new ZooKeeperError('OPERATION_TIMEOUT', 'The node is just being replaced')
     const note = readNote(Buffer.from(this.data))
     const czxid = spot.node?.czxid
     if (note === null || czxid === undefined) return false

@@ -7,7 +7,12 @@ import { available, fourLetters, zookeeper } from '../../../scripts/services.mjs
 import type { Server } from '../../../scripts/services.mjs'
 import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
 import { ALL } from '../../../src/core/contract.ts'
-import { CREATOR_ACL, PERMISSIONS, ZooKeeper, ZooKeeperError } from '../../../src/stores/zookeeper/client/index.ts'
+import {
+  CREATOR_ACL,
+  PERMISSIONS,
+  ZooKeeper,
+  ZooKeeperError,
+} from '../../../src/stores/zookeeper/client/index.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { czxidOf, requestRevocation, zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import type { ConnectOptions } from '../../../src/stores/zookeeper/index.ts'

@@ -2,7 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import { Chroot, ancestry, checkPath } from '../../../../src/stores/zookeeper/client/paths.ts'
-import { Rotation, addressesFrom, checkAddress, parseConnectString } from '../../../../src/stores/zookeeper/client/servers.ts'
+import {
+  Rotation,
+  addressesFrom,
+  checkAddress,
+  parseConnectString,
+} from '../../../../src/stores/zookeeper/client/servers.ts'
 import { ZooKeeper } from '../../../../src/stores/zookeeper/client/index.ts'
 import { zookeeperStore } from '../../../../src/stores/zookeeper/index.ts'
 import { InvalidArgumentError } from '../../../../src/index.ts'
