@@ -92,8 +92,8 @@ export abstract class Claim {
     this.heard(request)
   }
 
-  /** Joins the queue, or finds itself there. */
-  abstract enter(): Promise<ClaimAnswer>
+  /** Joins the queue, or finds itself there. Whoever asks waits until `deadline`. */
+  abstract enter(deadline: number): Promise<ClaimAnswer>
   /** Whether the nodes are still there. For holders: and whether somebody waits. */
   abstract check(): Promise<boolean>
   /** For holders: learn of waiters and of removal by force from now on. */

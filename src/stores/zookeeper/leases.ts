@@ -49,9 +49,13 @@ export class Leases {
     }
   }
 
-  /** Returns the transaction of the first. What a failure leaves is found by `remove`. */
-  async create(count: number): Promise<bigint> {
+  /**
+   * Returns the transaction of the first. What a failure leaves is found by `remove`. `assertWanted` is asked directly before: what
+   * is made for somebody who has left meanwhile, nobody would remove.
+   */
+  async create(count: number, assertWanted: () => void): Promise<bigint> {
     if (this.doubtful) await this.removeStrays()
+    assertWanted()
     const { dir, prefix, data, acl } = this.options
     const one = (): Promise<Created> =>
       this.zk.create(`${dir}/${prefix}${SUFFIX.lease}`, { mode: 'ephemeral-sequential', data, acl })
@@ -67,9 +71,9 @@ export class Leases {
   }
 
   /** New ones in the place of the old. */
-  async replace(count: number): Promise<bigint> {
+  async replace(count: number, assertWanted: () => void): Promise<bigint> {
     const old = this.names
-    const czxid = await this.create(count)
+    const czxid = await this.create(count, assertWanted)
     // Until they are gone, `remove` and the next `create` look for them.
     this.doubtful = true
     await Promise.all(old.map((name) => this.removeOne(name)))

@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import type { Store } from '../../core/contract.ts'
+import { checkAddress } from './client/servers.ts'
 import { CREATOR_ACL, OPEN_ACL, parseConnectString } from './client/index.ts'
 import type {
   Acl,
@@ -110,9 +111,10 @@ export async function openZooKeeperStore(url: string): Promise<Store> {
 
 /** Read now, so that a mistake is told to whoever made it. */
 function addressesOf(to: string | readonly ServerAddress[]): ConnectString {
-  if (typeof to !== 'string') return { servers: to, chroot: '' }
   try {
-    return parseConnectString(to)
+    if (typeof to === 'string') return parseConnectString(to)
+    to.forEach(checkAddress)
+    return { servers: to, chroot: '' }
   } catch (cause) {
     throw new InvalidArgumentError((cause as Error).message, { argument: 'servers', cause })
   }

@@ -3,7 +3,7 @@ import { BUSY, Claim, QUEUED } from './claim.ts'
 import type { ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
 import type { Watcher } from './client/index.ts'
-import { setTimeout } from './client/time.ts'
+import { clearTimeout, now, setTimeout } from './client/time.ts'
 import { Leases } from './leases.ts'
 import { capacityOf, parseNode } from './place.ts'
 import type { Place } from './place.ts'
@@ -13,6 +13,10 @@ import { Spot, noChildren } from './spot.ts'
 
 /** Others pass the gate all the time: who looks at every change would look all the time. */
 const LOOK_EVERY_MS = 100
+/** For so long those who are just being let in are waited for. Whoever takes longer stands still there, or is dead. */
+const PASSING_MS = 1000
+
+const REMOVED = 'The node was removed'
 
 type Turn = 'held' | 'full' | 'mismatch'
 
@@ -25,6 +29,8 @@ export class PermitClaim extends Claim {
   private inside = false
   private watcher: Watcher | null = null
   private turning: Promise<Turn> | null = null
+  /** Whoever waits for those before us at the gate; undefined: no longer. */
+  private passing: ((place: Place | null | undefined) => void) | null = null
 
   constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
     super(request, dir, seat, host)
@@ -42,22 +48,25 @@ export class PermitClaim extends Claim {
     })
   }
 
-  async enter(): Promise<ClaimAnswer> {
+  async enter(deadline: number): Promise<ClaimAnswer> {
     const { gate, state } = this
     if (state === 'held') {
       const [, there] = await Promise.all([this.seat.zk.confirm(this.dir), this.check()])
       if (there) return this.heldAnswer()
       throw new ZooKeeperError('NO_NODE', 'The nodes were removed')
     }
-    const place = gate.node === null ? await gate.join() : await gate.look()
+    const found = gate.node === null ? await gate.join() : await gate.look()
     this.assertWanted()
-    if (place === null) throw new ZooKeeperError('NO_NODE', 'The node was removed')
-    if (!gate.mayStay(place)) return this.refuse(BUSY)
+    if (found === null) throw new ZooKeeperError('NO_NODE', REMOVED)
+    if (!gate.mayStay(found)) return this.refuse(BUSY)
     // Only now, with our own node at the gate: of two who come at once, one at least sees the other.
     const looking = state === 'new' ? this.mismatch() : Promise.resolve(null)
-    const [mismatch, turn] = await Promise.all([looking, place.behind === null ? this.takeTurn() : null])
+    const [mismatch, early] = await Promise.all([looking, found.behind === null ? this.takeTurn() : null])
     this.assertWanted()
     if (mismatch !== null) return this.refuse({ kind: 'mismatch', capacity: mismatch })
+    const place = state === 'new' ? await this.letPass(found, deadline) : found
+    const turn = early ?? (place.behind === null ? await this.takeTurn() : null)
+    this.assertWanted()
     if (place.behind !== null) {
       if (this.whenBusy === 'try') return this.refuse(BUSY)
       this.state = 'queued'
@@ -128,6 +137,7 @@ export class PermitClaim extends Claim {
   }
 
   async leave(): Promise<boolean> {
+    this.passing?.(undefined)
     this.stopWatching()
     const removed = await this.leases.remove()
     const waited = await this.gate.leave()
@@ -135,7 +145,45 @@ export class PermitClaim extends Claim {
   }
 
   protected async replace(): Promise<bigint | undefined> {
-    return this.leases.replace(this.weight)
+    return this.leases.replace(this.weight, () => this.assertWanted())
+  }
+
+  /**
+   * Those before us at the gate may be on their way in. While there is room for us all the same, they are not in our way, and gone
+   * in a moment; their permits count from before they go.
+   */
+  private async letPass(found: Place, deadline: number): Promise<Place> {
+    const until = Math.min(now() + PASSING_MS, (now() + deadline) / 2)
+    let place = found
+    while (place.behind !== null && now() < until && (await this.hasRoom())) {
+      this.assertWanted()
+      const next = await this.nextPlace(place, until - now())
+      this.assertWanted()
+      if (next === null) throw new ZooKeeperError('NO_NODE', REMOVED)
+      if (next === undefined) break
+      place = next
+    }
+    return place
+  }
+
+  /** Where we stand after the next change before us; null: nowhere. Undefined: nothing changed in that time. */
+  private nextPlace(place: Place, ms: number): Promise<Place | null | undefined> {
+    return new Promise((resolve) => {
+      const settle = (next: Place | null | undefined): void => {
+        clearTimeout(timer)
+        this.passing = null
+        resolve(next)
+      }
+      const timer = setTimeout(() => settle(undefined), ms)
+      timer.unref()
+      this.passing = settle
+      this.gate.wait(place)
+    })
+  }
+
+  private async hasRoom(): Promise<boolean> {
+    const { children } = await this.seat.zk.getChildren(leasesOf(this.dir)).catch(noChildren)
+    return children.length + this.weight <= this.capacity
   }
 
   /** Another kind of lock, or a semaphore of another size, is in use under this name. */
@@ -165,9 +213,7 @@ export class PermitClaim extends Claim {
     for (;;) {
       if (this.leases.names.length === 0) {
         if (!(await this.leases.agree(this.capacity))) return 'mismatch'
-        // Nothing may be added for somebody who has left meanwhile.
-        this.assertWanted()
-        this.czxid = await this.leases.create(this.weight)
+        this.czxid = await this.leases.create(this.weight, () => this.assertWanted())
       }
       const count = await this.count()
       if (count !== 'missing') return count
@@ -221,6 +267,7 @@ export class PermitClaim extends Claim {
   }
 
   private moved(place: Place | null): void {
+    if (this.passing !== null) return this.passing(place)
     if (this.state !== 'queued' || this.inside) return
     if (place === null) this.host.vanished(this)
     else if (place.behind !== null) this.gate.wait(place)

@@ -21,7 +21,7 @@ export class QueueClaim extends Claim {
   private spot: Spot
   /** It looks after its node; before, the section may be over at any moment. */
   private attended = false
-  private replacing = false
+  private replacing: Promise<bigint | undefined> | null = null
   private downgrading: Promise<boolean> | null = null
 
   constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
@@ -74,6 +74,12 @@ export class QueueClaim extends Claim {
   }
 
   leave(): Promise<boolean> {
+    return this.replacing === null ? this.spot.leave() : this.leaveAfter(this.replacing)
+  }
+
+  /** A node that is just being made is found when it is there, and not before. */
+  private async leaveAfter(replacing: Promise<unknown>): Promise<boolean> {
+    await replacing.catch(() => undefined)
     return this.spot.leave()
   }
 
@@ -86,7 +92,8 @@ export class QueueClaim extends Claim {
   private async becomeReader(): Promise<boolean> {
     const { spot } = this
     if (this.kind !== 'write') return true
-    if (this.replacing) throw new ZooKeeperError('OPERATION_TIMEOUT', 'The node is just being replaced')
+    if (this.replacing !== null)
+      throw new ZooKeeperError('OPERATION_TIMEOUT', 'The node is just being replaced')
     const note = readNote(Buffer.from(this.data))
     const czxid = spot.node?.czxid
     if (note === null || czxid === undefined) return false
@@ -101,12 +108,8 @@ export class QueueClaim extends Claim {
 
   protected async replace(): Promise<bigint | undefined> {
     if (this.downgrading !== null || this.spot.heir !== null) return undefined
-    this.replacing = true
-    try {
-      return await this.replaceNode()
-    } finally {
-      this.replacing = false
-    }
+    this.replacing = this.replaceNode().finally(() => void (this.replacing = null))
+    return this.replacing
   }
 
   /** The new node stands directly behind the old one, or not at all. */

@@ -34,6 +34,7 @@ export class Seat {
   readonly claims: Set<Claim> = new Set()
   private readonly timeouts: Timeouts
   private pathBytes = 0
+  private stopListening: () => void = () => undefined
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
     this.zk = zk
@@ -86,19 +87,20 @@ export class Seat {
   /** Resolves at once while connected; rejects when no server has been found by the deadline, or in a whole round. */
   async ready(deadline: number): Promise<void> {
     if (this.connected) return
+    const ended = new ZooKeeperError('CLOSED', 'The session is over')
+    if (this.over) throw ended
     this.zk.use(1)
     let enough: () => void = () => undefined
-    const inVain = new Promise<ZooKeeperError>((resolve) => {
+    const settled = new Promise<ZooKeeperError | undefined>((resolve) => {
       enough = this.zk.onState((state, error) => {
-        if (state === 'connecting' && error !== undefined) resolve(error)
+        if (state === 'connected') resolve(undefined)
+        else if (this.over) resolve(error ?? ended)
+        else if (state === 'connecting' && error !== undefined) resolve(error)
       })
     })
-    const connected = Promise.race([inVain, this.zk.connected()]).then(
-      (error) => error ?? undefined,
-      (error: ZooKeeperError) => error,
-    )
     const late = new ZooKeeperError('CONNECTION_LOSS', 'No ZooKeeper server could be reached in time')
-    const error = await this.timeouts.race(connected, Math.max(1, deadline - now()), late)
+    const error = await this.timeouts.race(settled, Math.max(1, deadline - now()), late)
+    // The client may be the user's, and the servers away for hours.
     enough()
     this.zk.use(-1)
     if (error !== undefined) throw error
@@ -115,7 +117,12 @@ export class Seat {
   }
 
   onState(listener: (state: SessionState) => void): void {
-    this.zk.onState(listener)
+    this.stopListening = this.zk.onState(listener)
+  }
+
+  /** Nothing of it is left at the client, which may go on to live. */
+  forget(): void {
+    this.stopListening()
   }
 }
 

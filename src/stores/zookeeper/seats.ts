@@ -93,8 +93,8 @@ export class Seats {
 
   async close(): Promise<void> {
     this.closed = true
-    if ('client' in this.source) return
     const seats = [...this.byTimeout.values()].flat()
+    if ('client' in this.source) return seats.forEach((seat) => seat.forget())
     this.byTimeout.clear()
     await Promise.all(seats.map(({ zk }) => zk.close()))
   }

@@ -164,7 +164,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const seat = this.claims.has(request.id) ? undefined : this.seats.free(request.ttl)
     if (seat === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
     try {
-      return this.proceed(this.newClaim(request, seat))
+      return this.proceed(this.newClaim(request, seat), deadline)
     } catch (error) {
       return Promise.resolve(unknown(error))
     }
@@ -189,20 +189,20 @@ export class ZooKeeperStore implements Store, ClaimHost {
       claim.whenBusy = request.whenBusy
       claim.heard(request)
       if (!claim.seat.connected) await claim.seat.ready(deadline)
-      return await this.proceed(claim)
+      return await this.proceed(claim, deadline)
     } catch (error) {
       return unknown(error)
     }
   }
 
-  private proceed(claim: Claim): Promise<ClaimAnswer> {
-    claim.entering ??= this.entering(claim)
+  private proceed(claim: Claim, deadline: number): Promise<ClaimAnswer> {
+    claim.entering ??= this.entering(claim, deadline)
     return claim.entering
   }
 
-  private entering(claim: Claim): Promise<ClaimAnswer> {
+  private entering(claim: Claim, deadline: number): Promise<ClaimAnswer> {
     const { seat, ttl } = claim
-    return claim.enter().then(
+    return claim.enter(deadline).then(
       (answer) => {
         claim.entering = null
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)

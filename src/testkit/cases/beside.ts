@@ -21,11 +21,6 @@ async function join(client: Client, request: ClaimRequest): Promise<void> {
   assert.ok(kind === 'held' || kind === 'queued', `${request.name} is granted or queued, and not ${kind}`)
 }
 
-/** Claims, and has it when this is over: one whose predecessor is just coming in may be put in line first. */
-async function enter(client: Client, request: ClaimRequest): Promise<void> {
-  if ((await client.claim(request)).kind !== 'held') await client.granted(request)
-}
-
 /** Every claim that was granted or queued is there, and none that was given up. */
 async function assertKnown(client: Client, name: string, expected: readonly ClaimRequest[]): Promise<void> {
   const { holders, waiters } = await client.inspect(name)
@@ -67,7 +62,7 @@ function releasedBeside(id: string, what: string, need: 'permits' | 'shared', ki
       const name = ctx.name()
       for (let round = 0; round < ROUNDS; round += 1) {
         const held = [a, b, c].map((client) => ({ client, request: client.request(name, kind) }))
-        for (const { client, request } of held) await enter(client, request)
+        for (const { client, request } of held) await client.take(request)
         const fourth = d.request(name, kind)
         await Promise.all([
           join(d, fourth),

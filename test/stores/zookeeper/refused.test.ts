@@ -1,6 +1,7 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 
 import { Holdfast } from '../../../src/index.ts'
+import { ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 
 const claim = {
@@ -36,4 +37,30 @@ it('goes on asking for whoever waits', async () => {
   expect(performance.now() - began).toBeGreaterThan(650)
   await holdfast.close({ timeout: 500 })
   await store.close()
+})
+
+it('leaves nothing with a user’s client, neither by asking in vain nor after its end', async () => {
+  const zk = new ZooKeeper('127.0.0.1:1', { background: true })
+  let listening = 0
+  const onState = zk.onState.bind(zk)
+  zk.onState = (listener) => {
+    listening++
+    const stop = onState(listener)
+    return () => {
+      listening--
+      stop()
+    }
+  }
+  const connected = vi.spyOn(zk, 'connected')
+  const store = zookeeperStore(zk)
+  for (let number = 0; number < 3; number++) {
+    const request = { ...claim, id: `s.${number}`, whenBusy: 'try' } as const
+    expect(await store.claim(request, 20)).toMatchObject({ kind: 'unknown' })
+  }
+  await vi.waitFor(() => expect(listening).toBe(1))
+  // It cannot be taken back.
+  expect(connected).not.toHaveBeenCalled()
+  await store.close()
+  expect(listening).toBe(0)
+  await zk.close()
 })

@@ -7,7 +7,12 @@ import { available, fourLetters, zookeeper } from '../../../scripts/services.mjs
 import type { Server } from '../../../scripts/services.mjs'
 import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
 import { ALL } from '../../../src/core/contract.ts'
-import { CREATOR_ACL, PERMISSIONS, ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
+import {
+  CREATOR_ACL,
+  PERMISSIONS,
+  ZooKeeper,
+  ZooKeeperError,
+} from '../../../src/stores/zookeeper/client/index.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { czxidOf, requestRevocation, zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import type { ConnectOptions } from '../../../src/stores/zookeeper/index.ts'
@@ -609,6 +614,96 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     await vi.waitFor(async () =>
       expect((await leftovers(at())).filter((path) => path.includes(claim.name))).toEqual([]),
     )
+  })
+
+  it('gives permits that are free, whoever else is just being let in, and no others', async () => {
+    const stores = [store(), store(), store(), store()]
+    const tried = (lock: string, capacity: number) => (one: Store) =>
+      Promise.resolve(one.claim(request(lock, { capacity, whenBusy: 'try' }), TIMEOUT))
+    const kinds = (answers: readonly { readonly kind: string }[]): string =>
+      answers
+        .map(({ kind }) => kind)
+        .sort()
+        .join(' ')
+    expect(kinds(await Promise.all(stores.map(tried(name(), 8))))).toBe('held held held held')
+    expect(kinds(await Promise.all(stores.map(tried(name(), 2))))).toBe('busy busy held held')
+    const [lock, answers] = [name(), []] as [string, { readonly kind: string }[]]
+    for (const one of stores) {
+      answers.push(await one.claim(request(lock, { capacity: 8 }), TIMEOUT))
+    }
+    expect(kinds(answers)).toBe('held held held held')
+  })
+
+  it('does not wait for ever for somebody who stands still where permits are given', async () => {
+    const [own, zk, lock] = [store(), await client(), name()]
+    const gate = `/holdfast/${lock}/locks`
+    await zk.createPath(gate)
+    await zk.create(`${gate}/lock-`, { mode: 'ephemeral-sequential' })
+    const claim = request(lock, { capacity: 2, whenBusy: 'try' })
+    expect((await own.claim(claim, 100)).kind).toBe('busy')
+    const queued = request(lock, { capacity: 2 })
+    expect((await own.claim(queued, 100)).kind).toBe('queued')
+  })
+
+  /** Does the next request to that place only when told. */
+  function holdBack(
+    zk: ZooKeeper,
+    method: 'sync' | 'write',
+    place: string,
+  ): { reached: Promise<void>; go(): void } {
+    const original = zk[method].bind(zk) as (asked: unknown) => Promise<unknown>
+    let go = (): void => undefined
+    const went = new Promise<void>((resolve) => (go = resolve))
+    const reached = new Promise<void>((resolve) => {
+      const spy = vi.spyOn(zk, method) as unknown as { mockImplementation(call: unknown): void }
+      let waiting = true
+      spy.mockImplementation((asked: unknown) => {
+        if (!waiting || !JSON.stringify(asked).includes(place)) return original(asked)
+        waiting = false
+        resolve()
+        return went.then(() => original(asked))
+      })
+    })
+    return { reached, go }
+  }
+
+  it('makes no permit for a claim that was given up while the first attempt was looked for', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk))
+    const claim = request(name(), { capacity: 2 })
+    const create = zk.create.bind(zk)
+    const lossy = vi.spyOn(zk, 'create')
+    lossy.mockImplementation(async (path, options) => {
+      const created = await create(path, options)
+      if (path.includes('/leases/')) throw new ZooKeeperError('CONNECTION_LOSS', 'its reply got lost')
+      return created
+    })
+    expect((await own.claim(claim, TIMEOUT)).kind).toBe('unknown')
+    lossy.mockRestore()
+    const looking = holdBack(zk, 'sync', '/leases')
+    const again = own.claim(claim, TIMEOUT)
+    await looking.reached
+    expect((await own.withdraw(claim, TIMEOUT)).kind).toBe('released')
+    looking.go()
+    expect((await again).kind).toBe('unknown')
+    expect((await leftovers(at())).filter((path) => path.includes(claim.name))).toEqual([])
+  })
+
+  it('leaves no node that was only made for more tokens after the lock was given up', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk))
+    const claim = request(name(), { tokens: TOKENS_PER_NODE })
+    await own.claim(claim, TIMEOUT)
+    // As if it shared a transaction that was refused: it is sent again, and later.
+    const creating = holdBack(zk, 'write', claim.name)
+    const renewal = own.renew([{ ...claim, tokens: 5 }], TIMEOUT)
+    await creating.reached
+    const released = own.release(claim, undefined, TIMEOUT)
+    await sleep(20)
+    creating.go()
+    expect((await released).released.kind).toBe('released')
+    await renewal
+    expect((await leftovers(at())).filter((path) => path.includes(claim.name))).toEqual([])
   })
 
   it('keeps its permits while new nodes for them cannot be made', async () => {

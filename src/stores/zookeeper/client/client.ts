@@ -18,7 +18,7 @@ import { Chroot, ancestry, checkPath } from './paths.ts'
 import { OPEN_ACL } from './records.ts'
 import type { Acl, Stat } from './records.ts'
 import { bytesOf, creation, mergeable, partOf } from './writes.ts'
-import { parseConnectString } from './servers.ts'
+import { checkAddress, parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { Session } from './session.ts'
 import type { AuthInfo, SessionState } from './session.ts'
@@ -60,6 +60,7 @@ export class ZooKeeper implements AsyncDisposable {
       typeof connect === 'string' ? parseConnectString(connect) : { servers: connect, chroot: '' }
     const { sessionTimeout = 30_000, maxRequest = MAX_REQUEST, maxReply = MAX_REPLY, firstXid = 1 } = options
     if (servers.length === 0) throw new ZooKeeperError('BAD_ARGUMENTS', 'No server to connect to')
+    servers.forEach(checkAddress)
     if (!Number.isInteger(sessionTimeout) || sessionTimeout < 1 || sessionTimeout > 2 ** 31 - 1) {
       throw new ZooKeeperError('BAD_ARGUMENTS', 'sessionTimeout must be a whole number of milliseconds')
     }

@@ -1,5 +1,5 @@
 import { connect as connectTcp, isIP } from 'node:net'
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions } from 'node:tls'
 import { ZooKeeperError, failedRequest, refusal } from './errors.ts'
@@ -35,6 +35,13 @@ export interface Handshake {
   readonly timeout: number
   readonly id: bigint
   readonly password: Buffer
+}
+
+export interface ConnectionSettings {
+  readonly limits: Limits
+  readonly tls: ConnectionOptions | undefined
+  readonly firstXid: number
+  readonly lookup: LookupFunction
 }
 
 export interface ConnectionEvents {
@@ -76,11 +83,13 @@ export class Connection {
   /** When bytes last left, and last came. */
   sentAt: number
   private heardAt: number
+  /** When a message was last complete. */
+  private messageAt: number
 
   constructor(
     server: ServerAddress,
     events: ConnectionEvents,
-    { limits, tls, firstXid }: { limits: Limits; tls: ConnectionOptions | undefined; firstXid: number },
+    { limits, tls, firstXid, lookup }: ConnectionSettings,
   ) {
     this.server = server
     this.events = events
@@ -89,8 +98,9 @@ export class Connection {
     this.frames = new FrameCutter(limits.reply)
     this.sentAt = now()
     this.heardAt = this.sentAt
+    this.messageAt = this.sentAt
     // The name is looked up at every dial: a server may come back under another address.
-    const at = { host: server.host, port: server.port, noDelay: true }
+    const at = { host: server.host, port: server.port, noDelay: true, lookup }
     this.socket =
       tls === undefined
         ? connectTcp(at)
@@ -166,8 +176,17 @@ export class Connection {
 
   /** Milliseconds for which the server has been asked something and nothing was heard of it. */
   get silence(): number {
+    return this.waitedSince(this.heardAt)
+  }
+
+  /** The same, where a message of which only a part has come is nothing either: its length may be wrong. */
+  get stall(): number {
+    return this.waitedSince(this.messageAt)
+  }
+
+  private waitedSince(sign: number): number {
     const oldest = Math.min(this.pending.first?.sentAt ?? Infinity, this.pings[0] ?? Infinity)
-    return oldest === Infinity ? 0 : now() - Math.max(oldest, this.heardAt)
+    return oldest === Infinity ? 0 : now() - Math.max(oldest, sign)
   }
 
   /** Ends it now; what is under way fails. */
@@ -241,6 +260,7 @@ export class Connection {
     this.heardAt = now()
     try {
       this.frames.push(chunk, (buffer, start, end) => {
+        this.messageAt = this.heardAt
         if (!this.over) this.frame(new JuteReader(buffer, start, end))
       })
     } catch (error) {

@@ -1,4 +1,7 @@
 import { randomInt } from 'node:crypto'
+import { lookup } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
 import { ZooKeeperError } from './errors.ts'
 
 export interface ServerAddress {
@@ -35,16 +38,30 @@ function parseAddress(text: string): ServerAddress {
   return { host, port }
 }
 
+/** A dial to such a one would throw, in the middle of a failover. */
+export function checkAddress({ host, port }: ServerAddress): void {
+  const isHost = typeof (host as unknown) === 'string' && host !== ''
+  if (isHost && Number.isInteger(port) && port >= 1 && port <= 65_535) return
+  const shown = JSON.stringify({ host, port: typeof port === 'number' ? String(port) : port })
+  throw new ZooKeeperError(
+    'BAD_ARGUMENTS',
+    `Not a server address: ${shown}. It needs a host, and a port from 1 to 65535.`,
+  )
+}
+
 /** In which order servers are tried: a random one, so that clients spread, and each once before any comes again. */
 export class Rotation {
   private readonly order: ServerAddress[]
   private next = 0
+  /** How often all have been tried; from a random number on. */
+  round: number
 
   constructor(
     servers: readonly ServerAddress[],
     random: (below: number) => number = (below) => randomInt(below),
   ) {
     this.order = [...servers]
+    this.round = random(MANY)
     for (let last = this.order.length - 1; last > 0; last--) {
       const other = random(last + 1)
       const moved = this.order[last] as ServerAddress
@@ -60,6 +77,31 @@ export class Rotation {
   take(): ServerAddress {
     const server = this.order[this.next] as ServerAddress
     this.next = (this.next + 1) % this.order.length
+    if (this.next === 0) this.round++
     return server
+  }
+}
+
+const MANY = 2 ** 16
+
+type Resolve = (
+  host: string,
+  options: { readonly all: true },
+  done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+/**
+ * A name may stand for all servers of an ensemble. Then another address is the first with every round: the first one may take
+ * connections, and serve none.
+ */
+export function addressesFrom(round: number, resolve: Resolve = lookup): LookupFunction {
+  return (host, options, done) => {
+    resolve(host, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return done(error, [])
+      const first = round % Math.max(1, addresses.length)
+      const order = [...addresses.slice(first), ...addresses.slice(0, first)]
+      if (options.all === true) done(null, order)
+      else done(null, order[0]?.address ?? '', order[0]?.family)
+    })
   }
 }

@@ -5,7 +5,7 @@ import { ZooKeeperError, failedRequest } from './errors.ts'
 import type { Mergeable, Written } from './merging.ts'
 import { closeSession } from './operations.ts'
 import type { Operation } from './operations.ts'
-import { Rotation } from './servers.ts'
+import { Rotation, addressesFrom } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
 import { clearTimeout, now, setImmediate, setTimeout } from './time.ts'
 import { Watches } from './watches.ts'
@@ -163,10 +163,11 @@ export class Session {
   private dial(): void {
     const { settings, rotation } = this
     const { limits, tls, firstXid } = settings
+    const lookup = addressesFrom(rotation.round)
     const connection = new Connection(
       rotation.take(),
       this.connectionEvents(() => connection),
-      { limits, tls, firstXid },
+      { limits, tls, firstXid, lookup },
     )
     this.connection = connection
     if (!this.kept) connection.unref()
@@ -235,10 +236,10 @@ export class Session {
 
   private listen(connection: Connection, again: boolean): void {
     if (this.connection !== connection) return
-    const { silence } = connection
-    if (silence < this.patience) return this.watch(connection)
+    const { silence, stall } = connection
+    if (silence < this.patience && stall < this.timeout * LONGEST_SILENCE) return this.watch(connection)
     // After a blocked event loop the timer comes before the data that waits in the socket: let those be read first.
-    if (again) connection.end(silent(connection.server, silence))
+    if (again) connection.end(silent(connection.server, stall))
     else setImmediate(() => setImmediate(() => this.listen(connection, true)))
   }
 

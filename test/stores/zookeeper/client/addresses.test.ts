@@ -2,7 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import { Chroot, ancestry, checkPath } from '../../../../src/stores/zookeeper/client/paths.ts'
-import { Rotation, parseConnectString } from '../../../../src/stores/zookeeper/client/servers.ts'
+import {
+  Rotation,
+  addressesFrom,
+  checkAddress,
+  parseConnectString,
+} from '../../../../src/stores/zookeeper/client/servers.ts'
+import { ZooKeeper } from '../../../../src/stores/zookeeper/client/index.ts'
+import { zookeeperStore } from '../../../../src/stores/zookeeper/index.ts'
+import { InvalidArgumentError } from '../../../../src/index.ts'
 import { Watches } from '../../../../src/stores/zookeeper/client/watches.ts'
 import { JuteReader, JuteWriter } from '../../../../src/stores/zookeeper/client/jute.ts'
 
@@ -21,6 +29,39 @@ describe('a connect string', () => {
 
   it.each(['', 'a,,b', 'a:0', 'a:65536', '::1', 'a b', '[::1', 'host:port'])('refuses %j', (text) => {
     expect(() => parseConnectString(text)).toThrow('Not a server address')
+  })
+
+  it.each([
+    { host: 'a', port: 0 },
+    { host: 'a', port: 65_536 },
+    { host: 'a', port: NaN },
+    { host: 'a', port: 2181.5 },
+    { host: '', port: 2181 },
+    { host: undefined as unknown as string, port: 2181 },
+    { host: 'a', port: '2181' as unknown as number },
+  ])('is not made of $host and $port: a dial in the middle of a failover would throw', (address) => {
+    const servers = [{ host: '127.0.0.1', port: 1 }, address]
+    expect(() => checkAddress(address)).toThrow('Not a server address')
+    expect(() => zookeeperStore(servers)).toThrow(InvalidArgumentError)
+    expect(() => new ZooKeeper(servers)).toThrow('Not a server address')
+  })
+
+  it('has another address of a name first with every round', async () => {
+    const addresses = ['10.0.0.1', '10.0.0.2', '::1'].map((address) => ({ address, family: 4 }))
+    const rotation = new Rotation([{ host: 'zk', port: 1 }], () => 0)
+    const asked = (all: boolean): Promise<unknown> =>
+      new Promise((resolve) => {
+        const lookup = addressesFrom(rotation.round, (_, __, done) => done(null, addresses))
+        lookup('zk', { all }, (_, address) => resolve(address))
+        rotation.take()
+      })
+    expect(await asked(false)).toBe('10.0.0.1')
+    expect(await asked(false)).toBe('10.0.0.2')
+    expect(await asked(true)).toEqual([addresses[2], addresses[0], addresses[1]])
+    expect(await asked(false)).toBe('10.0.0.1')
+    const failed = addressesFrom(0, (_, __, done) => done(new Error('no such name'), []))
+    const error = await new Promise((resolve) => failed('zk', {}, resolve))
+    expect(error).toMatchObject({ message: 'no such name' })
   })
 
   it('is tried in a random order, each server once before any comes again', () => {

@@ -241,6 +241,23 @@ describe('a ZooKeeper client', () => {
     expect(server.handshakes).toEqual([0n, 5n])
   })
 
+  it('leaves a connection with a message that never ends, whatever else arrives', async () => {
+    let garbled = true
+    const reply: Reply = (request, socket) => {
+      // A bit of its length was flipped: all that follows seems to belong to it.
+      if (garbled && request.opcode === SYNC) socket.write(Buffer.from([0, 16, 0, 16]))
+      honest(request, socket)
+    }
+    const server = await liar([5n, 5n], reply, { timeout: 600 })
+    const zk = client(server.connect)
+    await zk.connected()
+    await expect(zk.sync()).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+    garbled = false
+    await zk.connected()
+    await zk.sync()
+    expect(server.handshakes).toEqual([0n, 5n])
+  })
+
   it('keeps its session while no server takes it up, however long that lasts', async () => {
     let quorum = true
     let refused = 0
