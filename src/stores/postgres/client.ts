@@ -104,10 +104,6 @@ export class PostgresDriver implements Driver<PostgresLink> {
       })
     }
     const client = await this.lendClean(source, call)
-    call.onExpire = () => {
-      cancel(client)
-      client.release(true)
-    }
     let broken = false
     try {
       return await work(new Link(client, call))
@@ -134,12 +130,21 @@ export class PostgresDriver implements Driver<PostgresLink> {
         client.release()
         throw new TimeIsUp()
       }
-      try {
-        if (!(inTransaction(client) ?? (await askInTransaction(client)))) return client
-      } catch (error) {
+      // Also while the server is asked: nobody else would give it back.
+      call.onExpire = () => {
+        cancel(client)
         client.release(true)
+      }
+      try {
+        const inside = inTransaction(client) ?? (await askInTransaction(client))
+        if (call.expired) throw new TimeIsUp()
+        if (!inside) return client
+      } catch (error) {
+        call.onExpire = null
+        if (!call.expired) client.release(true)
         throw error
       }
+      call.onExpire = null
       client.release(true)
     }
   }
