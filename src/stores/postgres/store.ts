@@ -97,6 +97,9 @@ export interface PostgresInternals extends PostgresStoreOptions, PostgresStateme
   readonly close?: () => Promise<void>
 }
 
+/** When all connections of the pool are in use: one may come back in a moment, or not for long. */
+const LOCATE_MS = 1000
+
 /** The only connection of a pool, kept for listening, would be missing for everything else. */
 const canListen = (source: PostgresSource): boolean => !isPool(source) || source.options?.max !== 1
 
@@ -188,6 +191,8 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
 
   private async rowsOf(guard: Guard, tx: PostgresClient | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
+    // In the transaction it must not be looked for: that may use any schema.
+    await this.located(LOCATE_MS)
     const known = guard.ids
     const rows = await statements.guard(tx, guard.names, known)
     const ids = guard.idsIn(rows)
