@@ -84,6 +84,8 @@ export class PostgresDriver implements Driver<PostgresLink> {
   private readonly turns = new Turns()
   private readonly room: Room
   readonly close: () => Promise<void>
+  /** A connection led to a server that only reads: others that were made before may, too. */
+  onReadOnly: (() => void) | null = null
 
   constructor(source: PostgresSource, close: () => Promise<void>, listens = false) {
     if (!('query' in source)) {
@@ -112,6 +114,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
       // middle of a transaction.
       broken = isUseless(error) || inTransaction(client) === true
       if (codeOf(error) === '' && !call.expired) cancelUnanswered(client)
+      if (codeOf(error) === READ_ONLY) this.onReadOnly?.()
       throw error
     } finally {
       call.onExpire = null
@@ -191,7 +194,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
 const gone = (): void => {}
 
 /** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
-const READ_ONLY = '25006'
+export const READ_ONLY = '25006'
 
 function isUseless(error: unknown): boolean {
   const code = codeOf(error)

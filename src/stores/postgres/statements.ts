@@ -98,13 +98,14 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
   override async schemaVersion(link: PostgresLink): Promise<number | undefined> {
     const { options } = this
     const table = tableName(options, '"', this.found)
-    const [[schema, comment] = [null, null]] = await this.run.rows(link, this.sql.schemaVersion, { table })
-    if (options.schema === undefined && schema !== null) {
-      const sql = compiled(options, (this.found ??= String(schema)))
+    const rows = await this.run.rows(link, this.sql.schemaVersion, { table })
+    const [[schema, comment] = [null, null]] = rows as readonly (readonly (string | null)[])[]
+    if (options.schema === undefined && typeof schema === 'string') {
+      const sql = compiled(options, (this.found ??= schema))
       this.sql = sql
       this.guardSql = sql.guard
     }
-    return comment === null ? undefined : schemaVersion(String(comment))
+    return typeof comment === 'string' ? schemaVersion(comment) : undefined
   }
 
   /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */

@@ -141,6 +141,8 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()), listen)
     const watches = listen ? new Watches(source) : undefined
+    // The one that listens would hear nothing there, and say nothing either.
+    if (listen) driver.onReadOnly = () => listenerOn(source).replace()
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
     super({
       kind: 'postgres',

@@ -483,6 +483,45 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     })
   })
 
+  it.each(['SET default_transaction_read_only = on', 'BEGIN'])(
+    'listens on no connection on which it would hear nothing: %s',
+    async (left) => {
+      await withPool(async (pool) => {
+        const spoil = async (): Promise<unknown[]> => {
+          const clients = await Promise.all([pool.connect(), pool.connect()])
+          const pids = await Promise.all(clients.map((client) => client.query('SELECT pg_backend_pid() AS pid')))
+          for (const client of clients) await client.query(left)
+          clients.forEach((client) => client.release())
+          return pids.map(({ rows }) => (rows as { pid: unknown }[])[0]?.pid)
+        }
+        const ear = async (): Promise<unknown> => {
+          const { rows } = await admin.query<{ pid: number }>(
+            `SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN "holdfast_ear%'`,
+          )
+          return rows[0]?.pid
+        }
+        const store = postgresStore(pool)
+        const claim = request('ear')
+        await store.claim(claim, 5000)
+        const bad = await spoil()
+        const heard: StoreEvent[] = []
+        const watch = await store.watch('ear', (event) => heard.push(event), 5000)
+        const first = await ear()
+        expect(first).toBeDefined()
+        expect(bad).not.toContain(first)
+
+        if (left !== 'BEGIN') {
+          // The server that it listens to becomes an old one.
+          const then = await spoil()
+          expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'unknown' }])
+          await vi.waitFor(() => expect(heard).toEqual([{ kind: 'gap' }]), 10_000)
+          expect([first, ...then]).not.toContain(await ear())
+        }
+        if (watch.kind === 'watching') watch.stop()
+      })
+    },
+  )
+
   it('leaves nothing at the server of what the driver gave up by itself', async () => {
     const waiting = async (): Promise<number> => {
       const { rows } = await admin.query<{ pid: number }>(
@@ -615,7 +654,7 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         const [{ text }] = args as unknown as [{ text?: string }]
         const send = (): Promise<never> => super.query(...args) as unknown as Promise<never>
         if (!slow || text?.includes('statement_timestamp') !== true) return send()
-        return new Promise((resolve, reject) => setTimeout(() => send().then(resolve, reject), 60))
+        return new Promise((resolve) => setTimeout(resolve, 60)).then(send)
       }
     }
     await withPool(
