@@ -5,7 +5,7 @@ import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
-import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
+import { keeping, outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { AS_IT_IS, coreConnection, corePool } from './core-pool.ts'
 import type { CorePool, LentConnection, Letter } from './core-pool.ts'
@@ -201,7 +201,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
       await connection.beginTransaction()
       await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
       inside = true
-      const result = await work(connection)
+      const result = await keeping(connection, work)
       await connection.query({ sql: `RELEASE SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
       inside = false
       check()

@@ -5,7 +5,7 @@ import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
-import { transactionEnded } from '../sql/same-transaction.ts'
+import { keeping, transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { cancel } from './cancel.ts'
@@ -173,7 +173,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     let inside = true
     try {
       await begin(client)
-      const result = await work(client)
+      const result = await keeping(client, work)
       check()
       inside = false
       await commit(client)

@@ -4,7 +4,13 @@ import { TimeIsUp } from '../sql/client.ts'
 import type { Call } from '../sql/client.ts'
 import { channelOf, eventOf } from '../sql/returning.ts'
 import { isPool, lend, READ_ONLY } from './client.ts'
-import type { PostgresClient, PostgresMessage, PostgresPool, PostgresPoolClient, PostgresSource } from './client.ts'
+import type {
+  PostgresClient,
+  PostgresMessage,
+  PostgresPool,
+  PostgresPoolClient,
+  PostgresSource,
+} from './client.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
 /** A pool does not tell that it is to end: it is asked. */

@@ -461,6 +461,24 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       await admin.query('SET GLOBAL read_only = 0')
       expect(await me()).not.toEqual(before)
       expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+
+      const holdfast = new Holdfast(store)
+      const lease = await holdfast.mutex('moved too').acquire()
+      const used: unknown[] = []
+      const work = (): Promise<unknown> =>
+        store.guarded(lease, async (tx) => {
+          used.push((await tx.query('SELECT CONNECTION_ID() AS id'))[0])
+          await tx.query('UPDATE holdfast_locks SET version = version WHERE name = ?', ['none'])
+        })
+      await work()
+      await admin.query('SET GLOBAL read_only = 1')
+      await expect(work()).rejects.toMatchObject({ code: 'ER_OPTION_PREVENTS_STATEMENT' })
+      await admin.query('SET GLOBAL read_only = 0')
+      await work()
+      expect(used[0]).toEqual(used[1])
+      expect(used[2]).not.toEqual(used[1])
+      await lease.release()
+      await holdfast.close()
     })
   })
 

@@ -489,7 +489,9 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await withPool(async (pool) => {
         const spoil = async (): Promise<unknown[]> => {
           const clients = await Promise.all([pool.connect(), pool.connect()])
-          const pids = await Promise.all(clients.map((client) => client.query('SELECT pg_backend_pid() AS pid')))
+          const pids = await Promise.all(
+            clients.map((client) => client.query('SELECT pg_backend_pid() AS pid')),
+          )
           for (const client of clients) await client.query(left)
           clients.forEach((client) => client.release())
           return pids.map(({ rows }) => (rows as { pid: unknown }[])[0]?.pid)
