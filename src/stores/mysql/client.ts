@@ -5,9 +5,9 @@ import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
-import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
+import { keeping, outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
-import { coreConnection, corePool } from './core-pool.ts'
+import { AS_IT_IS, coreConnection, corePool } from './core-pool.ts'
 import type { CorePool, LentConnection, Letter } from './core-pool.ts'
 import { checkClock, DRIFT, isClockDue, noteSent } from './session-clock.ts'
 
@@ -61,9 +61,6 @@ export interface MysqlLink {
   send(letter: Letter): Promise<MysqlResult>
 }
 
-// Said with every statement: the pool's own settings may differ, and would change what the answers look like.
-const AS_IT_IS = { rowsAsArray: true, nestTables: false, typeCast: true } as const
-
 const IN_TRANSACTION = 1
 
 /** Undone as a whole by the server, to be sent again: deadlock, lock wait timeout, MariaDB's snapshot conflict. */
@@ -92,6 +89,9 @@ const READ_ONLY = new Set([
 
 export const isFinal = (code: string): boolean => FINAL.has(code)
 
+/** What clusters of mysql2, and what their `of` gives, have: with promises, and with callbacks. */
+const CLUSTER = ['poolCluster', 'poolNamespace', 'of', '_cluster']
+
 /** Accepts what mysql2 makes, with promises or callbacks. */
 export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): MysqlDriver {
   const promised = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
@@ -100,6 +100,13 @@ export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): My
     throw new InvalidArgumentError('mysqlStore needs a pool of mysql2; this one is of the driver mariadb', {
       argument: 'client',
     })
+  }
+  if (CLUSTER.some((property) => property in promised)) {
+    throw new InvalidArgumentError(
+      'mysqlStore needs a pool, not a cluster of them: each of its servers would give out locks of its own. Make a pool ' +
+        'for the one that is written to',
+      { argument: 'client' },
+    )
   }
   if ('getConnection' in promised) return new MysqlDriver(promised, close)
   if ('query' in promised) return new MysqlDriver(promised, close)
@@ -118,6 +125,12 @@ export class MysqlDriver implements Driver<MysqlLink> {
     this.core = corePool(source)
     this.close = close
     this.room = roomIn(this.core ?? source, this.core?.config?.connectionLimit ?? Infinity, 1)
+  }
+
+  /** What connections use when they are made, as far as is known. Somebody may have sent one `USE` since. */
+  get database(): string | undefined {
+    const made = this.core?.config?.connectionConfig
+    return typeof made?.database === 'string' && made.database !== '' ? made.database : undefined
   }
 
   /** Whether a connection can be had at once, as far as is known. */
@@ -188,7 +201,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
       await connection.beginTransaction()
       await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
       inside = true
-      const result = await work(connection)
+      const result = await keeping(connection, work)
       await connection.query({ sql: `RELEASE SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
       inside = false
       check()

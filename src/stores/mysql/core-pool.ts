@@ -1,3 +1,4 @@
+import type { Cells } from '../sql/row.ts'
 import type { MysqlQuery } from './client.ts'
 import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.ts'
 
@@ -6,12 +7,18 @@ import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.
  * every connection that is lent, a stack trace for every query) costs as much as a tenth of a statement.
  */
 export interface CorePool {
-  readonly config?: { readonly connectionLimit?: number }
+  readonly config?: {
+    readonly connectionLimit?: number
+    readonly connectionConfig?: { readonly database?: unknown }
+  }
   /** Those that nobody uses just now, and all; not of every version. */
   readonly _freeConnections?: { readonly length: number }
   readonly _allConnections?: { readonly length: number }
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
+
+// Said with every statement: the pool's own settings may differ, and would change what the answers look like.
+export const AS_IT_IS = { rowsAsArray: true, nestTables: false, typeCast: true } as const
 
 type Callback = (error: Error | null, result: unknown) => void
 
@@ -131,10 +138,9 @@ function stop(pool: CorePool, threadId: number, looks = 0): void {
   pool.getConnection((error, connection) => {
     if (error !== null && error !== undefined) return
     const sql = `SELECT info FROM information_schema.processlist WHERE id = ${threadId}`
-    connection.query(sql, (failed, rows) => {
-      const [row] =
-        failed === null && Array.isArray(rows) ? (rows as { info?: unknown; INFO?: unknown }[]) : []
-      if (String(row?.info ?? row?.INFO).includes('expires_us')) {
+    connection.query({ sql, ...AS_IT_IS }, (failed, rows) => {
+      const [row] = failed === null && Array.isArray(rows) ? (rows as Cells[]) : []
+      if (String(row?.[0]).includes('expires_us')) {
         connection.query(`KILL ${threadId}`, () => connection.release())
         return
       }

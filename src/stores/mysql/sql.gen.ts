@@ -67,8 +67,8 @@ export const scripts: Scripts = {
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)',
   },
   schemaVersion: {
-    sha1: 'aaa47318f4bacbfbce6d8bf074fa73733d0b50fd',
-    sql: 'SELECT CAST(table_comment AS BINARY) FROM information_schema.tables\nWHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table',
+    sha1: 'f1658bba64141859d189e18ccd4d8afa4f3348ce',
+    sql: 'SELECT CAST(COALESCE(:schema, DATABASE()) AS BINARY), (\nSELECT CAST(table_comment AS BINARY) FROM information_schema.tables\nWHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table\n)',
   },
   schema: {
     sha1: 'ff32f9a6c029b3946a91a861bcc7fffadc1a3e25',

@@ -92,29 +92,43 @@ const OLD_PICTURE = new DatabaseError(
 export type Elsewhere = (names: readonly string[]) => Promise<readonly Row[] | undefined>
 
 export interface MysqlStatementOptions extends TableOptions {
+  /** The one that connections begin with, as far as is known. */
+  readonly database?: string | undefined
   /** Another clock, for tests. */
   readonly now?: string
 }
 
+interface Compiled {
+  readonly sql: Readonly<Record<keyof typeof scripts, Statement>>
+  readonly prepared: Readonly<Record<'take' | 'free', Statement>>
+}
+
+function compiled({ now = NOW, ...table }: MysqlStatementOptions, found?: string): Compiled {
+  const flavour = { table: tableName(table, '`', found), now, placeholder: null }
+  const marked = { ...flavour, placeholder: () => '?', repeats: true }
+  return {
+    sql: compileAll(scripts, flavour),
+    prepared: { take: compile(scripts.take.sql, marked), free: compile(scripts.free.sql, marked) },
+  }
+}
+
 export class MysqlStatements implements Statements<MysqlLink> {
-  private readonly sql: Readonly<Record<keyof typeof scripts, Statement>>
+  private sql: Readonly<Record<keyof typeof scripts, Statement>>
   /** The two that are most of all. */
-  private readonly prepared: Readonly<Record<'take' | 'free', Statement>>
-  private readonly table: string
-  private readonly schema: string | null
+  private prepared: Readonly<Record<'take' | 'free', Statement>>
+  private readonly options: MysqlStatementOptions
+  /** Where the table is, if nobody has said it. */
+  private found: string | undefined
   private readonly known = new KnownNames()
   /** Names that have a row to guard them. */
   private readonly guards = new KnownNames()
   /** From MySQL 8.0 and MariaDB 10.6 on. */
   private skipsLocked = true
 
-  constructor({ table = DEFAULT_TABLE, schema, now = NOW }: MysqlStatementOptions) {
-    const flavour = { table: tableName({ table, ...(schema && { schema }) }, '`'), now, placeholder: null }
-    this.sql = compileAll(scripts, flavour)
-    const marked = { ...flavour, placeholder: () => '?', repeats: true }
-    this.prepared = { take: compile(scripts.take.sql, marked), free: compile(scripts.free.sql, marked) }
-    this.table = table
-    this.schema = schema ?? null
+  constructor(options: MysqlStatementOptions) {
+    this.options = options
+    this.found = options.database
+    ;({ sql: this.sql, prepared: this.prepared } = compiled(options, this.found))
   }
 
   async take(link: MysqlLink, request: ClaimRequest): Promise<Taken> {
@@ -221,10 +235,16 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return removed
   }
 
+  /** Also finds out where the table is, once. */
   async schemaVersion(link: MysqlLink): Promise<number | undefined> {
-    const { schema, table } = this
-    const [row] = (await this.run(link, 'schemaVersion', { schema, table })).rows
-    return row && schemaVersion(text(row[0]))
+    const { table = DEFAULT_TABLE, schema = this.found ?? null } = this.options
+    const { rows } = await this.run(link, 'schemaVersion', { schema, table })
+    const [[database, comment] = [null, null]] = rows
+    if (schema === null && database !== null) {
+      this.found ??= text(database)
+      ;({ sql: this.sql, prepared: this.prepared } = compiled(this.options, this.found))
+    }
+    return comment === null ? undefined : schemaVersion(text(comment))
   }
 
   /** Ten processes may do this at once: the server lets one create the table, and the others find it. */

@@ -85,8 +85,8 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   private readonly driver: MysqlDriver
 
   constructor(client: MysqlClient, { migrate = true, slack, keepIdle, close, ...table }: MysqlInternals) {
-    const statements = new MysqlStatements(table)
     const driver = mysqlDriver(client, close ?? (() => Promise.resolve()))
+    const statements = new MysqlStatements({ database: driver.database, ...table })
     super({
       kind: 'mysql',
       capabilities,

@@ -5,7 +5,7 @@ import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
-import { transactionEnded } from '../sql/same-transaction.ts'
+import { keeping, transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { cancel } from './cancel.ts'
@@ -84,6 +84,8 @@ export class PostgresDriver implements Driver<PostgresLink> {
   private readonly turns = new Turns()
   private readonly room: Room
   readonly close: () => Promise<void>
+  /** A connection led to a server that only reads: others that were made before may, too. */
+  onReadOnly: (() => void) | null = null
 
   constructor(source: PostgresSource, close: () => Promise<void>, listens = false) {
     if (!('query' in source)) {
@@ -104,10 +106,6 @@ export class PostgresDriver implements Driver<PostgresLink> {
       })
     }
     const client = await this.lendClean(source, call)
-    call.onExpire = () => {
-      cancel(client)
-      client.release(true)
-    }
     let broken = false
     try {
       return await work(new Link(client, call))
@@ -116,6 +114,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
       // middle of a transaction.
       broken = isUseless(error) || inTransaction(client) === true
       if (codeOf(error) === '' && !call.expired) cancelUnanswered(client)
+      if (codeOf(error) === READ_ONLY) this.onReadOnly?.()
       throw error
     } finally {
       call.onExpire = null
@@ -134,12 +133,21 @@ export class PostgresDriver implements Driver<PostgresLink> {
         client.release()
         throw new TimeIsUp()
       }
-      try {
-        if (!(inTransaction(client) ?? (await askInTransaction(client)))) return client
-      } catch (error) {
+      // Also while the server is asked: nobody else would give it back.
+      call.onExpire = () => {
+        cancel(client)
         client.release(true)
+      }
+      try {
+        const inside = inTransaction(client) ?? (await askInTransaction(client))
+        if (call.expired) throw new TimeIsUp()
+        if (!inside) return client
+      } catch (error) {
+        call.onExpire = null
+        if (!call.expired) client.release(true)
         throw error
       }
+      call.onExpire = null
       client.release(true)
     }
   }
@@ -165,7 +173,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     let inside = true
     try {
       await begin(client)
-      const result = await work(client)
+      const result = await keeping(client, work)
       check()
       inside = false
       await commit(client)
@@ -186,7 +194,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
 const gone = (): void => {}
 
 /** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
-const READ_ONLY = '25006'
+export const READ_ONLY = '25006'
 
 function isUseless(error: unknown): boolean {
   const code = codeOf(error)

@@ -1,9 +1,16 @@
 import type { StoreEvent, StoreListener, Watch } from '../../core/contract.ts'
+import { DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call } from '../sql/client.ts'
 import { channelOf, eventOf } from '../sql/returning.ts'
-import { isPool, lend } from './client.ts'
-import type { PostgresClient, PostgresMessage, PostgresPoolClient, PostgresSource } from './client.ts'
+import { isPool, lend, READ_ONLY } from './client.ts'
+import type {
+  PostgresClient,
+  PostgresMessage,
+  PostgresPool,
+  PostgresPoolClient,
+  PostgresSource,
+} from './client.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
 /** A pool does not tell that it is to end: it is asked. */
@@ -64,7 +71,7 @@ export class PostgresListener {
 
   private async open(): Promise<PostgresClient> {
     const { source } = this
-    const client: PostgresClient = isPool(source) ? await lend(source) : source
+    const client: PostgresClient = isPool(source) ? await lendWriting(source) : source
     client.on('notification', this.told)
     client.on('error', this.broke)
     client.on('end', this.broke)
@@ -83,6 +90,11 @@ export class PostgresListener {
       throw new TimeIsUp()
     }
     return client
+  }
+
+  /** Listens on another connection: this one may lead to a server at which nothing happens any more. */
+  replace(): void {
+    if (isPool(this.source)) this.broke()
   }
 
   private readonly told = ({ channel, payload }: PostgresMessage): void => {
@@ -144,6 +156,39 @@ export class PostgresListener {
     // Closed rather than reused: cheaper than to make sure that it listens to nothing any more. Its last words are
     // still heard, so that they end nothing.
     ;(client as PostgresPoolClient).release(true)
+  }
+}
+
+const ASK_MS = 5000
+const ASK = `SELECT current_setting('transaction_read_only') AS reads, now() = statement_timestamp() AS alone`
+
+/**
+ * A connection to a server that writes, in no transaction of somebody else's: nothing is heard on any other. Those that
+ * are something else are closed, as the driver does, until all that the pool had before are gone.
+ */
+async function lendWriting(pool: PostgresPool): Promise<PostgresPoolClient> {
+  for (let others = pool.totalCount; ; others--) {
+    const client = await lend(pool)
+    let closed = false
+    const close = (): void => {
+      if (!closed) client.release(true)
+      closed = true
+    }
+    // Whoever waits for this gives up by himself, and cannot give it back.
+    const late = setTimeout(close, ASK_MS)
+    late.unref()
+    let problem: unknown = new DatabaseError('The server only reads, and sends no messages', READ_ONLY)
+    try {
+      const { rows } = await client.query({ text: ASK })
+      const { reads, alone } = rows[0] as { reads?: unknown; alone?: unknown }
+      if (!closed && reads !== 'on' && alone !== false) return client
+    } catch (error) {
+      problem = error
+    } finally {
+      clearTimeout(late)
+    }
+    close()
+    if (others <= 0) throw problem
   }
 }
 

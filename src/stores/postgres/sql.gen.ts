@@ -36,8 +36,8 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guard: {
-    sha1: '1c21572376e528ae882861991ed6664862e0411f',
-    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id\n)\nSELECT \'=\' || name AS name, version, capacity, fence, waiting, \'=\' || claim AS claim, \'=\' || owner AS owner, weight, token, tokens,\nexpires_us, \'=\' || queue AS queue, :now\nFROM holdfast_locks JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks',
+    sha1: 'e69fcca6efb7038d7339d41deb1721cad415f273',
+    sql: 'WITH claims AS MATERIALIZED (\nSELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked\nFROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id\n)\nSELECT \'=\' || name AS name, version, capacity, fence, waiting, \'=\' || claim AS claim, \'=\' || owner AS owner, weight, token, tokens,\nexpires_us, \'=\' || queue AS queue, :now\nFROM holdfast_locks AS l JOIN claims ON claims.locked >= 0\nWHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF l',
   },
   keep: {
     sha1: '16242ff4b8b664d4f58a57def01683b4be87fe95',
@@ -56,8 +56,8 @@ export const scripts: Scripts = {
     sql: 'SELECT name, version, capacity, fence, waiting, claim, owner, weight, token, tokens, expires_us, queue, :now\nFROM holdfast_locks WHERE name = ANY(CAST(:names AS text[]))',
   },
   schemaVersion: {
-    sha1: 'b468d136629f4cf80f206b11c1a0d25e5ab349ad',
-    sql: 'SELECT COALESCE(obj_description(oid, \'pg_class\'), \'\') FROM pg_class WHERE oid = to_regclass(:table)',
+    sha1: 'e1df26aef06407d15623731db15bfdfc01897378',
+    sql: 'WITH here AS MATERIALIZED (\nSELECT to_regclass(:table) AS id\n), path AS MATERIALIZED (\nSELECT here.id, set_config(\'search_path\', reset_val, true) AS first\nFROM here CROSS JOIN pg_settings WHERE pg_settings.name = \'search_path\'\n), found AS MATERIALIZED (\nSELECT COALESCE(to_regclass(:table || left(first, 0)), id) AS id, current_schema() AS begins FROM path\n)\nSELECT COALESCE(nspname, begins), CASE WHEN found.id IS NOT NULL THEN COALESCE(obj_description(found.id, \'pg_class\'), \'\') END\nFROM found LEFT JOIN pg_class ON pg_class.oid = found.id LEFT JOIN pg_namespace ON pg_namespace.oid = relnamespace',
   },
   schema: {
     sha1: '1de990429d465cd51363e6be983a01ac37b9eb81',

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { codeOf } from '../sql/causes.ts'
-import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
+import { tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
 import { afterSign, rowOf } from '../sql/row.ts'
 import type { Row } from '../sql/row.ts'
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
+import { schemaVersion } from '../sql/schema.ts'
 import { compileAll, valueOf } from '../sql/statement.ts'
 import type { Statement, Values } from '../sql/statement.ts'
 import { send } from './client.ts'
@@ -36,16 +37,31 @@ export interface PostgresStatementOptions extends TableOptions {
   readonly now?: string
 }
 
-export class PostgresStatements extends ReturningStatements<PostgresLink> {
-  readonly schemaText: string
-  private readonly guardSql: Statement
+const compiled = (
+  { now = NOW, ...table }: PostgresStatementOptions,
+  found?: string,
+): Readonly<Record<keyof typeof scripts, Statement>> =>
+  compileAll(scripts, {
+    table: tableName(table, '"', found),
+    now,
+    placeholder: (index: number) => `$${index}`,
+  })
 
-  constructor({ table = DEFAULT_TABLE, schema, now = NOW, prepare = true }: PostgresStatementOptions) {
-    const name = tableName({ table, ...(schema && { schema }) }, '"')
-    const flavour = { table: name, now, placeholder: (index: number) => `$${index}` }
-    const sql = compileAll(scripts, flavour)
-    const names = new Map(Object.values(sql).map(({ text }) => [text, digest(text)]))
-    let prepared = prepare
+export class PostgresStatements extends ReturningStatements<PostgresLink> {
+  private readonly options: PostgresStatementOptions
+  private guardSql: Statement
+  /** Where the table is, if that had to be found out. */
+  private found: string | undefined
+
+  constructor(options: PostgresStatementOptions) {
+    const sql = compiled(options)
+    const names = new Map<string, string>()
+    const nameOf = (text: string): string => {
+      let name = names.get(text)
+      if (name === undefined) names.set(text, (name = digest(text)))
+      return name
+    }
+    let prepared = options.prepare ?? true
     let generation = 0
     const run = async (
       link: PostgresLink,
@@ -56,7 +72,7 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
       if (!prepared) return link.run(text, list)
       const current = generation
       try {
-        return await link.run(text, list, `${names.get(text)}_${current}`)
+        return await link.run(text, list, `${nameOf(text)}_${current}`)
       } catch (error) {
         const code = codeOf(error)
         // Nothing was done: the server looks at the statement before it runs it.
@@ -66,12 +82,30 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
         return link.run(text, list)
       }
     }
-    super(sql, name, {
+    super(sql, '', {
       rows: async (link, statement, values) => (await run(link, statement, values)).rows,
       changed: async (link, statement, values) => (await run(link, statement, values)).changed,
     })
-    this.schemaText = sql.schema.text
+    this.options = options
     this.guardSql = sql.guard
+  }
+
+  get schemaText(): string {
+    return this.sql.schema.text
+  }
+
+  /** Also finds out where the table is, once. */
+  override async schemaVersion(link: PostgresLink): Promise<number | undefined> {
+    const { options } = this
+    const table = tableName(options, '"', this.found)
+    const rows = await this.run.rows(link, this.sql.schemaVersion, { table })
+    const [[schema, comment] = [null, null]] = rows as readonly (readonly (string | null)[])[]
+    if (options.schema === undefined && typeof schema === 'string') {
+      const sql = compiled(options, (this.found ??= schema))
+      this.sql = sql
+      this.guardSql = sql.guard
+    }
+    return typeof comment === 'string' ? schemaVersion(comment) : undefined
   }
 
   /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */

@@ -97,6 +97,9 @@ export interface PostgresInternals extends PostgresStoreOptions, PostgresStateme
   readonly close?: () => Promise<void>
 }
 
+/** When all connections of the pool are in use: one may come back in a moment, or not for long. */
+const LOCATE_MS = 1000
+
 /** The only connection of a pool, kept for listening, would be missing for everything else. */
 const canListen = (source: PostgresSource): boolean => !isPool(source) || source.options?.max !== 1
 
@@ -138,6 +141,8 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     const statements = new PostgresStatements({ prepare: options.listen !== false, ...table })
     const driver = new PostgresDriver(source, close ?? (() => Promise.resolve()), listen)
     const watches = listen ? new Watches(source) : undefined
+    // The one that listens would hear nothing there, and say nothing either.
+    if (listen) driver.onReadOnly = () => listenerOn(source).replace()
     const capabilities: Capabilities = { ...CAPABILITIES, wakeups: listen ? 'push' : 'poll' }
     super({
       kind: 'postgres',
@@ -188,6 +193,8 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
 
   private async rowsOf(guard: Guard, tx: PostgresClient | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
+    // In the transaction it must not be looked for: that may use any schema.
+    await this.located(LOCATE_MS)
     const known = guard.ids
     const rows = await statements.guard(tx, guard.names, known)
     const ids = guard.idsIn(rows)

@@ -80,7 +80,7 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
 
   return {
     async update(value, lease, changes) {
-      const token = typeof lease === 'bigint' ? lease : lease.token
+      const token = tokenOf(lease)
       // To be asked before: what undoes a statement may end its transaction, too.
       const inside = await tables.inTransaction()
       const until = performance.now() + INSIST_MS
@@ -96,6 +96,16 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
       throw new ConflictError(message, { table, attempts: ATTEMPTS })
     },
   }
+}
+
+/** As a text or a number it would be cast to 0 by some servers, and refuse nobody: a token that came over a wire is one. */
+function tokenOf(lease: unknown): bigint {
+  const token =
+    typeof lease === 'object' && lease !== null && 'token' in lease ? lease.token : (lease as unknown)
+  if (typeof token === 'bigint' && token >= 0n) return token
+  throw new InvalidArgumentError('The lease must be one, or its token as a bigint: BigInt(text)', {
+    argument: 'lease',
+  })
 }
 
 function tooSmall(table: string, fence: string): InvalidArgumentError {

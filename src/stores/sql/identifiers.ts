@@ -21,10 +21,19 @@ export interface TableOptions {
 
 export const DEFAULT_TABLE = 'holdfast_locks'
 
-/** The table's full name, quoted with the server's quotation mark. */
-export function tableName({ table = DEFAULT_TABLE, schema }: TableOptions, quote: '"' | '`'): string {
+/**
+ * The table's full name, quoted with the server's quotation mark. `found`: where it is, when nobody has said it. It has to be
+ * said in every statement: a program may point a connection at another schema, and would find other locks there.
+ */
+export function tableName(
+  { table = DEFAULT_TABLE, schema }: TableOptions,
+  quote: '"' | '`',
+  found?: string,
+): string {
   checkIdentifier('table', table)
-  if (schema === undefined) return `${quote}${table}${quote}`
-  checkIdentifier('schema', schema)
-  return `${quote}${schema}${quote}.${quote}${table}${quote}`
+  if (schema !== undefined) checkIdentifier('schema', schema)
+  const place = schema ?? found?.replaceAll(quote, quote + quote)
+  return place === undefined
+    ? `${quote}${table}${quote}`
+    : `${quote}${place}${quote}.${quote}${table}${quote}`
 }

@@ -1,5 +1,5 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { KeyColumns, pause, quoted, Wording } from './user-table.ts'
+import { checkChanges, KeyColumns, pause, quoted, Wording } from './user-table.ts'
 import type { RowKey, UserTables } from './user-table.ts'
 
 /** Says in an update that the row is to stay as it is. */
@@ -59,6 +59,7 @@ export function optimisticTable<R extends object>(
     seen: unknown,
     changes: Readonly<Record<string, unknown>>,
   ): Promise<number> => {
+    checkChanges(changes)
     const fixed = [version, ...keys.names]
     if (fixed.some((column) => column in changes)) {
       throw new InvalidArgumentError(`An update must not set ${fixed.join(' or ')}`, { argument: 'change' })

@@ -33,10 +33,10 @@ export interface Running<Link> {
 
 /** The statements of servers whose UPDATE can tell what it did (`RETURNING`): PostgreSQL and SQLite. */
 export class ReturningStatements<Link> implements Statements<Link> {
-  private readonly sql: ReturningSql
+  protected sql: ReturningSql
   private readonly table: string
   protected readonly known: KnownNames = new KnownNames()
-  private readonly run: Running<Link>
+  protected readonly run: Running<Link>
 
   constructor(sql: ReturningSql, table: string, run: Running<Link>) {
     this.sql = sql

@@ -1,3 +1,15 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { InvalidArgumentError } from '../../core/errors.ts'
+
+/** What one of the transactions has. */
+interface Place {
+  /** How many others its work waits for. */
+  waits: number
+}
+
+/** Whose work this is a part of. */
+const places = new AsyncLocalStorage<ReadonlyMap<Room, Place>>()
+
 /**
  * How many guarded transactions may be open at once. Each keeps a connection of the pool to its end, and if they had all
  * of them, no lease could be renewed meanwhile: neither theirs nor anybody else's of the process.
@@ -7,6 +19,7 @@ export class Room {
   private kept = 0
   private used = 0
   private readonly waiting: (() => void)[] = []
+  private readonly places = new Set<Place>()
 
   constructor(connections: number) {
     this.connections = connections
@@ -19,10 +32,14 @@ export class Room {
 
   async use<T>(work: () => Promise<T>): Promise<T> {
     if (this.hasMore) this.used++
-    else await new Promise<void>((resolve) => this.waiting.push(resolve))
+    else await this.wait()
+    const place: Place = { waits: 0 }
+    this.places.add(place)
+    const around = places.getStore() ?? new Map<Room, Place>()
     try {
-      return await work()
+      return await places.run(new Map([...around, [this, place]]), work)
     } finally {
+      this.places.delete(place)
       this.used--
       while (this.waiting.length > 0 && this.hasMore) {
         this.used++
@@ -31,10 +48,28 @@ export class Room {
     }
   }
 
+  private async wait(): Promise<void> {
+    const around = places.getStore()?.get(this)
+    if (around !== undefined) around.waits++
+    try {
+      if ([...this.places].every(({ waits }) => waits > 0)) throw noRoom()
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    } finally {
+      if (around !== undefined) around.waits--
+    }
+  }
+
   private get hasMore(): boolean {
     return this.used < Math.max(1, this.connections - this.kept)
   }
 }
+
+const noRoom = (): InvalidArgumentError =>
+  new InvalidArgumentError(
+    'Guarded work waits for another guarded transaction, and the pool has no connection for it before the work is over: ' +
+      'both would wait for ever. Guard one transaction with a lease on all the names, or give the pool more connections',
+    { argument: 'work' },
+  )
 
 const rooms = new WeakMap<object, Room>()
 

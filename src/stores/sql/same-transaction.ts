@@ -31,3 +31,27 @@ export function outsideTransaction(cause?: unknown): InvalidArgumentError {
     { argument: 'tx', ...(cause === undefined ? {} : { cause }) },
   )
 }
+
+/**
+ * Runs work with a connection that it cannot give back: whoever got it next would be in the middle of this transaction.
+ * With connections of a pool it is a habit to do so at the end.
+ */
+export async function keeping<C extends object, T>(
+  connection: C,
+  work: (connection: C) => Promise<T>,
+): Promise<T> {
+  const own = Object.getOwnPropertyDescriptor(connection, 'release')
+  const refuse = (): never => {
+    throw new InvalidArgumentError(
+      'The connection of a guarded transaction is given back by guarded: the work must not. Nothing was committed',
+      { argument: 'work' },
+    )
+  }
+  Object.defineProperty(connection, 'release', { value: refuse, configurable: true, writable: true })
+  try {
+    return await work(connection)
+  } finally {
+    if (own === undefined) Reflect.deleteProperty(connection, 'release')
+    else Object.defineProperty(connection, 'release', own)
+  }
+}

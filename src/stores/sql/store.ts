@@ -361,6 +361,11 @@ export class SqlStore<Link> implements Store {
     else if (kind !== 'unknown') this.waiting.delete(id)
   }
 
+  /** Whether it is known where the table is; if not, that is found out now. */
+  protected async located(timeout: number): Promise<void> {
+    if (!this.calls.open) await this.reach(timeout)
+  }
+
   protected call<T>(timeout: number, work: (link: Link, call: Call) => Promise<T>): Promise<T | Unknown> {
     return this.calls.withLink(timeout, work)
   }

@@ -93,10 +93,27 @@ export class Wording {
   }
 
   assignments(changes: Readonly<Record<string, unknown>>): string[] {
+    checkChanges(changes)
     return Object.entries(changes).map(
       ([column, value]) => `${quoted(this.tables, 'column', column)} = ${this.value(value)}`,
     )
   }
+}
+
+/** A promise, or a Map, has no columns: the row would be counted as changed, with nothing written to it. */
+export function checkChanges(changes: unknown): void {
+  const plain =
+    typeof changes === 'object' &&
+    changes !== null &&
+    !('then' in changes && typeof changes.then === 'function') &&
+    !(Symbol.iterator in changes)
+  if (plain && Object.values(changes as object).every((value) => value !== undefined)) return
+  throw new InvalidArgumentError(
+    plain
+      ? 'A column cannot be changed to undefined: leave it out, or write null'
+      : 'What to change must be an object with a value for each column. It must not be a promise: nothing is waited for',
+    { argument: 'change' },
+  )
 }
 
 const PAUSE_MS = { first: 1, longest: 100 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, mariadb, mysqlFlavour } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
 import type { Lease } from '../../../src/runtime/lease.ts'
 import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
 import { expectGuardedRun, someAtOnce } from '../sql/guarded-run.ts'
@@ -348,6 +349,10 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     const options = { schema: 'elsewhere', table: 'our_locks', migrate: false }
     const store = await openMysqlStore(url, options)
     await expectShortRun(store, 'elsewhere')
+    const holdfast = new Holdfast(store)
+    const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
+    await expect(holdfast.mutex('elsewhere').run(work)).resolves.toBe('done')
+    await holdfast.close()
     await store.close()
     const refused = await openMysqlStore(url, { ...options, table: 'no_such_locks' }).catch(
       (error: unknown) => error,
@@ -367,6 +372,39 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       await store.close()
     }
   })
+
+  it.each(['pool', 'pool without one', 'callbacks'])(
+    'has one table, whatever database a program has left a connection in: %s',
+    async (kind) => {
+      const table = `lost_${(names += 1)}`
+      await admin.query('CREATE DATABASE IF NOT EXISTS tenant_a')
+      await admin.query('CREATE DATABASE IF NOT EXISTS tenant_b')
+      const url = new URL(server.url)
+      if (kind === 'pool without one') url.pathname = ''
+      const pools = ['a', 'b'].map((tenant) => {
+        const callbacks = createCallbackPool({ uri: url.href, connectionLimit: 1 })
+        const pool = callbacks.promise()
+        const store = mysqlStore(kind === 'callbacks' ? callbacks : pool, { table })
+        return { pool, store, home: `tenant_${tenant}` }
+      })
+      const [first, second] = pools
+      if (first === undefined || second === undefined) throw new Error('two pools')
+      // Without a database of its own, the first that a connection uses has to do.
+      for (const { pool, home } of pools)
+        await pool.query(`USE ${kind === 'pool without one' ? 'tenant_a' : home}`)
+      const claim = request('seat')
+      expect(await first.store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+      expect(await second.store.claim(request('seat'), 5000)).toMatchObject({ kind: 'queued' })
+      for (const { pool } of pools) await pool.query('USE tenant_b')
+      expect(await first.store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      expect(await second.store.inspect('seat', 5000)).toMatchObject({ holders: [{ id: claim.id }] })
+      const [rows] = await admin.query('SELECT 1 FROM information_schema.tables WHERE table_name = ?', [
+        table,
+      ])
+      expect(rows).toHaveLength(1)
+      await Promise.all(pools.map(({ pool }) => pool.end()))
+    },
+  )
 
   it('tells a wrong password at once, and does not repeat it', async () => {
     const url = server.url.replace('root@', 'root:wrong-secret@')
@@ -423,6 +461,24 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       await admin.query('SET GLOBAL read_only = 0')
       expect(await me()).not.toEqual(before)
       expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+
+      const holdfast = new Holdfast(store)
+      const lease = await holdfast.mutex('moved too').acquire()
+      const used: unknown[] = []
+      const work = (): Promise<unknown> =>
+        store.guarded(lease, async (tx) => {
+          used.push((await tx.query('SELECT CONNECTION_ID() AS id'))[0])
+          await tx.query('UPDATE holdfast_locks SET version = version WHERE name = ?', ['none'])
+        })
+      await work()
+      await admin.query('SET GLOBAL read_only = 1')
+      await expect(work()).rejects.toMatchObject({ code: 'ER_OPTION_PREVENTS_STATEMENT' })
+      await admin.query('SET GLOBAL read_only = 0')
+      await work()
+      expect(used[0]).toEqual(used[1])
+      expect(used[2]).not.toEqual(used[1])
+      await lease.release()
+      await holdfast.close()
     })
   })
 

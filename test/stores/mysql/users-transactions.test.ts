@@ -1,4 +1,5 @@
-import { createConnection, createPool } from 'mysql2/promise'
+import { createPoolCluster as createCallbackCluster } from 'mysql2'
+import { createConnection, createPool, createPoolCluster } from 'mysql2/promise'
 import type { Connection, Pool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
@@ -74,6 +75,13 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
   it('refuses a pool of another driver before it is used', () => {
     const mariadbPool = { getConnection: () => {}, query: () => {}, batch: () => {}, importFile: () => {} }
     expect(() => mysqlStore(mariadbPool as never)).toThrow(/driver mariadb/)
+  })
+
+  it('refuses a cluster of pools, whose servers would each give out locks of their own', () => {
+    for (const cluster of [createPoolCluster(), createCallbackCluster()]) {
+      expect(() => mysqlStore(cluster as never)).toThrow(/not a cluster/)
+      expect(() => mysqlStore(cluster.of('*') as never)).toThrow(/not a cluster/)
+    }
   })
 })
 

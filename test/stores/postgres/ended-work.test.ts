@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
+import type { Lease } from '../../../src/runtime/lease.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { request } from '../sql/short-run.ts'
 
@@ -67,6 +68,24 @@ describe.skipIf(!available('postgres'))('guarded work that ends its transaction,
         store.guarded(lease, (tx) => tx.query('INSERT INTO entries VALUES ($1)', [`${name} next`])),
       )
     expect(await count(`${name} next`)).toBe(1)
+  })
+
+  it('keeps its connection when the work gives it back out of habit, and commits nothing', async () => {
+    const store = postgresStore(pool, { listen: false })
+    const name = `given back ${(names += 1)}`
+    const guarded = holdfast.mutex(name).run((lease) =>
+      store.guarded(lease, async (tx) => {
+        try {
+          await tx.query('INSERT INTO entries VALUES ($1)', [name])
+        } finally {
+          tx.release()
+        }
+      }),
+    )
+    await expect(guarded).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
+    expect(await count(name)).toBe(0)
+    const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
+    expect(await holdfast.mutex(name).run(work)).toBe('done')
   })
 
   it('commits after a failure behind a savepoint', async () => {

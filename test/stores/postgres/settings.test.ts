@@ -7,6 +7,7 @@ import { available, pgbouncer, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { StoreEvent } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
+import type { Lease } from '../../../src/runtime/lease.ts'
 import {
   fenced,
   openPostgresStore,
@@ -421,6 +422,10 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     const options = { schema: 'elsewhere', table: 'our_locks', migrate: false }
     const store = await openPostgresStore(url, options)
     await expectShortRun(store, 'elsewhere')
+    const holdfast = new Holdfast(store)
+    const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
+    await expect(holdfast.mutex('elsewhere').run(work)).resolves.toBe('done')
+    await holdfast.close()
     await store.close()
     const refused: unknown = await openPostgresStore(url, { ...options, table: 'none' }).catch(
       (error: unknown) => error,
@@ -477,6 +482,47 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await holdfast.close()
     })
   })
+
+  const ONLY_READS = 'SET default_transaction_read_only = on'
+
+  it.each([ONLY_READS, 'BEGIN'])(
+    'listens on no connection on which it would hear nothing: %s',
+    async (left) => {
+      await withPool(async (pool) => {
+        const spoil = async (sql: string): Promise<unknown[]> => {
+          const clients = await Promise.all([pool.connect(), pool.connect()])
+          const pids = await Promise.all(
+            clients.map((client) => client.query('SELECT pg_backend_pid() AS pid')),
+          )
+          for (const client of clients) await client.query(`ROLLBACK; ${sql}`)
+          clients.forEach((client) => client.release())
+          return pids.map(({ rows }) => (rows as { pid: unknown }[])[0]?.pid)
+        }
+        const ear = async (): Promise<unknown> => {
+          const { rows } = await admin.query<{ pid: number }>(
+            `SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN "holdfast_ear%'`,
+          )
+          return rows[0]?.pid
+        }
+        const store = postgresStore(pool)
+        const claim = request('ear')
+        await store.claim(claim, 5000)
+        const bad = await spoil(left)
+        const heard: StoreEvent[] = []
+        const watch = await store.watch('ear', (event) => heard.push(event), 5000)
+        const first = await ear()
+        expect(first).toBeDefined()
+        expect(bad).not.toContain(first)
+
+        // The server that it listens to becomes an old one.
+        const then = await spoil(ONLY_READS)
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'unknown' }])
+        await vi.waitFor(() => expect(heard).toEqual([{ kind: 'gap' }]), 10_000)
+        expect([first, ...then]).not.toContain(await ear())
+        if (watch.kind === 'watching') watch.stop()
+      })
+    },
+  )
 
   it('leaves nothing at the server of what the driver gave up by itself', async () => {
     const waiting = async (): Promise<number> => {
@@ -552,6 +598,76 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
         expect(await store.claim(request('west', { owner: 'é' }), 5000)).toMatchObject({ kind: 'held' })
       },
       { connectionString: url.href },
+    )
+  })
+
+  it.each(['made by the first who comes', 'made before, where connections look now'])(
+    'has one table, whatever schema a program has left a connection in: %s',
+    async (how) => {
+      const table = `lost_${(names += 1)}`
+      await admin.query('CREATE SCHEMA IF NOT EXISTS tenant_a; CREATE SCHEMA IF NOT EXISTS tenant_b')
+      const before = how.startsWith('made before')
+      if (before) await admin.query(postgresSchema({ table, schema: 'tenant_b' }))
+      const pools = ['a', 'b'].map((tenant) => {
+        const pool = new Pool({ connectionString: server.url, max: 1 })
+        const use = (path: string): Promise<unknown> => pool.query(`SET search_path TO ${path}`)
+        return { pool, use, tenant, store: postgresStore(pool, { table }) }
+      })
+      for (const { use, tenant } of pools)
+        await use(before ? `tenant_${tenant}, tenant_b` : `tenant_${tenant}, public`)
+      const claim = request('seat')
+      const [first, second] = pools
+      if (first === undefined || second === undefined) throw new Error('two pools')
+      expect(await first.store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+      expect(await second.store.claim(request('seat'), 5000)).toMatchObject({ kind: 'queued' })
+      for (const { use } of pools) await use('tenant_a')
+      expect(await first.store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      expect(await second.store.inspect('seat', 5000)).toMatchObject({ holders: [{ id: claim.id }] })
+      const { rows } = await admin.query('SELECT schemaname FROM pg_tables WHERE tablename = $1', [table])
+      expect(rows).toEqual([{ schemaname: before ? 'tenant_b' : 'public' }])
+      await Promise.all(pools.map(({ pool }) => pool.end()))
+    },
+  )
+
+  it('guards a transaction that uses another schema, also with a store that has done nothing yet', async () => {
+    await admin.query('CREATE SCHEMA IF NOT EXISTS tenant_a')
+    await withPool(async (pool) => {
+      const holdfast = new Holdfast(postgresStore(pool))
+      const lease = await holdfast.mutex('elsewhere').acquire()
+      const tx = await pool.connect()
+      await tx.query('BEGIN; SET LOCAL search_path TO tenant_a')
+      await expect(postgresStore(pool).guard(lease, tx)).resolves.toBeUndefined()
+      await tx.query('ROLLBACK')
+      tx.release()
+      await lease.release()
+    })
+  })
+
+  it('keeps no connection whose time ended while it was asked what it is in, as with pg before 8.17', async () => {
+    let slow = true
+    class Old extends Client {
+      // Does not tell.
+      get _txStatus(): undefined {
+        return undefined
+      }
+      set _txStatus(_: unknown) {}
+
+      override query(...args: [never]): Promise<never> {
+        const [{ text }] = args as unknown as [{ text?: string }]
+        const send = (): Promise<never> => super.query(...args) as unknown as Promise<never>
+        if (!slow || text?.includes('statement_timestamp') !== true) return send()
+        return new Promise((resolve) => setTimeout(resolve, 60)).then(send)
+      }
+    }
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        expect(await store.claim(request('asked'), 20)).toMatchObject({ kind: 'unknown' })
+        await new Promise((resolve) => setTimeout(resolve, 80))
+        slow = false
+        expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+      },
+      { max: 1, Client: Old, connectionTimeoutMillis: 3000 } as PoolConfig,
     )
   })
 

@@ -63,6 +63,44 @@ export function userTableCases(open: () => UserDatabase): void {
     expect(await bonus.update(1, () => skip)).toMatchObject({ kind: 'skipped', row: { left_count: 1 } })
   })
 
+  it.each<[string, unknown]>([
+    ['a text', '17'],
+    ['a number', 17],
+    ['nothing', undefined],
+    ['an object without one', {}],
+    ['less than nothing', -1n],
+  ])('refuses a token that is none, before it writes: %s', async (_, token) => {
+    const database = await fresh(1)
+    const seat = database.fenced({ table: 'seat', key: 'id' })
+    await expect(seat.update(1, token as bigint, { owner: 'me' })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      argument: 'lease',
+    })
+    const [row] = await database.sql('SELECT owner, fence FROM seat')
+    expect(row).toEqual({ owner: 'nobody', fence: null })
+  })
+
+  it.each<[string, () => unknown]>([
+    ['a promise', () => Promise.resolve({ left_count: 0, owner: 'me' })],
+    ['a map', () => new Map([['left_count', 0]])],
+    ['a list', () => []],
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['a text', () => 'left_count'],
+    ['an undefined value', () => ({ left_count: undefined })],
+  ])('refuses changes that are none, and counts no change: %s', async (_, changes) => {
+    const database = await fresh(1)
+    const refused = { code: 'INVALID_ARGUMENT', argument: 'change' }
+    const bonus = database.optimistic(BONUS)
+    await expect(bonus.update(1, () => changes() as object as Record<string, never>)).rejects.toMatchObject(
+      refused,
+    )
+    const seat = database.fenced({ table: 'seat', key: 'id' })
+    await expect(seat.update(1, 5n, changes() as Record<string, never>)).rejects.toMatchObject(refused)
+    const [row] = await database.sql('SELECT version, fence FROM bonus, seat')
+    expect([Number(row?.['version']), row?.['fence']]).toEqual([0, null])
+  })
+
   it('takes odd values as they are, and refuses odd names', async () => {
     const database = await fresh(1)
     const odd = `'; DROP TABLE seat; -- \\' "`

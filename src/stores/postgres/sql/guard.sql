@@ -10,5 +10,5 @@ WITH claims AS MATERIALIZED (
 )
 SELECT '=' || name AS name, version, capacity, fence, waiting, '=' || claim AS claim, '=' || owner AS owner, weight, token, tokens,
   expires_us, '=' || queue AS queue, :now
-FROM holdfast_locks JOIN claims ON claims.locked >= 0
-WHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF holdfast_locks
+FROM holdfast_locks AS l JOIN claims ON claims.locked >= 0
+WHERE name = ANY(CAST(CAST(:names AS text) AS text[])) ORDER BY name FOR KEY SHARE OF l

@@ -37,6 +37,29 @@ describe('the room for guarded transactions in a pool', () => {
     expect(await roomIn({}, 1, 2).use(() => Promise.resolve('done'))).toBe('done')
   })
 
+  it('refuses work inside of work that would wait for ever, and only that', async () => {
+    const one = roomIn({}, 1, 1)
+    const inner = (): Promise<string> => one.use(() => Promise.resolve('inner'))
+    await expect(one.use(inner)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
+    expect(await inner()).toBe('inner')
+
+    const two = roomIn({}, 3, 1)
+    expect(await two.use(() => two.use(() => Promise.resolve('inner')))).toBe('inner')
+    // Somebody else has the second place, and will be done.
+    const other = busy()
+    const others = two.use(other.work)
+    const waits = two.use(() => two.use(() => Promise.resolve('inner')))
+    await Promise.resolve()
+    other.end()
+    await others
+    expect(await waits).toBe('inner')
+    // Each of two waits for the other: one of them is told, and lets the other go on.
+    const nest = (): Promise<string> =>
+      two.use(() => Promise.resolve().then(() => two.use(() => Promise.resolve('inner'))))
+    const results = await Promise.allSettled([nest(), nest()])
+    expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  })
+
   it('goes on when work fails', async () => {
     const room = roomIn({}, 1, 1)
     await expect(room.use(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
