@@ -58,6 +58,8 @@ class Supervisor {
   /** It was asked to end, because the lock is going. */
   private warned = false
   private lost = false
+  /** It was said that the command cannot be told anything. */
+  private powerless = false
 
   constructor(lease: Lease, options: Supervision) {
     this.lease = lease
@@ -185,7 +187,11 @@ class Supervisor {
   }
 
   private toGroup(signal: NodeJS.Signals): void {
-    if (this.group !== 0) signalGroup(this.group, signal)
+    if (this.group === 0 || signalGroup(this.group, signal) !== 'not-ours' || this.powerless) return
+    this.powerless = true
+    this.options.say(
+      'the command runs as another user, and cannot be sent a signal or ended: say "sudo holdfast run …", not "holdfast run … sudo"',
+    )
   }
 
   /** The command is over. What it left in its group would run on without the lock. */
@@ -200,6 +206,8 @@ class Supervisor {
       if (!groupRuns(this.group)) return
     }
     this.toGroup('SIGKILL')
+    // Not even that ends what belongs to another user, or hangs in the kernel. While it runs, nobody else may.
+    while (this.lease.held && groupRuns(this.group)) await sleep(LOOK_AGAIN_MS)
   }
 
   /** A command that ended well under a good lease did its work, whatever it was told last. */
