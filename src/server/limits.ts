@@ -103,11 +103,17 @@ export function resolveLimits(
 const OTHER_FILES = 128
 
 /** Each connection is an open file. Where the system gives few of them, silent ones must not take what the state file needs. */
-function connectionsWithin(files: number): Pick<Limits, 'connections' | 'idleConnections' | 'idlePerAddress'> {
+function connectionsWithin(
+  files: number,
+): Pick<Limits, 'connections' | 'idleConnections' | 'idlePerAddress'> {
   const connections = Math.min(DEFAULT_LIMITS.connections, Math.max(files - OTHER_FILES, files >> 1, 1))
   const within = (part: number, most: number): number => Math.min(most, Math.ceil(connections / part))
   const { idleConnections, idlePerAddress } = DEFAULT_LIMITS
-  return { connections, idleConnections: within(2, idleConnections), idlePerAddress: within(4, idlePerAddress) }
+  return {
+    connections,
+    idleConnections: within(2, idleConnections),
+    idlePerAddress: within(4, idlePerAddress),
+  }
 }
 
 /** How many files this process may have open. Node has set it as high as it may be. */

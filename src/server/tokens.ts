@@ -102,7 +102,9 @@ function parseLine(words: string, number: number): Entry {
   if (prefixes.length === 0) throw refuse(`line ${number}: names no prefix; * stands for every name`)
   const pattern = prefixes.find((prefix) => prefix !== '*' && prefix.includes('*'))
   if (pattern !== undefined)
-    throw refuse(`line ${number}: "${pattern}" is a pattern. A prefix stands for all names within it, without a *`)
+    throw refuse(
+      `line ${number}: "${pattern}" is a pattern. A prefix stands for all names within it, without a *`,
+    )
   return { digest: Buffer.from(digest, 'hex'), principal: new Principal(name, rights as Right[], prefixes) }
 }
 

@@ -38,7 +38,15 @@ it('takes a lock from a crowd of readers in many turns of the loop: others have 
     audit: ({ what }) => void (what === 'force-release' && turns.push(turn)),
   })
   const session = await openSession(server)
-  const reader = { name: 'a', weight: 1, capacity: ALL, ttl: 60_000, patience: 5000, tokens: 1, whenBusy: 'try' }
+  const reader = {
+    name: 'a',
+    weight: 1,
+    capacity: ALL,
+    ttl: 60_000,
+    patience: 5000,
+    tokens: 1,
+    whenBusy: 'try',
+  }
   await Promise.all(
     Array.from({ length: 1000 }, (_, index) => session.ask('claim', { ...reader, id: `s.${index}` })),
   )

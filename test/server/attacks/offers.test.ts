@@ -30,7 +30,11 @@ it.each([
   const body = 'GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n'
   const more = Array.from({ length: count }, (_, index) => `x-${index}: 1\r\n`).join('')
   const own = `content-type: application/json\r\nholdfast-request: 1\r\nconnection: close\r\ncontent-length: ${body.length}\r\n`
-  const got = await raw(server, `POST /v1/release HTTP/1.1\r\nhost: localhost\r\n${H2C}${more}${own}\r\n${body}`, '}\n')
+  const got = await raw(
+    server,
+    `POST /v1/release HTTP/1.1\r\nhost: localhost\r\n${H2C}${more}${own}\r\n${body}`,
+    '}\n',
+  )
   expect(got.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
 })
 

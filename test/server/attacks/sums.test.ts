@@ -43,7 +43,7 @@ it('a request over HTTP whose wait is over, or that hangs up, is no withdrawal: 
     body: { name: 'a', wait: 20_000 },
     signal: AbortSignal.timeout(50),
   })
-  await expect(gone).rejects.toThrow()
+  await expect(gone).rejects.toThrow('aborted')
   await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
   expect(add).not.toHaveBeenCalled()
   await (await openSession(server)).ask('withdraw', { name: 'a', id: 's.0' })
