@@ -34,7 +34,7 @@ export async function giveBack(lease: string): Promise<ReleaseReport | undefined
 }
 
 /** The leases on a name that this user's keepers have. One that does not answer may be that of another name. */
-export async function leasesOn(name: string, within = STATUS_MS): Promise<readonly string[]> {
+export async function leasesOn(name: string, within: number = STATUS_MS): Promise<readonly string[]> {
   const asked = leasesHere().map(async (lease) => {
     const status = (await ask(lease, 'status', within)) as Status | undefined
     return status?.name === name ? [lease] : []
