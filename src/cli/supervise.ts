@@ -50,7 +50,7 @@ export function supervise(lease: Lease, supervision: Supervision): Promise<numbe
 class Supervisor {
   private readonly lease: Lease
   private readonly options: Supervision
-  private readonly guard: Guard = new Guard()
+  private readonly guard: Guard
   private readonly margin: number
   /** The command's process group; 0 while there is none. */
   private group = 0
@@ -65,6 +65,7 @@ class Supervisor {
     this.lease = lease
     this.options = options
     this.margin = killMargin(options.ttl)
+    this.guard = new Guard(options.onLost === 'kill' ? lease.remaining() - this.margin / 2 : null)
   }
 
   async run(): Promise<number> {
