@@ -13,10 +13,10 @@ import { CommandError, EXIT } from './exit.ts'
  * PR_SET_PDEATHSIG (setpriv --pdeathsig) was the other candidate; it exists on Linux only, reaches the command but not
  * what the command started, and does nothing about a holdfast that is merely stopped.
  *
- * Lines on its stdin: first the process group, then seconds until the fuse burns down (each replaces the one before),
- * at last "off".
+ * Lines on its stdin: seconds until the fuse burns down (or "none"), before the command is started; the process group; then
+ * seconds again, each of which replaces the one before; at last "off".
  *
- * Between the command's start and the first line, holdfast may be killed too; on a busy machine that gap is wide. Then
+ * Between the command's start and the line with its group, holdfast may be killed or stopped too; on a busy machine that gap is wide. Then
  * the guard knows no group, and looks in /proc for what carries the mark that is in the command's environment. A shell that
  * waits for a word before it becomes the command would leave no gap, but shells drop variables whose names they do not like.
  */
@@ -40,8 +40,15 @@ sweep() {
     tries=$((tries + 1))
   done
 }
-read -r group || sweep "$1"
-if [ "\${group:-off}" = off ]; then exit 0; fi
+early() {
+  trap 'kill "$!" 2>/dev/null; exit' TERM
+  sleep "$1" &
+  wait "$!" && sweep "$2"
+}
+read -r first || exit 0
+if [ "$first" != none ]; then early "$first" "$1" & fuse=$!; fi
+read -r group || { cut; sweep "$1"; }
+if [ "\${group:-off}" = off ]; then cut; exit 0; fi
 while read -r line; do
   cut
   if [ "$line" = off ]; then exit 0; fi
@@ -60,7 +67,9 @@ export class Guard {
   /** Belongs into the command's environment. */
   readonly mark: readonly [name: string, value: string] = ['HOLDFAST_RUN', randomBytes(12).toString('hex')]
 
-  constructor() {
+  /** `fuse`: milliseconds after which whatever was started meanwhile is killed, unless a later word says otherwise; null: never. */
+  constructor(fuse: number | null) {
+    if (fuse !== null) this.burnsDownAt = performance.now() + fuse
     const { process, pipe } = this.start()
     this.process = process
     this.pipe = pipe
@@ -75,7 +84,7 @@ export class Guard {
   /** The group is killed after this many milliseconds unless a later call says otherwise. */
   fuse(ms: number): void {
     this.burnsDownAt = performance.now() + ms
-    this.pipe.write(`${Math.max(0, ms / 1000).toFixed(3)}\n`)
+    this.pipe.write(secondsOf(ms))
   }
 
   off(): void {
@@ -103,6 +112,7 @@ export class Guard {
     started.unref()
     ;(stdin as unknown as { unref?: () => void }).unref?.()
     started.on('exit', () => this.replace())
+    stdin.write(this.burnsDownAt === Infinity ? 'none\n' : secondsOf(this.burnsDownAt - performance.now()))
     return { process: started, pipe: stdin }
   }
 
@@ -115,3 +125,5 @@ export class Guard {
     if (this.burnsDownAt !== Infinity) this.fuse(this.burnsDownAt - performance.now())
   }
 }
+
+const secondsOf = (ms: number): string => `${Math.max(0, ms / 1000).toFixed(3)}\n`

@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Sends a signal to every process of a group. False when there is none left that can be told. */
-export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+/** Sends a signal to every process of a group. `not-ours`: all that are left belong to another user (`sudo`). */
+export function signalGroup(group: number, signal: NodeJS.Signals | 0): 'told' | 'gone' | 'not-ours' {
   try {
     process.kill(-group, signal)
-    return true
-  } catch {
-    return false
+    return 'told'
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM' ? 'not-ours' : 'gone'
   }
 }
 
 /** Whether anything of the group still runs. The dead that nobody has buried (a container without an init) do not count. */
 export function groupRuns(group: number): boolean {
-  if (!signalGroup(group, 0)) return false
+  if (signalGroup(group, 0) === 'gone') return false
   if (process.platform !== 'linux') return true
   try {
     return readdirSync('/proc').some((pid) => /^\d+$/.test(pid) && runsIn(pid, group))

@@ -50,7 +50,7 @@ export function supervise(lease: Lease, supervision: Supervision): Promise<numbe
 class Supervisor {
   private readonly lease: Lease
   private readonly options: Supervision
-  private readonly guard: Guard = new Guard()
+  private readonly guard: Guard
   private readonly margin: number
   /** The command's process group; 0 while there is none. */
   private group = 0
@@ -58,11 +58,14 @@ class Supervisor {
   /** It was asked to end, because the lock is going. */
   private warned = false
   private lost = false
+  /** It was said that the command cannot be told anything. */
+  private powerless = false
 
   constructor(lease: Lease, options: Supervision) {
     this.lease = lease
     this.options = options
     this.margin = killMargin(options.ttl)
+    this.guard = new Guard(options.onLost === 'kill' ? lease.remaining() - this.margin / 2 : null)
   }
 
   async run(): Promise<number> {
@@ -185,7 +188,11 @@ class Supervisor {
   }
 
   private toGroup(signal: NodeJS.Signals): void {
-    if (this.group !== 0) signalGroup(this.group, signal)
+    if (this.group === 0 || signalGroup(this.group, signal) !== 'not-ours' || this.powerless) return
+    this.powerless = true
+    this.options.say(
+      'the command runs as another user, and cannot be sent a signal or ended: say "sudo holdfast run …", not "holdfast run … sudo"',
+    )
   }
 
   /** The command is over. What it left in its group would run on without the lock. */
@@ -200,6 +207,8 @@ class Supervisor {
       if (!groupRuns(this.group)) return
     }
     this.toGroup('SIGKILL')
+    // Not even that ends what belongs to another user, or hangs in the kernel. While it runs, nobody else may.
+    while (this.lease.held && groupRuns(this.group)) await sleep(LOOK_AGAIN_MS)
   }
 
   /** A command that ended well under a good lease did its work, whatever it was told last. */

@@ -10,7 +10,8 @@ import type { ServerOptions } from './options.ts'
 
 /** How often the timeouts of slow clients are looked at. */
 const CHECK_MS = 1000
-const MAX_HEADERS = 64
+/** Node forgets those that come after them, without a word. */
+export const MAX_HEADERS = 64
 const HANDSHAKE_MS = 5000
 const STATUS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 
 import { MAX_MS, MAX_NAME_BYTES } from '../core/arguments.ts'
@@ -85,9 +86,10 @@ export type WishedLimits = { readonly [K in keyof Limits]?: Limits[K] | undefine
 export function resolveLimits(
   wished: WishedLimits = {},
   heap: number = getHeapStatistics().heap_size_limit,
+  files: number = openFiles(),
 ): Limits {
   const unreadInAll = Math.min(DEFAULT_LIMITS.unreadInAll, Math.floor(heap / 4))
-  const limits: Record<string, number> = { ...DEFAULT_LIMITS, unreadInAll }
+  const limits: Record<string, number> = { ...DEFAULT_LIMITS, unreadInAll, ...connectionsWithin(files) }
   for (const [name, value] of Object.entries(wished) as [keyof Limits, number | undefined][]) {
     if (value === undefined) continue
     checkLimit(name, value)
@@ -95,6 +97,32 @@ export function resolveLimits(
   }
   for (const [less, more] of IN_ORDER) assertInOrder(limits as unknown as Limits, less, more)
   return limits as unknown as Limits
+}
+
+/** For files, and for connections to a store. */
+const OTHER_FILES = 128
+
+/** Each connection is an open file. Where the system gives few of them, silent ones must not take what the state file needs. */
+function connectionsWithin(
+  files: number,
+): Pick<Limits, 'connections' | 'idleConnections' | 'idlePerAddress'> {
+  const connections = Math.min(DEFAULT_LIMITS.connections, Math.max(files - OTHER_FILES, files >> 1, 1))
+  const within = (part: number, most: number): number => Math.min(most, Math.ceil(connections / part))
+  const { idleConnections, idlePerAddress } = DEFAULT_LIMITS
+  return {
+    connections,
+    idleConnections: within(2, idleConnections),
+    idlePerAddress: within(4, idlePerAddress),
+  }
+}
+
+/** How many files this process may have open. Node has set it as high as it may be. */
+function openFiles(): number {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? Infinity)
+  } catch {
+    return Infinity
+  }
 }
 
 /** One by itself. */

@@ -1,7 +1,11 @@
-import { closeSync, openSync, statfsSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, statfsSync, writeSync } from 'node:fs'
 
 /** Characters that are kept while the file cannot be written. */
 export const KEPT: number = 1024 * 1024
+
+/** A pipe (a FIFO, `/dev/stdout` in a container) that is full, or that nobody reads, is a file that cannot be written now. */
+const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK } = constants
+const ADDING = O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK
 
 /**
  * A file that lines are added to. Writing waits for nobody: what the system took is in the file, what it did not take is
@@ -29,7 +33,7 @@ export class LineFile {
   /** Null when everything is in the file, and the next line seems to find room. */
   flush(): Error | null {
     try {
-      this.fd ??= openSync(this.path, 'a', 0o600)
+      this.fd ??= openSync(this.path, ADDING, 0o600)
       if (this.waiting.length === 0 && this.fresh === '')
         return this.hasRoom(this.path) ? null : new Error(`There is no room on the disk of ${this.path}`)
       if (this.fresh !== '') this.waiting = Buffer.concat([this.waiting, Buffer.from(this.fresh)])
@@ -45,7 +49,7 @@ export class LineFile {
   reopen(): Error | null {
     this.flush()
     try {
-      const fresh = openSync(this.path, 'a', 0o600)
+      const fresh = openSync(this.path, ADDING, 0o600)
       if (this.fd !== null) closeSync(this.fd)
       this.fd = fresh
       return this.flush()

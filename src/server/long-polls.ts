@@ -320,7 +320,8 @@ export class LongPolls {
     const { caller, request, known, doubtful } = poll
     if (known && !this.isOurs(poll)) return
     this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
-    this.service.withdrawals.add(caller.principal)
+    // A place that is known is released, and leaves no note.
+    if (doubtful && !known) this.service.withdrawals.add(caller.principal)
     if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
     const released = this.service.store.release(request, undefined, STORE_TIMEOUT_MS)
     if (released instanceof Promise) released.catch(() => undefined)

@@ -52,6 +52,8 @@ export interface Revoked {
 }
 
 const TAKE_BACK_MS = 5000
+/** Leases that are taken away in one turn of the loop. */
+const REVOKED_AT_ONCE = 200
 type State =
   | { readonly kind: 'starting'; readonly until: number }
   | { readonly kind: 'ready' }
@@ -217,8 +219,10 @@ export class LockService {
     const info = await this.store.inspect(name, timeout)
     if ('kind' in info) throw unavailable()
     const revoked: Revoked[] = []
-    for (const { id, owner, token: held = 0n } of info.holders) {
+    for (const [index, { id, owner, token: held = 0n }] of info.holders.entries()) {
       if (token !== undefined && token !== held) continue
+      // Others have their turn in between: a name may have two hundred thousand readers.
+      if (index % REVOKED_AT_ONCE === REVOKED_AT_ONCE - 1) await new Promise((resume) => setImmediate(resume))
       const answer = await this.store.withdraw({ name, id }, timeout)
       this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
       if (answer.kind === 'unknown') throw unavailable()

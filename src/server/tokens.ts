@@ -100,6 +100,11 @@ function parseLine(words: string, number: number): Entry {
   const wrong = rights.find((right) => !RIGHTS.includes(right as Right))
   if (wrong !== undefined) throw refuse(`line ${number}: "${wrong}" is none of ${RIGHTS.join(', ')}`)
   if (prefixes.length === 0) throw refuse(`line ${number}: names no prefix; * stands for every name`)
+  const pattern = prefixes.find((prefix) => prefix !== '*' && prefix.includes('*'))
+  if (pattern !== undefined)
+    throw refuse(
+      `line ${number}: "${pattern}" is a pattern. A prefix stands for all names within it, without a *`,
+    )
   return { digest: Buffer.from(digest, 'hex'), principal: new Principal(name, rights as Right[], prefixes) }
 }
 

@@ -119,7 +119,7 @@ describe('holdfast run that is killed', () => {
       const code = `
       import { spawn } from 'node:child_process'
       import { Guard } from ${guard}
-      const { mark: [name, value] } = new Guard()
+      const { mark: [name, value] } = new Guard(null)
       const { pid } = spawn('sleep', ['60'], { detached: true, stdio: 'ignore', env: { ...process.env, [name]: value } })
       console.log('pid ' + pid)
       setInterval(() => {}, 1000)`

@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
@@ -177,6 +178,28 @@ it('knows that a disk is full before the next line is lost', () => {
   expect(file.flush()?.message).toContain('no room')
   room = true
   expect(file.flush()).toBeNull()
+})
+
+it.skipIf(process.platform === 'win32')('waits for nobody who does not read a pipe', () => {
+  const path = join(temporaryFolder(), 'pipe')
+  execFileSync('mkfifo', [path])
+  const file = new LineFile(path)
+  afterwards(() => file.close())
+  // Nobody has opened it.
+  expect(file.flush()?.message).toContain('ENXIO')
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  afterwards(() => closeSync(reader))
+  const line = `${'x'.repeat(1023)}\n`
+  for (let count = 0; count < 100; count++) file.add(line)
+  expect(file.flush()?.message).toContain('EAGAIN')
+  // What was read makes room for the rest, from the byte at which it stopped.
+  const got: Buffer[] = []
+  for (let failure = file.flush(); ; failure = file.flush()) {
+    const some = Buffer.alloc(2 ** 17)
+    got.push(some.subarray(0, readSync(reader, some)))
+    if (failure === null) break
+  }
+  expect(Buffer.concat(got).toString('latin1')).toBe(line.repeat(100))
 })
 
 it('writes whole lines again when there is room again', async () => {

@@ -3,10 +3,12 @@ import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
 
+import { ALL } from '../../src/core/contract.ts'
 import { Holdfast } from '../../src/index.ts'
 import { hashToken } from '../../src/server/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
+import { openSession } from './attacks/session.ts'
 import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
 import type { Answer } from './helpers.ts'
 
@@ -24,6 +26,35 @@ it('takes a lock from its holder for a reason, and the next token is larger', as
   expect(entries).toContainEqual(
     expect.objectContaining({ what: 'force-release', who: 'anybody', reason: 'host is on fire' }),
   )
+})
+
+it('takes a lock from a crowd of readers in many turns of the loop: others have theirs in between', async () => {
+  const turns: number[] = []
+  let turn = 0
+  const count = (): void => void (turn++, counting && setImmediate(count))
+  let counting = true
+  afterwards(() => (counting = false))
+  const server = await serve({
+    audit: ({ what }) => void (what === 'force-release' && turns.push(turn)),
+  })
+  const session = await openSession(server)
+  const reader = {
+    name: 'a',
+    weight: 1,
+    capacity: ALL,
+    ttl: 60_000,
+    patience: 5000,
+    tokens: 1,
+    whenBusy: 'try',
+  }
+  await Promise.all(
+    Array.from({ length: 1000 }, (_, index) => session.ask('claim', { ...reader, id: `s.${index}` })),
+  )
+  setImmediate(count)
+  const { body } = await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'r' } })
+  expect((body as unknown as { revoked: unknown[] }).revoked).toHaveLength(1000)
+  expect(turns).toHaveLength(1000)
+  expect(new Set(turns).size).toBeGreaterThanOrEqual(5)
 })
 
 it('needs a reason', async () => {

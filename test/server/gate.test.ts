@@ -301,6 +301,7 @@ describe('tokens', () => {
     const hash = hashToken(tokenFor('a'))
     for (const [text, problem] of [
       ['', 'no entry'],
+      [`a ${hashToken('x'.repeat(22))} read jobs train:*`, '"train:*" is a pattern'],
       ['a plain read *', 'sha256'],
       [`a ${hash} fly *`, '"fly"'],
       [`a ${hash} read`, 'no prefix'],

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 
 import type { RunningServer } from '../../src/server/index.ts'
 import { upgrade } from './attacks/session.ts'
-import { call, eventually, portOf, serve } from './helpers.ts'
+import { call, eventually, portOf, raw, serve } from './helpers.ts'
 
 /** Ten thousand lines that no store of ours would send. */
 
@@ -17,7 +17,7 @@ const OPERATIONS: readonly unknown[] = [
     ' ',
   ),
   Array.from({ length: 8 }, () => 'claim'),
-  ['', null, 7, {}],
+  ['', null, 7, {}, { toString: 1 }, { valueOf: null, toString: {} }] as unknown[],
 ].flat()
 
 const names = fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'binary', maxLength: 30 }))
@@ -123,3 +123,15 @@ it('ends a session for a line that is none, whatever bytes it has, and serves th
   )
   expect((await call(server, 'GET /v1/health')).status).toBe(200)
 }, 120_000)
+
+it('answers lists in lists, whatever they stand for', async () => {
+  const server = await serve()
+  // Whoever goes down into them needs a stack for each.
+  const deep = '['.repeat(15_000) + ']'.repeat(15_000)
+  const lines = ['"claim"', '"renew"', '"release"', '"watch"', '"inspect"', '"list"', deep].flatMap((what) =>
+    [deep, `[${deep}]`, `{"name":${deep}}`, `{"name":"a","id":${deep}}`].map((payload) => [what, payload]),
+  )
+  const asked = lines.map(([what, payload], index) => `[${index + 1},${what},${payload},1000]\n`)
+  const got = await raw(server, upgrade() + asked.join(''), `[${lines.length},`)
+  expect(got.match(/^\[[1-9]\d*,/gm)).toHaveLength(lines.length)
+}, 20_000)

@@ -58,7 +58,9 @@ export class Operations {
   }
 
   private refused(operation: unknown, error: unknown): Spoken {
-    if (error instanceof Failure) this.service.refusals.note(this.caller, String(operation), error)
+    // Not made into text: what a stranger sent in its place may be an object that says no, or have no end.
+    const what = typeof operation === 'string' ? operation : 'another operation'
+    if (error instanceof Failure) this.service.refusals.note(this.caller, what, error)
     else this.service.noteFault(error, this.caller)
     return refusalOf(error)
   }

@@ -19,6 +19,25 @@ it.each([2, 200])(
   },
 )
 
+it.each([
+  [50, '400'],
+  [64, '413'],
+  [65, '413'],
+  [97, '413'],
+  [150, '413'],
+])('reads no body as a request, behind an offer with %d headers more', async (count, status) => {
+  const server = await serve({ state: null })
+  const body = 'GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n'
+  const more = Array.from({ length: count }, (_, index) => `x-${index}: 1\r\n`).join('')
+  const own = `content-type: application/json\r\nholdfast-request: 1\r\nconnection: close\r\ncontent-length: ${body.length}\r\n`
+  const got = await raw(
+    server,
+    `POST /v1/release HTTP/1.1\r\nhost: localhost\r\n${H2C}${more}${own}\r\n${body}`,
+    '}\n',
+  )
+  expect(got.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`])
+})
+
 it('sends a waiter away whose request was followed by an offer', async () => {
   const server = await serve({ state: null })
   await take(server, { name: 'a', ttl: 60_000 })
@@ -58,4 +77,16 @@ it('leaves less unread than there is memory', () => {
   expect(resolveLimits({}, 96 * 2 ** 20).unreadInAll).toBe(24 * 2 ** 20)
   expect(resolveLimits({}, 2 ** 40).unreadInAll).toBe(256 * 2 ** 20)
   expect(resolveLimits({ unreadInAll: 5 }, 2 ** 40).unreadInAll).toBe(5)
+})
+
+it('takes no more connections than the system has files for', () => {
+  const of = (files: number): readonly number[] => {
+    const { connections, idleConnections, idlePerAddress } = resolveLimits({}, 2 ** 40, files)
+    return [connections, idleConnections, idlePerAddress]
+  }
+  expect(of(Infinity)).toEqual([16_000, 1000, 500])
+  expect(of(65_536)).toEqual([16_000, 1000, 500])
+  expect(of(1024)).toEqual([896, 448, 224])
+  expect(of(64)).toEqual([32, 16, 8])
+  expect(resolveLimits({ connections: 5000 }, 2 ** 40, 1024).connections).toBe(5000)
 })

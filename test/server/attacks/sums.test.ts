@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 
 import { resolveLimits } from '../../../src/server/limits.ts'
 import { Principal } from '../../../src/server/rights.ts'
@@ -7,7 +7,7 @@ import { Withdrawals } from '../../../src/server/withdrawals.ts'
 import { Book } from '../../../src/server/book.ts'
 import { victim } from './victim.ts'
 import { temporaryFolder } from '../helpers.ts'
-import { call, eventually, look, serve, take } from '../helpers.ts'
+import { afterwards, call, eventually, look, serve, take } from '../helpers.ts'
 import { openSession } from './session.ts'
 
 /** What one principal may add up to by requests that are each allowed. */
@@ -31,6 +31,23 @@ it('withdrawals of claims that nobody made are refused beyond a number, and what
     code: 'TOO_MANY',
   })
   expect(await session.ask('withdraw', { name: 'kept', id: 's.0' })).toMatchObject({ kind: 'released' })
+})
+
+it('a request over HTTP whose wait is over, or that hangs up, is no withdrawal: it leaves no note', async () => {
+  const add = vi.spyOn(Withdrawals.prototype, 'add')
+  afterwards(() => add.mockRestore())
+  const server = await serve()
+  await take(server, { name: 'a' })
+  expect((await call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 5 } })).status).toBe(409)
+  const gone = call(server, 'POST /v1/acquire', {
+    body: { name: 'a', wait: 20_000 },
+    signal: AbortSignal.timeout(50),
+  })
+  await expect(gone).rejects.toThrow('aborted')
+  await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
+  expect(add).not.toHaveBeenCalled()
+  await (await openSession(server)).ask('withdraw', { name: 'a', id: 's.0' })
+  expect(add).toHaveBeenCalledOnce()
 })
 
 it('withdrawals are forgotten with the notes that they left', () => {
