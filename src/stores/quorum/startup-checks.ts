@@ -124,7 +124,7 @@ async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
   if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
   const message =
     'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
-  const hint = 'Set appendonly to yes: then it votes at once.'
+  const hint = 'Set appendonly to yes: then it votes at once after the restarts that follow.'
   return [{ level: 'warning', code: 'persistence', message, hint }]
 }
 

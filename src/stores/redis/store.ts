@@ -147,9 +147,11 @@ export class RedisStore implements Store {
 
   /** Whether locks can be had there: nothing, or why not. A replica, a full server and missing rights are reasons. */
   async probe(timeout: number): Promise<Unknown | undefined> {
+    const key = `${headerKey(this.prefix, 'holdfast')}:p`
     const args = [
-      '1',
-      `${headerKey(this.prefix, 'holdfast')}:p`,
+      '2',
+      key,
+      `${key}:i`,
       channelOf(this.link.keyPrefix + this.prefix, 'probe'),
     ]
     const answer = await this.requests.ask(
