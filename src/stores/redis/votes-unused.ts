@@ -44,7 +44,8 @@ export function lookingOn(info: string, probation: number): number {
 /** Whether its log is the one that it was started with. */
 function isFromLog(info: string): boolean {
   return (
-    !/^aof_enabled:0/m.test(info) && !/^(aof_rewrite_(in_progress|scheduled):1|aof_last_rewrite_time_sec:\d)/m.test(info)
+    !/^aof_enabled:0/m.test(info) &&
+    !/^(aof_rewrite_(in_progress|scheduled):1|aof_last_rewrite_time_sec:\d)/m.test(info)
   )
 }
 

@@ -461,7 +461,9 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     'leaves no connection behind when %s is refused',
     async (options) => {
       const connections = async (): Promise<number> =>
-        String(await redisCommand(servers[0] as Server, 'CLIENT', 'LIST')).trim().split('\n').length
+        String(await redisCommand(servers[0] as Server, 'CLIENT', 'LIST'))
+          .trim()
+          .split('\n').length
       const before = await connections()
       await expect(openRedlockStore(`${urlOf(servers)}${options}`)).rejects.toThrow(/must be/)
       await sleep(50)
