@@ -5,7 +5,7 @@ import { redact } from '../../core/redact.ts'
 import { linkTo } from '../redis/client.ts'
 import { connectTo } from '../redis/drivers.ts'
 import type { DriverName } from '../redis/drivers.ts'
-import { storeOn } from '../redis/redis-store.ts'
+import { storeOrNothing } from '../redis/open.ts'
 import { parseUrl } from '../redis/url.ts'
 import { reasonOf } from './failure.ts'
 import { QUORUM_OPTIONS } from './options.ts'
@@ -25,17 +25,29 @@ export async function openRedlockStore(url: string, given: OpenRedlockOptions = 
   checkOptions(given, [...QUORUM_OPTIONS, 'driver', 'prefix'], 'maxTtl')
   const { driver, prefix, ...options } = given
   const address = parseRedlockUrl(url)
+  const places = address.nodes.map((node) => parseUrl(node.url))
   const stores = await Promise.all(
-    address.nodes.map(async (node) => {
-      const link = linkTo(await connectTo(parseUrl(node.url), driver), true)
-      return storeOn(link, prefix === undefined ? {} : { prefix })
+    places.map(async (at) => {
+      const { driver: named, ...settings } = at.options
+      const link = linkTo(await connectTo(at, driver ?? named), true)
+      return storeOrNothing(link, prefix === undefined ? settings : { prefix })
     }),
   )
-  const quorum = new QuorumStore(stores, { ...address.options, ...said(options) })
+  const quorum = await quorumOrNothing(stores, { ...address.options, ...said(options) })
   const problem = await quorum.reach()
   if (problem === undefined) return quorum
   await quorum.close()
   const { cause } = problem
   const message = `The quorum at ${redact(url)} cannot be used: ${reasonOf(cause)}`
   throw new StoreUnavailableError(message, { store: 'quorum', cause })
+}
+
+/** Options that are wrong must not leave connections behind. */
+async function quorumOrNothing(stores: readonly Store[], options: QuorumOptions): Promise<QuorumStore> {
+  try {
+    return new QuorumStore(stores, options)
+  } catch (error) {
+    await Promise.all(stores.map(async (store) => store.close()))
+    throw error
+  }
 }

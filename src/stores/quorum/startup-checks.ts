@@ -5,7 +5,7 @@ import { connectTo } from '../redis/drivers.ts'
 import type { DriverName } from '../redis/drivers.ts'
 import { settingsOf } from '../redis/durable.ts'
 import type { Link } from '../redis/link.ts'
-import { storeOn } from '../redis/redis-store.ts'
+import { storeOrNothing } from '../redis/open.ts'
 import { checkLink } from '../redis/startup-checks.ts'
 import { parseUrl } from '../redis/url.ts'
 import { StartedFromSnapshot } from '../redis/votes-unused.ts'
@@ -58,8 +58,10 @@ async function member(
   { url, label }: { readonly url: string; readonly label: string },
   driver: DriverName | undefined,
 ): Promise<Member> {
-  const link = linkTo(await connectTo(parseUrl(url), driver), true)
-  return { label, link, store: storeOn(link, {}) }
+  const at = parseUrl(url)
+  const { driver: named, ...settings } = at.options
+  const link = linkTo(await connectTo(at, driver ?? named), true)
+  return { label, link, store: await storeOrNothing(link, settings) }
 }
 
 const atOnce: RedlockFinding = {
@@ -124,7 +126,7 @@ async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
   if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
   const message =
     'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
-  const hint = 'Set appendonly to yes: then it votes at once.'
+  const hint = 'Set appendonly to yes: then it votes at once after the restarts that follow.'
   return [{ level: 'warning', code: 'persistence', message, hint }]
 }
 

@@ -1,6 +1,6 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
-import { failed, isCrossSlot, isNoScript, isReadOnly, unknown } from './failure.ts'
+import { failed, isCrossSlot, isDriversTimeout, isNoScript, isReadOnly, unknown } from './failure.ts'
 import { headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
@@ -49,6 +49,7 @@ export class Commands {
   private underWay = 0
   private scheduled = false
   private stopListening: (() => void) | null = null
+  private stopUntilSent: (() => void) | null = null
 
   constructor(requests: Requests, { prefix, durableMark, replicas }: CommandsOptions) {
     this.requests = requests
@@ -64,6 +65,7 @@ export class Commands {
 
   close(): void {
     this.confirmed?.close()
+    this.stopUntilSent?.()
   }
 
   send<T>(command: Command<T>, timeout: number): Promise<T | Unknown> {
@@ -184,6 +186,15 @@ export class Commands {
     )
   }
 
+  /** With a new connection the driver first sends what it kept of the last one. */
+  private untilSent(): void {
+    this.stopUntilSent ??= this.link.onReady(() => {
+      if (!this.link.ready() || this.resent.sentAll()) return
+      this.stopUntilSent?.()
+      this.stopUntilSent = null
+    })
+  }
+
   /** Runs a script that is about no claim, and has it confirmed like those that are. */
   async run(script: Script, args: readonly string[]): Promise<unknown> {
     const { confirmed } = this
@@ -259,7 +270,8 @@ export class Commands {
 
   private broke(lot: Lot, error: unknown): void {
     this.underWay--
-    this.resent.over(lot, false)
+    if (!isDriversTimeout(error)) this.resent.over(lot, false)
+    else if (this.resent.timedOut(lot)) this.untilSent()
     if (isCrossSlot(error) && lot.length > 1) {
       this.oneSlot = true
       for (const command of lot) if (!command.settled) this.transmit([command])

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+
 import type * as IoredisModule from 'ioredis'
 
 import { DriverMissingError } from '../../core/errors.ts'
@@ -98,6 +100,8 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       enableOfflineQueue: false,
       clusterRetryStrategy: retryDelay,
       slotsRefreshTimeout: 2_000,
+      // It would look names up by itself and connect to addresses, which are in nobody's certificate.
+      ...(tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
     })
     return quiet(client)
   }
@@ -127,7 +131,13 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
     })
     return knowSentinels(quiet(client), sentinels)
   }
-  return quiet(new Redis({ ...common, ...alone, ...hosts[0], db: database }))
+  const named = tls ? { tls: nameOf(hosts[0]) } : {}
+  return quiet(new Redis({ ...common, ...alone, ...named, ...hosts[0], db: database }))
+}
+
+/** Whom to ask for by TLS: a proxy may lead elsewhere by that name. The drivers themselves ask for nobody. */
+function nameOf({ host }: Host): { readonly servername?: string } {
+  return isIP(host) === 0 ? { servername: host } : {}
 }
 
 export function withNodeRedis(
@@ -162,7 +172,8 @@ export function withNodeRedis(
     const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, login ?? {}))
     return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
   }
-  return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...hosts[0] } }))
+  const named = tls ? nameOf(hosts[0]) : {}
+  return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...named, ...hosts[0] } }))
 }
 
 /** Never connected. The driver writes a class with all commands for every new address, which takes it 30 ms; a copy has none. */

@@ -24,6 +24,12 @@ export async function durableProblem(node: Node): Promise<string | undefined> {
   return undefined
 }
 
+/** A server may be one for a Cluster, whatever the client is for: then a script takes the keys of one slot only. */
+async function isForCluster(node: Node): Promise<boolean> {
+  const info = await node.send(['info', 'cluster']).catch(() => '')
+  return /^cluster_enabled:1/m.test(String(info))
+}
+
 export async function settingsOf(node: Node, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const settings = new Map<string, string>()
   for (const name of names) {
@@ -45,6 +51,7 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
   try {
     const [node] = await link.primaries()
     if (node === undefined) return undefined
+    if (await isForCluster(node)) return unknownForGood(notInCluster())
     const problem = await durableProblem(node)
     if (problem !== undefined)
       return unknownForGood(
@@ -64,6 +71,7 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
 export async function markDurable(link: Link, prefix: string): Promise<void> {
   if (link.cluster) throw notInCluster()
   const [node] = await link.primaries()
+  if (node !== undefined && (await isForCluster(node))) throw notInCluster()
   const problem = node && (await durableProblem(node))
   if (problem !== undefined)
     throw new UnsupportedError(`Durable fencing needs another server: ${problem}.`, { store: 'redis' })

@@ -57,6 +57,11 @@ export function isCrossSlot(error: unknown): boolean {
   return messageOf(error).startsWith('CROSSSLOT')
 }
 
+/** A driver's own time for an answer was up (`commandTimeout` of ioredis). The command may be under way, or be sent again. */
+export function isDriversTimeout(error: unknown): boolean {
+  return messageOf(error) === 'Command timed out'
+}
+
 export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT')
 }
@@ -105,5 +110,8 @@ function messageOf(error: unknown): string {
     return typeof error === 'string' ? error : 'the Redis client failed without an error'
   // A driver that tried several addresses reports them all, and nothing itself.
   if (error.message === '' && error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
-  return error.message === '' ? error.name : error.message
+  // One that asked several nodes of a Cluster has what the last of them said.
+  const { lastNodeError: last } = error as { lastNodeError?: unknown }
+  const said = error.message === '' ? error.name : error.message
+  return last instanceof Error ? `${said} ${messageOf(last)}` : said
 }

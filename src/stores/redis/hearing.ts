@@ -1,9 +1,12 @@
-import type { Link } from './link.ts'
+import type { Link, Node } from './link.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
 /** How long a word may be on its way after the server took it: through a whole Cluster, and to a busy process. */
 const WORD_MS = 1_000
+
+/** A Cluster passes a word on from any of its servers, and some of them may be down. */
+const MOST_SPEAKERS = 3
 
 /**
  * Whether a subscriber hears what the scripts say. The two connections can lead to different servers: an address moved and
@@ -31,8 +34,8 @@ export class Hearing {
 
   /** Rejects if the server does not take a word: then nothing is known. */
   async hears(channels: readonly string[]): Promise<boolean> {
-    const [node] = await this.link.primaries()
-    if (node === undefined) throw new Error('there is no server to say a word to')
+    const primaries = await this.link.primaries()
+    if (primaries.length === 0) throw new Error('there is no server to say a word to')
     const [channel = ''] = channels
     const word = `w ${++this.said}`
     let timer: NodeJS.Timeout | undefined
@@ -40,7 +43,8 @@ export class Hearing {
     const arrived = new Promise<boolean>((resolve) => (tell = resolve))
     this.awaited.set(word, () => tell(true))
     try {
-      const [counted] = await Promise.all([this.counts(channels), node.send(['publish', channel, word])])
+      const said = someOf(primaries).map((node) => node.send(['publish', channel, word]))
+      const [counted] = await Promise.all([this.counts(channels), anyOf(said)])
       timer = setTimeout(() => tell(false), WORD_MS)
       timer.unref()
       return counted && (await arrived)
@@ -62,4 +66,20 @@ export class Hearing {
       return true
     }
   }
+}
+
+/** A few, at random. */
+function someOf(primaries: readonly Node[]): readonly Node[] {
+  const rest = [...primaries]
+  const some: Node[] = []
+  while (some.length < MOST_SPEAKERS && rest.length > 0)
+    some.push(...rest.splice(Math.floor(Math.random() * rest.length), 1))
+  return some
+}
+
+/** As soon as one is done. If none is, what the first of them says. */
+function anyOf(said: readonly Promise<unknown>[]): Promise<unknown> {
+  return Promise.any(said).catch((error: unknown) => {
+    throw error instanceof AggregateError ? error.errors[0] : error
+  })
 }

@@ -96,7 +96,7 @@ export async function checkRedis(
 }
 
 /** Options that are wrong must not leave a connection behind. */
-async function storeOrNothing(link: Link, options: RedisStoreOptions): Promise<RedisStore> {
+export async function storeOrNothing(link: Link, options: RedisStoreOptions): Promise<RedisStore> {
   try {
     return storeOn(link, options)
   } catch (error) {

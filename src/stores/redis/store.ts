@@ -147,11 +147,8 @@ export class RedisStore implements Store {
 
   /** Whether locks can be had there: nothing, or why not. A replica, a full server and missing rights are reasons. */
   async probe(timeout: number): Promise<Unknown | undefined> {
-    const args = [
-      '1',
-      `${headerKey(this.prefix, 'holdfast')}:p`,
-      channelOf(this.link.keyPrefix + this.prefix, 'probe'),
-    ]
+    const key = `${headerKey(this.prefix, 'holdfast')}:p`
+    const args = ['2', key, `${key}:i`, channelOf(this.link.keyPrefix + this.prefix, 'probe')]
     const answer = await this.requests.ask(
       async () => ({ kind: doneOf(await this.commands.run(scripts.probe, args)) ? 'done' : 'not' }) as const,
       timeout,

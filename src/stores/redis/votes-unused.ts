@@ -30,14 +30,28 @@ export function evicts(info: string): string | undefined {
 /**
  * Milliseconds until a server that was started from a snapshot may vote. What was granted after that snapshot it has forgotten,
  * and its mark does not tell: that is in the snapshot too. A log that is written with every command (AOF) loses nothing when
- * only the process ends. Where the server does not say how it was started, nothing is known.
+ * only the process ends; but one that was turned on since begins with what the snapshot had, and is written anew for that.
+ * Where the server does not say how it was started, nothing is known.
  */
 export function lookingOn(info: string, probation: number): number {
   const loaded = Number(/^rdb_last_load_keys_loaded:(\d+)/m.exec(info)?.[1] ?? 0)
-  if (loaded === 0 || !/^aof_enabled:0/m.test(info)) return 0
+  if (loaded === 0 || isFromLog(info)) return 0
   const uptime = Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])
   // Whole seconds: it may have been up for almost one less.
   return Math.max(0, probation - (uptime - 1) * 1000)
+}
+
+/** Whether its log is the one that it was started with. */
+function isFromLog(info: string): boolean {
+  return (
+    !/^aof_enabled:0/m.test(info) &&
+    !/^(aof_rewrite_(in_progress|scheduled):1|aof_last_rewrite_time_sec:\d)/m.test(info)
+  )
+}
+
+/** What it says of its start is not true before it has loaded everything; but it does say it. */
+export function isLoading(info: string): boolean {
+  return /^(async_)?loading:1/m.test(info)
 }
 
 export class StartedFromSnapshot extends Error {

@@ -30,7 +30,7 @@ import type { ScanPlace } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
-import { evicts, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
+import { evicts, isLoading, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
@@ -117,6 +117,7 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   ): Promise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown> {
     return this.requests.other(async () => {
       const info = await this.info()
+      if (isLoading(info)) return unknown(new Error('LOADING the server is loading its data'))
       const problem = evicts(info)
       if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
       const server = runIdOf(info)

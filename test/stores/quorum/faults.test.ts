@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
+import { openRedisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 
 import { available, clockShim, redisCommand } from '../../../scripts/services.mjs'
@@ -185,6 +186,27 @@ describe.skipIf(!available('redis'))('a server that forgets a lease', () => {
     servers = await startServers(5, { args: ['--save', '3600', '1'] })
     const save = (server: Server): Promise<unknown> => redisCommand(server, 'SAVE')
     expect(await takenOver((server) => restart(server, true), 'wait', save)).toEqual(['busy', false])
+  })
+
+  it('does not vote either when it writes a log since', async () => {
+    servers = await startServers(1, { args: ['--save', '3600', '1'] })
+    const [server] = servers as [Server]
+    await redisCommand(server, 'SET', 'hf:v:node', '0')
+    await redisCommand(server, 'SAVE')
+    await server.kill('SIGKILL')
+    await server.restart({ keepData: true })
+    const store = await openRedisStore(server.url)
+    const identify = async (): Promise<string> => {
+      const node = await store.votes?.identify(30_000, 1_000)
+      return node?.kind === 'unknown' ? String(node.cause) : `votes in ${node?.readyIn}`
+    }
+    await redisCommand(server, 'CONFIG', 'SET', 'appendonly', 'yes')
+    expect(await identify()).toContain('it was started from a snapshot')
+    await expect
+      .poll(async () => String(await redisCommand(server, 'INFO', 'persistence')))
+      .toContain('aof_rewrite_in_progress:0')
+    expect(await identify()).toContain('it was started from a snapshot')
+    await store.close()
   })
 
   it('votes at once when it came back with its log', async () => {

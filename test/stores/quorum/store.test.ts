@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
@@ -454,6 +456,20 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     expect(Math.max(...took)).toBeLessThan(4_000)
     for (const holdfast of holdfasts) await holdfast.close()
   })
+
+  it.each(['?maxTtl=5', '?prefix=a%20b', '?nodeTimeout=0'])(
+    'leaves no connection behind when %s is refused',
+    async (options) => {
+      const connections = async (): Promise<number> =>
+        String(await redisCommand(servers[0] as Server, 'CLIENT', 'LIST'))
+          .trim()
+          .split('\n').length
+      const before = await connections()
+      await expect(openRedlockStore(`${urlOf(servers)}${options}`)).rejects.toThrow(/must be/)
+      await sleep(50)
+      await expect.poll(connections).toBeLessThanOrEqual(before)
+    },
+  )
 
   it('says nothing of a password', async () => {
     const url = urlOf(servers).replace('redlock://', 'redlock://user:hunter2@')

@@ -33,6 +33,12 @@ describe.skipIf(!available('redis-cluster')).each(['ioredis', 'redis'] as const)
         for (const store of stores) await store.close()
       })
 
+      it('is refused for durable fencing, which needs two keys of any slots', async () => {
+        await expect(openRedisStore(url(), { driver, fencing: 'durable' })).rejects.toThrow(
+          'in a Redis Cluster no mark can stand beside every counter',
+        )
+      })
+
       it('is called what it is by the checks', async () => {
         expect(await checkRedis(url(), { driver })).toContainEqual(
           expect.objectContaining({ code: 'cluster', level: 'warning' }),

@@ -66,4 +66,11 @@ describe('a failed command', () => {
     expect(String(failed(both).cause)).toMatch(/::1.*127\.0\.0\.1/)
     expect(String(failed(undefined).cause)).toMatch(/without an error/)
   })
+
+  it('says what the last node of a Cluster said', () => {
+    const last = new Error('self-signed certificate')
+    expect(answerTo('Failed to refresh slots cache.', { lastNodeError: last }).cause).toMatchObject({
+      message: 'Failed to refresh slots cache. self-signed certificate',
+    })
+  })
 })

@@ -20,11 +20,14 @@ const claimOf = (id: string): ClaimRequest => ({
 })
 
 /** `maxRetriesPerRequest: null` is what job queues ask for: the driver repeats a command for as long as it takes. */
-describe.skipIf(!available('redis'))('a claim that the driver sends again after an outage', () => {
+describe.skipIf(!available('redis')).each([
+  ['', {}],
+  [', and has failed before', { commandTimeout: 30 }],
+])('a claim that the driver sends again after an outage%s', (_, options) => {
   const setUp = async () => {
     const server = await redis()
     const proxy = await FaultProxy.open(server)
-    const client = new Redis(proxy.port, { maxRetriesPerRequest: null, retryStrategy: () => 20 })
+    const client = new Redis(proxy.port, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...options })
     client.on('error', () => {})
     const store = redisStore(client)
     expect(await store.claim({ ...claimOf('ann.0'), name: 'other' }, 2_000)).toMatchObject({ kind: 'held' })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { settingsOf, checkNodes } from '../../../../src/stores/quorum/options.ts'
 import { capabilitiesOf } from '../../../../src/stores/quorum/capabilities.ts'
 import { parseRedlockUrl } from '../../../../src/stores/quorum/url.ts'
+import { parseUrl } from '../../../../src/stores/redis/url.ts'
 import { memoryStore } from '../../../../src/stores/memory/index.ts'
 import type { Store } from '../../../../src/core/contract.ts'
 
@@ -29,6 +30,15 @@ describe('a redlock URL', () => {
       setUp: 'wait',
       labels: ['a:6379', 'b:6379'],
     })
+  })
+
+  it('says to each server what is for that', () => {
+    const { nodes, options } = parseRedlockUrl('redlock://a,b/3?prefix=my%26app&maxTtl=5000&driver=redis')
+    expect(nodes.map(({ url }) => parseUrl(url))).toMatchObject([
+      { hosts: [{ host: 'a' }], database: 3, options: { prefix: 'my&app', driver: 'redis' } },
+      { hosts: [{ host: 'b' }], database: 3, options: { prefix: 'my&app', driver: 'redis' } },
+    ])
+    expect(options).toEqual({ maxTtl: 5_000, labels: ['a:6379', 'b:6379'] })
   })
 
   it.each([

@@ -1,15 +1,16 @@
 -- The common cases: one holder that takes everything, and nobody else. They touch only the header. Not functions, but
 -- lines in the scripts themselves, and with as few new strings as possible: on a server that is woken up for each
 -- command, to make one costs as much as a call of Redis.
--- Leaves `answer` nil if it is not such a case, if the server's memory is full, or if the key is somebody else's: then the
--- long way is gone, which can fail without harm to the other commands of a script.
+-- Leaves `answer` nil if it is not such a case, if the server's memory is full, if the key is somebody else's, or if it may
+-- not be read: then the long way is gone, which can fail without harm to the other commands of a script.
 if kind == 'Q' or kind == 'T' then
   -- Claim of the whole capacity.
   local fields = redis.pcall('HGETALL', header)
   local token, count = 0, 1
-  if fields[1] then
+  if fields[3] or fields.err then
     token = nil
-    if not fields[3] then token, count = match(fields[2], '^(%d+) (%d+)$') end
+  elseif fields[1] then
+    token, count = match(fields[2], '^(%d+) (%d+)$')
   end
   if token then
     time = time or call('TIME')
