@@ -7,6 +7,7 @@ import { since } from './timeline.ts'
 /** A time in which something was done to the world, or had not worn off yet. Outside of all of them nothing may break. */
 export interface Window {
   readonly kind: string
+  readonly target?: string
   readonly from: At
   /** Until when somebody may believe what the fault made wrong. */
   readonly belief: At
@@ -38,6 +39,7 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
     const over = fault.until ?? fault.at
     return {
       kind: fault.kind,
+      target: fault.target,
       from: fault.at,
       // What did not come about made nothing wrong, though it may have been in somebody's way.
       belief: fault.absent === true ? fault.at : over + expiry + LATE_MS,
@@ -56,6 +58,11 @@ export function busyOf({ looks, stalls, began, settings }: Evidence): Window[] {
   return [...slow, ...stalls]
     .filter(({ from, to }) => to - from > bound)
     .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
+}
+
+/** What may stand in one client's way: that another was killed does not. */
+export function inTheWayOf(client: string, windows: readonly Window[]): readonly Window[] {
+  return windows.filter(({ kind, target }) => kind !== 'kill' || target === client)
 }
 
 /** Whether a fault stood in the way at some moment of this time. */

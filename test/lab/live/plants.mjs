@@ -308,3 +308,33 @@ export const givesUpAtOnce = async (order) => {
     run: async () => undefined,
   }))
 }
+
+/** Tries and releases of permits are answered late, these releases with "unknown", and of a mutex's lease nothing is ever left. */
+export async function vague(order) {
+  const client = await sound(order)
+  const late = async (ms, answer) => {
+    await sleep(ms)
+    return answer
+  }
+  const permits = (lease) =>
+    lied(lease, { release: async () => late(1100, (await lease.release(), 'unknown')) })
+  const semaphore = (name, capacity) =>
+    acquiring(client.semaphore(name, capacity), async (go) => permits(await go()))
+  const mutex = (name, options) => {
+    const lock = client.mutex(name, options)
+    const empty = acquiring(lock, async (go) => lied(await go(), { remaining: () => 0 }))
+    return { ...empty, tryAcquire: async (how) => late(600, await lock.tryAcquire(how)) }
+  }
+  return { ...client, semaphore, mutex }
+}
+
+/** Whoever dies in line stays there for ever. */
+export async function diesInLine(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
+  const { claim, renew } = store
+  const patient = (request) => ({ ...request, patience: 3_600_000 })
+  store.claim = (request, timeout) => claim.call(store, patient(request), timeout)
+  store.renew = (requests, timeout) => renew.call(store, requests.map(patient), timeout)
+  return client
+}
