@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { judgeEvidence, nemesis } from '../../../src/lab/live/index.ts'
+import { isEvidence, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
 import type { Evidence } from '../../../src/lab/live/index.ts'
 import type { FaultRecord, Verdict } from '../../../src/lab/record.ts'
 import { pileOf } from '../../../src/lab/report/tally.ts'
@@ -525,6 +525,26 @@ describe('The order of those who stood in line', () => {
     for (const capacity of [2, ALL]) {
       expect(passed(1, capacity, 22)).toMatchObject({ seen: 'held' })
       expect(passed(1, capacity, 30)).toMatchObject({ seen: 'broke' })
+    }
+  })
+})
+
+describe('Evidence that was read from a file', () => {
+  it('is known only if nothing is missing that is judged', () => {
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = script.evidence([facts('none')])
+    expect(isEvidence(evidence)).toBe(true)
+    expect(isEvidence(JSON.parse(toJson(evidence)) as Evidence)).toBe(true)
+    const { settings } = evidence
+    for (const part of Object.keys(evidence)) {
+      // A later version judges what an earlier one had not written down.
+      if (part === 'refusals') continue
+      expect({ part, known: isEvidence({ ...evidence, [part]: undefined }) }).toEqual({ part, known: false })
+    }
+    for (const part of Object.keys(settings)) {
+      const without = { ...settings, [part]: undefined } as unknown as Evidence['settings']
+      expect({ part, known: isEvidence({ ...evidence, settings: without }) }).toEqual({ part, known: false })
     }
   })
 })
