@@ -105,15 +105,18 @@ export async function renewsNothing(order) {
   return client
 }
 
-/** Whoever is given a lock hears of it three seconds late. */
-export const wakesLate = (order) =>
-  withLocks(order, (lock) =>
+/** Whoever is given a lock hears of it three seconds late, now and then. */
+export const wakesLate = (order) => {
+  let calls = 0
+  return withLocks(order, (lock) =>
     acquiring(lock, async (go) => {
       const lease = await go()
-      await sleep(order.lateMs ?? 3000)
+      calls += 1
+      if (calls % 20 === 5) await sleep(3000)
       return lease
     }),
   )
+}
 
 /** Nobody is ever given anything. */
 export const grantsNothing = (order) =>
@@ -263,12 +266,13 @@ export async function throwsAtOnce(order) {
 /** Some clients are never given anything, and the others are. */
 export const someGetNothing = (order) => (order.label === 'client 2' ? grantsNothing(order) : sound(order))
 
-/** Once the store did not answer, it is woken late for ever. */
+/** Once the store did not answer, it is woken late now and then, for ever. */
 export async function neverRecovers(order) {
   const client = await sound(order)
   const { store } = client.holdfast
   const { renew } = store
   let broken = false
+  let calls = 0
   store.renew = async (requests, timeout) => {
     const answers = await renew.call(store, requests, timeout)
     broken ||= answers.some(({ kind }) => kind === 'unknown')
@@ -277,7 +281,8 @@ export async function neverRecovers(order) {
   const late = (lock) =>
     acquiring(lock, async (go) => {
       const lease = await go()
-      if (broken) await sleep(3000)
+      calls += 1
+      if (broken && calls % 8 === 0) await sleep(3000)
       return lease
     })
   return { ...client, mutex: (name, options) => late(client.mutex(name, options)) }
