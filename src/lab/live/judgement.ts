@@ -44,6 +44,9 @@ const CHECKS = [
   'faults',
 ]
 
+/** Where one of several servers is not waited for longer than this, a call may fail for want of a processor. */
+const SHORT_MS = 40
+
 export type Judgement = Pick<RunRecord, 'violations' | 'verdicts'>
 
 /** What follows from the evidence. Pure: the same evidence gives the same verdicts, anywhere and at any time. */
@@ -60,15 +63,17 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...errorsOf(evidence, windows),
     ...refusalsOf(evidence, windows),
     ...unservedOf(evidence, windows),
+    ...unreleasedOf(evidence, windows),
     ...safety.order,
   ]
   // Those of them that cannot be laid to a machine that was too busy.
   const firm = [
     ...progressOf(evidence, holds, busy).violations,
     ...overdueOf(evidence, holds, busy),
-    ...errorsOf(evidence, busy),
+    ...errorsOf(evidence, [...windows, ...busyOf(evidence, SHORT_MS)]),
     ...refusalsOf(evidence, busy),
     ...unservedOf(evidence, busy),
+    ...unreleasedOf(evidence, busy),
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
   ]
   const undecided = new Map(safety.undecided)
@@ -84,7 +89,6 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...beliefsOf(evidence),
     ...endsOf(evidence),
     ...closingsOf(evidence),
-    ...unreleasedOf(evidence, windows),
     ...unseenOf(evidence, holds, windows),
     ...stillWritersOf(evidence, holds, windows),
     ...stuck,

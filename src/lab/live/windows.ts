@@ -52,8 +52,9 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
 const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 
 /** Times in which the lab's own questions were answered late, or a process was given no processor: nobody's doing. */
-export function busyOf({ looks, stalls, began, settings }: Evidence): Window[] {
-  const bound = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
+export function busyOf({ looks, stalls, began, settings }: Evidence, most: number = Infinity): Window[] {
+  const usual = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
+  const bound = Math.min(usual, most)
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
   return [...slow, ...stalls]
     .filter(({ from, to }) => to - from > bound)
