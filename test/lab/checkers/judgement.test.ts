@@ -512,7 +512,8 @@ describe('The order of those who stood in line', () => {
   }
 
   it('is told by their tokens where one excludes the other', () => {
-    expect(passed(1, 1)).toMatchObject({ seen: 'broke', why: expect.stringContaining('1 that came later') })
+    expect(passed(1, 1)).toMatchObject({ seen: 'broke' })
+    expect(passed(1, 1).why).toContain('1 that came later went before b')
     expect(passed(2, 3)).toMatchObject({ seen: 'broke' })
   })
 

@@ -46,6 +46,7 @@ describe('The summary', () => {
 
   it('makes what has no lane by itself, then a few lanes at once, and tells of all in their order', async () => {
     const log: string[] = []
+    const beside = new Map<string, number>()
     let under = 0
     let most = 0
     const task = (id: string, lane?: string) => ({
@@ -56,7 +57,7 @@ describe('The summary', () => {
         most = Math.max(most, ++under)
         log.push(id)
         await new Promise((resolve) => void setImmediate(resolve))
-        if (lane === undefined) expect(under).toBe(1)
+        beside.set(id, under)
         under -= 1
         return { ...calm, id }
       },
@@ -70,6 +71,7 @@ describe('The summary', () => {
     expect(records.map(({ id }) => id)).toEqual(tasks.map(({ id }) => id))
     expect(most).toBe(3)
     expect(log[0]).toBe('alone')
+    expect(beside.get('alone')).toBe(1)
     for (const lane of lanes) expect(log.indexOf(`${lane}1`)).toBeLessThan(log.indexOf(`${lane}2`))
   })
 })
