@@ -1,9 +1,10 @@
 // Faults on real servers: every store under every fault that this machine allows.
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 
 import { NEMESES, revive, runCell, settingsOf } from '../dist/lab/live/index.js'
 import { openStore } from '../dist/open.js'
@@ -53,42 +54,57 @@ async function sqliteStage() {
   return { url: `sqlite:${join(dir, 'locks.db')}`, stop: async () => rmSync(dir, { recursive: true }) }
 }
 
-export function faultTasks({ seed, stages }) {
+/** `wanted`: which of them are made. The last one of a store's closes what it was made on. */
+export function faultTasks({ seed, wanted }) {
   const stores = [...Object.keys(STAGES), 'sqlite']
-  return stores.flatMap((store) =>
-    NEMESES.filter(({ kind }) => applies(store, kind)).map((nemesis) => ({
+  return stores.flatMap((store) => {
+    const stage = new OpenStage()
+    const kinds = NEMESES.filter(({ kind }) => applies(store, kind))
+    const tasks = kinds.map((nemesis) => ({
       id: `live/${store}/${nemesis.kind}`,
       title: `${store}: ${nemesis.what}`,
-      run: () => cell(stages, store, nemesis, seed),
-    })),
-  )
+      lane: store,
+      run: () => cell(stage, store, nemesis, seed),
+    }))
+    const own = tasks.filter(wanted)
+    const closing = async (run) => {
+      try {
+        return await run()
+      } finally {
+        await stage.close()
+      }
+    }
+    return own.map((task, index) =>
+      index < own.length - 1 ? task : { ...task, run: () => closing(task.run), close: () => stage.close() },
+    )
+  })
 }
 
-async function cell(stages, store, nemesis, seed) {
+async function cell(stage, store, nemesis, seed) {
   const nowhere = { store, url: '', ttl: 0, clients: 0, names: ['none'] }
   if (store === 'sqlite' && !CAN_SQLITE) return onNewerNode(`live/sqlite/${nemesis.kind}`, seed)
   if (store !== 'sqlite' && !hasStage(store)) {
     const missing = () => `there is no ${store} on this machine`
     return runCell(nowhere, [{ ...nemesis, missing }], { seed })
   }
-  const { settings, stop: _, ...open } = await stages.get(store)
+  const { settings, stop: _, ...open } = await stage.get(store)
   const { kind, ttl = settings.ttl } = nemesis
-  const stage = { store, clients: CLIENTS, names: [`lab-${seed}:${kind}`], ...open, ...settings, ttl }
+  const scene = { store, clients: CLIENTS, names: [`lab-${seed}:${kind}`], ...open, ...settings, ttl }
   const command = `npm run lab -- --exactly 'live/${store}/${kind}' --seed ${seed}`
-  return runCell(stage, [nemesis], { seed, rounds: ROUNDS, command })
+  return runCell(scene, [nemesis], { seed, rounds: ROUNDS, command })
 }
 
 /** This Node has no SQLite; a newer one runs the same lab. */
-function onNewerNode(id, seed) {
+async function onNewerNode(id, seed) {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-lab-'))
   try {
     const file = join(dir, 'record.json')
     const args = [MAIN, '--exactly', id, '--seed', String(seed), '--json', file]
     try {
-      execFileSync(nodeOf('22'), args, { stdio: 'ignore' })
+      await promisify(execFile)(nodeOf('22'), args)
     } catch (error) {
       // 1 says that something was not as expected: the record says what.
-      if (error.status !== 1) throw error
+      if (error.code !== 1) throw error
     }
     return JSON.parse(readFileSync(file, 'utf8')).map((record) => ({
       ...record,

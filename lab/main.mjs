@@ -113,7 +113,30 @@ function readAgain(files) {
   return records.map((record) => unjudged(judgeAgain(record)))
 }
 
+/** What does nothing here is not what was meant. */
+function refuseUseless(values) {
+  const useless = [
+    [values.write && !values.others, '--write goes with --others'],
+    [values.read !== undefined && !values.others, '--read goes with --others'],
+    [values.exactly !== undefined && values.only !== '', '--exactly and --only exclude each other'],
+    [
+      values.coverage && (values.others || values.list || values.html || values.json),
+      '--coverage goes alone',
+    ],
+    [
+      values.read !== undefined && (values.html ?? values.json) !== undefined,
+      '--read writes no --html and no --json',
+    ],
+  ]
+  for (const [wrong, why] of useless) {
+    if (!wrong) continue
+    console.error(`${why}\n${USAGE}`)
+    process.exit(64)
+  }
+}
+
 const given = options()
+refuseUseless(given)
 if (given.coverage) process.exit(coverage())
 const servers = new LabServers()
 const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed)
@@ -127,7 +150,7 @@ const everything = () => [
   ...specimenTasks(servers),
   ...specificationTasks(),
   ...simulationTasks({ seed, seeds }),
-  ...faultTasks({ seed, stages }).map(asksTwice),
+  ...faultTasks({ seed, wanted }).map(asksTwice),
 ]
 const tasks = (others ? otherTasks({ seed, stages }) : everything()).filter(wanted)
 if (given.read !== undefined) {
@@ -162,6 +185,8 @@ for (const [name, number] of Object.entries({ SIGINT: 2, SIGTERM: 15 })) {
 }
 const records = await runAll(tasks, { onProgress: show, signal: stop.signal })
 await stages.close()
+// Of those that were interrupted.
+for (const { close } of tasks) await close?.()
 await servers.stop()
 console.log(`\n${others ? othersTable(records) : summary(records, paint)}`)
 if (others && given.write) writeTable(records)

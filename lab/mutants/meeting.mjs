@@ -39,12 +39,12 @@ export const meetingMutants = [
       {
         file: LANE,
         find: 'this.onTheirWay() === 0 && this.openClaim(now) === null;',
-        replace: "this.onTheirWay() === 0 && !this.claims.some(({ state }) => state === 'held');",
+        replace: "this.onTheirWay() === 0 && !asTheyAre(this.claims).some(({ state }) => state === 'held');",
       },
       {
         file: LANE,
         find: 'if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null))',
-        replace: 'if (this.shared && this.claims.length > 0)',
+        replace: 'if (this.shared && sizeOf(this.claims) > 0)',
       },
     ],
     ...programs('progress', 1500, 575),

@@ -3,6 +3,7 @@
 const LEASE = 'runtime/lease.js'
 const CLOSING = 'runtime/closing.js'
 const SET = 'locks/lock-set.js'
+const HOLDFAST = 'locks/holdfast.js'
 
 const mutant = (id, bugClass, edit, check, seeds) => ({
   id,
@@ -74,5 +75,58 @@ export const promiseMutants = [
     { file: SET, find: 'lease.assertHeld();', replace: ';' },
     'signal',
     200,
+  ),
+  mutant(
+    'result-forgotten',
+    'P9: `run` forgets what its function returned',
+    { file: 'locks/run.js', find: 'return outcome.value;', replace: 'return undefined;' },
+    'errors',
+    10,
+  ),
+  mutant(
+    'outcome-untold',
+    'P10: a `run` whose lease was lost does not say what became of its function',
+    { file: 'locks/run.js', find: 'store, token, outcome,', replace: 'store, token,' },
+    'errors',
+    20,
+  ),
+  mutant(
+    'holders-not-shown',
+    'P11: `inspect` does not show who holds a lock',
+    { file: HOLDFAST, find: 'holders: info.holders.map(open)', replace: 'holders: []' },
+    'errors',
+    20,
+  ),
+  mutant(
+    'ttl-of-a-call-ignored',
+    'P12: a call has a ttl of its own, and its lease lasts longer',
+    { file: 'locks/lock.js', find: 'ttl: ttl ?? laneKind.ttl', replace: 'ttl: laneKind.ttl' },
+    'signal',
+    20,
+  ),
+  mutant(
+    'renewed-against-its-will',
+    'P13: a lease that is not to be renewed is',
+    { file: 'locks/lock.js', find: 'ttl, renew, fair });', replace: 'ttl, renew: true, fair });' },
+    'signal',
+    30,
+  ),
+  mutant(
+    'asserted-after-release',
+    'P14: `assertHeld` says nothing of a lease that was released',
+    {
+      file: LEASE,
+      find: "throw this.lostError('it was released');",
+      replace: ';',
+    },
+    'signal',
+    10,
+  ),
+  mutant(
+    'waited-untold',
+    'P15: the error of a wait does not say how long it was',
+    { file: 'runtime/lane.js', find: 'Math.round(this.session.env.mono() - task.since)', replace: '0' },
+    'errors',
+    20,
   ),
 ]

@@ -4,6 +4,11 @@ import type { RunRecord, Verdict } from './record.ts'
 export interface Task {
   readonly id: string
   readonly title: string
+  /**
+   * Tasks of one lane follow each other. A few lanes go on at once: they wait most of the time. Absent: nothing else goes on
+   * meanwhile.
+   */
+  readonly lane?: string
   /** `say`: how far it is, where that takes long. */
   run(say: (detail: string) => void): Promise<RunRecord | readonly RunRecord[]>
 }
@@ -23,26 +28,34 @@ export interface RunOptions {
   readonly signal?: AbortSignal
 }
 
-/** One after the other: they measure time, and more than one at once would measure each other. */
+/** More than these would measure each other. */
+const LANES_AT_ONCE = 3
+
+/** Those without a lane first, one after the other; the records are in the order of the tasks. */
 export async function runAll(
   tasks: readonly Task[],
   { onProgress = () => undefined, signal }: RunOptions = {},
 ): Promise<RunRecord[]> {
-  const all: RunRecord[] = []
-  for (const [done, task] of tasks.entries()) {
-    if (signal?.aborted === true) {
-      all.push(...tasks.slice(done).map((each) => notRun(each, 'the lab was interrupted before')))
-      break
-    }
+  const all = new Map<Task, readonly RunRecord[]>()
+  const { length: total } = tasks
+  const make = async (task: Task): Promise<void> => {
+    if (signal?.aborted === true) return
     const { title } = task
-    onProgress({ done, total: tasks.length, title, records: [] })
-    const say = (detail: string): void =>
-      onProgress({ done, total: tasks.length, title: `${title}, ${detail}`, records: [] })
-    const records = await attempt(task, say)
-    all.push(...records)
-    onProgress({ done: done + 1, total: tasks.length, title, records })
+    const tell = (detail: string, records: readonly RunRecord[] = []): void =>
+      onProgress({ done: all.size, total, title: `${title}${detail}`, records })
+    tell('')
+    const records = await attempt(task, (detail) => tell(`, ${detail}`))
+    all.set(task, records)
+    tell('', records)
   }
-  return all
+  for (const task of tasks) if (task.lane === undefined) await make(task)
+  const lanes = [...new Set(tasks.flatMap(({ lane }) => lane ?? []))]
+  const go = async (): Promise<void> => {
+    for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift())
+      for (const task of tasks) if (task.lane === lane) await make(task)
+  }
+  await Promise.all(Array.from({ length: LANES_AT_ONCE }, go))
+  return tasks.flatMap((task) => all.get(task) ?? [notRun(task, 'the lab was interrupted before')])
 }
 
 /** A run that fails itself proves nothing, and must not be taken for one that held. */

@@ -34,6 +34,9 @@ export interface ClientRecord {
   readonly closing?: { readonly from: At; readonly to?: At; readonly error?: string }
 }
 
+/** The code of a call that was answered late. */
+export const LATE = 'LATE'
+
 /** A call of a client that ended with an error that it had not asked for. */
 export interface ErrorRecord {
   readonly client: string
@@ -115,8 +118,14 @@ const LISTS = [
 /** Whether something that was read from a file can be judged. */
 export function isEvidence(evidence: Partial<Evidence>): boolean {
   const { format, settings } = evidence
-  const known = format === 1 && typeof settings?.ttl === 'number' && Array.isArray(settings.names)
-  return known && LISTS.every((list) => Array.isArray(evidence[list]))
+  const { names, nemeses, capabilities, ttl, lateExpiry } = settings ?? {}
+  return (
+    format === 1 &&
+    [ttl, lateExpiry, evidence.healedAt, evidence.endedAt].every((time) => typeof time === 'number') &&
+    /^\d+$/.test(String(evidence.began)) &&
+    typeof capabilities?.guarantees === 'object' &&
+    [names, nemeses, ...LISTS.map((list) => evidence[list])].every((list) => Array.isArray(list))
+  )
 }
 
 const BIGINTS: ReadonlySet<string> = new Set(['at', 'from', 'to', 'token', 'validUntil', 'began'])

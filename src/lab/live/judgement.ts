@@ -3,7 +3,7 @@ import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
 import { overdueOf } from './checks/expiry.ts'
 import { progressOf } from './checks/progress.ts'
-import { refusalsOf } from './checks/refusals.ts'
+import { refusalsOf, unservedOf } from './checks/refusals.ts'
 import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
 import { stillWritersOf, unseenOf } from './checks/shown.ts'
@@ -21,6 +21,9 @@ const OF_GRANTS: ReadonlySet<string> = new Set([
   'lost update, fenced',
   'belief',
 ])
+
+/** Without a write these have nothing to look at. */
+const OF_WRITES: readonly string[] = ['lost update', 'fenced resource', 'lost update, fenced']
 
 /** What only tokens can be asked. */
 const OF_TOKENS: ReadonlySet<string> = new Set(['token order', 'fenced resource', 'lost update, fenced'])
@@ -41,6 +44,9 @@ const CHECKS = [
   'faults',
 ]
 
+/** Where one of several servers is not waited for longer than this, a call may fail for want of a processor. */
+const SHORT_MS = 40
+
 export type Judgement = Pick<RunRecord, 'violations' | 'verdicts'>
 
 /** What follows from the evidence. Pure: the same evidence gives the same verdicts, anywhere and at any time. */
@@ -56,14 +62,18 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...overdueOf(evidence, holds, windows),
     ...errorsOf(evidence, windows),
     ...refusalsOf(evidence, windows),
+    ...unservedOf(evidence, windows),
+    ...unreleasedOf(evidence, windows),
     ...safety.order,
   ]
   // Those of them that cannot be laid to a machine that was too busy.
   const firm = [
     ...progressOf(evidence, holds, busy).violations,
     ...overdueOf(evidence, holds, busy),
-    ...errorsOf(evidence, busy),
+    ...errorsOf(evidence, [...windows, ...busyOf(evidence, SHORT_MS)]),
     ...refusalsOf(evidence, busy),
+    ...unservedOf(evidence, busy),
+    ...unreleasedOf(evidence, busy),
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
   ]
   const undecided = new Map(safety.undecided)
@@ -79,7 +89,6 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...beliefsOf(evidence),
     ...endsOf(evidence),
     ...closingsOf(evidence),
-    ...unreleasedOf(evidence, windows),
     ...unseenOf(evidence, holds, windows),
     ...stillWritersOf(evidence, holds, windows),
     ...stuck,
@@ -88,7 +97,9 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...noise.map((message) => ({ check: 'noise', message })),
   ]
   const idle = new Map(progress.idle)
-  const { refusals = [], looks } = evidence
+  const { refusals = [], looks, registers } = evidence
+  if (!registers.some(({ unfenced }) => unfenced.some(({ kind }) => kind === 'write')))
+    for (const check of OF_WRITES) idle.set(check, 'nobody ever wrote')
   if (refusals.length === 0) idle.set('refusals', 'no try was refused')
   if (!looks.some(({ holders }) => holders.length > 0))
     idle.set('inspection', 'the store was never seen to show a holder')

@@ -8,6 +8,7 @@ import type { ClaimShape, Recorder, Story } from '../../testkit/history.ts'
 import type { Random } from '../../testkit/random.ts'
 import type { ResourceClient } from '../resource/client.ts'
 import type { LabName } from './evidence.ts'
+import { LATE } from './evidence.ts'
 import type { Doubtful, LabClient } from './library.ts'
 import type { FromWorker, Manner, Place, WorkOrder } from './worker-protocol.ts'
 
@@ -16,8 +17,10 @@ const CHECK_EVERY_MS = 15
 const WAIT_MS = 30_000
 /** The longest that somebody waits who does not want to wait for long. */
 const IMPATIENT_MS = 60
-/** How long a wait may go on when its time is over, or its caller does not want it any more. */
+/** How long a wait may go on when its time is over, or its caller does not want it any more; and how long a release may take. */
 const SETTLES_MS = 1000
+/** A try is one question. */
+const TRIED_MS = 500
 /** A write that is sent with less than this left could arrive too late on a machine that is busy. */
 const MARGIN_MS = 120
 /** Timers may be early by a fraction. */
@@ -168,7 +171,7 @@ export class Sections {
     const over = this.settles(impatient, manner === 'time out' ? short : undefined)
     try {
       if (manner === 'try') {
-        const lease = await lock.tryAcquire({ ...more, signal: stop })
+        const lease = await this.inTime('tryAcquire', TRIED_MS, lock.tryAcquire({ ...more, signal: stop }))
         if (lease !== null) return lease
         story.failed()
         const { weight = 1, capacity = 1 } = shape
@@ -252,17 +255,45 @@ export class Sections {
   }
 
   private begin(story: Story, lease: Lease): NodeJS.Timeout {
+    const began = process.hrtime.bigint()
     story.acquired(lease)
     this.tools.holding(lease)
     lease.signal.addEventListener('abort', () => story.lost(), { once: true })
-    return setInterval(() => lease.held && story.check(lease), CHECK_EVERY_MS)
+    let told = false
+    return setInterval(() => {
+      // In this order: a lease of which nothing is left now is not held a moment later.
+      const left = lease.remaining()
+      if (!lease.held) return
+      story.check(lease)
+      if (left > 0 || told) return
+      told = true
+      this.failed('a lease', began, new Error('it says that it is held, and that nothing is left of it'))
+    }, CHECK_EVERY_MS)
+  }
+
+  /** A call that is answered late is told of. While something stands in the way it may be. */
+  private async inTime<T>(call: string, most: number, answer: Promise<T>): Promise<T> {
+    const from = process.hrtime.bigint()
+    const late = (): void => {
+      const message = `it was not answered in ${most} ms`
+      this.tools.tell({
+        kind: 'error',
+        error: { call, from, at: process.hrtime.bigint(), message, code: LATE },
+      })
+    }
+    const timer = setTimeout(late, most)
+    try {
+      return await answer
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   private async giveBack(story: Story, lease: Lease, checks: NodeJS.Timeout): Promise<void> {
     const began = process.hrtime.bigint()
     story.releasing()
     try {
-      const answer = lease.release()
+      const answer = this.inTime('release', SETTLES_MS, lease.release())
       // From the call on it is somebody else's, whatever the store will say.
       if (lease.held) story.check(lease)
       story.released(await answer)

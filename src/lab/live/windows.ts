@@ -7,6 +7,7 @@ import { since } from './timeline.ts'
 /** A time in which something was done to the world, or had not worn off yet. Outside of all of them nothing may break. */
 export interface Window {
   readonly kind: string
+  readonly target?: string
   readonly from: At
   /** Until when somebody may believe what the fault made wrong. */
   readonly belief: At
@@ -38,6 +39,7 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
     const over = fault.until ?? fault.at
     return {
       kind: fault.kind,
+      target: fault.target,
       from: fault.at,
       // What did not come about made nothing wrong, though it may have been in somebody's way.
       belief: fault.absent === true ? fault.at : over + expiry + LATE_MS,
@@ -50,12 +52,18 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
 const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 
 /** Times in which the lab's own questions were answered late, or a process was given no processor: nobody's doing. */
-export function busyOf({ looks, stalls, began, settings }: Evidence): Window[] {
-  const bound = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
+export function busyOf({ looks, stalls, began, settings }: Evidence, most: number = Infinity): Window[] {
+  const usual = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
+  const bound = Math.min(usual, most)
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
   return [...slow, ...stalls]
     .filter(({ from, to }) => to - from > bound)
     .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
+}
+
+/** What may stand in one client's way: that another was killed does not. */
+export function inTheWayOf(client: string, windows: readonly Window[]): readonly Window[] {
+  return windows.filter(({ kind, target }) => kind !== 'kill' || target === client)
 }
 
 /** Whether a fault stood in the way at some moment of this time. */

@@ -15,6 +15,8 @@ export interface SimProcess {
   readonly env: ProcessEnv
   readonly network: Network
   readonly holdfast: Holdfast
+  /** Of its locks, where nothing else was said. */
+  readonly ttl: number
   readonly diary: Diary
   readonly shutdown: AbortController
 }
@@ -66,6 +68,7 @@ export class World {
       name,
       env,
       network,
+      ttl: options.ttl,
       diary,
       shutdown,
       // Garbage is collected when the machine likes, and a look at a forgotten lease reads a clock.

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
 
-import { judgeEvidence, nemesis } from '../../../src/lab/live/index.ts'
+import { isEvidence, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
 import type { Evidence } from '../../../src/lab/live/index.ts'
 import type { FaultRecord, Verdict } from '../../../src/lab/record.ts'
 import { pileOf } from '../../../src/lab/report/tally.ts'
+import { Recorder } from '../../../src/testkit/index.ts'
+import type { HistoryEvent, Story } from '../../../src/testkit/index.ts'
+import { ALL } from '../../../src/core/contract.ts'
 import { Random } from '../../../src/testkit/random.ts'
 import { Script } from './evidence.ts'
 
@@ -374,5 +377,175 @@ describe('Evidence without anything in it', () => {
       .map(({ check }) => check)
     for (const check of ['exclusivity', 'refusals', 'inspection', 'renewal', 'wake-ups', 'throughput'])
       expect(seen).not.toContain(check)
+  })
+})
+
+describe('What stands in the way of one is no excuse for another', () => {
+  const ms = (at: number): bigint => BigInt(at) * 1_000_000n
+
+  it('whoever was not killed has no errors, and loses nothing', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.faults.push({ at: 100, kind: 'kill', target: 'a' })
+    const failed = (client: string) => {
+      const error = { client, call: 'acquire', from: ms(500), at: ms(510), code: 'STORE_UNAVAILABLE' }
+      const lost = { process: client, op: 1, kind: 'lost', phase: 'ok', at: ms(600), name: 'seat' } as const
+      const evidence = script.evidence([facts('kill')], { errors: [{ ...error, message: 'no' }] })
+      return unexpected({ ...evidence, history: [...evidence.history, lost] })
+    }
+    expect(failed('a')).toEqual([])
+    expect(failed('b')).toEqual(['renewal', 'errors'])
+  })
+
+  it('a machine that stood still once did so once, however many tell of it', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    script.section('a', 240, 4000, 4020)
+    const stalls = Array.from({ length: 8 }, () => ({ from: 300, to: 800 }))
+    expect(verdict(script.evidence([facts('none')], { stalls }), 'wake-ups').why).toContain('was free for 3')
+  })
+
+  it('a release that was once not answered does not hide what is left behind later', () => {
+    const script = new Script()
+    const at = script.turns(10, 20)
+    const looks = [{ name: 'seat', from: ms(at + 5000), to: ms(at + 5001), holders: ['a'], waiters: [] }]
+    const evidence = script.evidence([facts('kill')], { looks, endedAt: at + 6000 })
+    const first = evidence.history.findIndex(({ kind, phase }) => kind === 'release' && phase === 'ok')
+    const history = evidence.history.with(first, {
+      ...(evidence.history[first] as HistoryEvent),
+      phase: 'info',
+    })
+    expect(verdict({ ...evidence, history }, 'leftovers').why).toContain('is still held by a')
+    // Its answer may have been lost; until it has run out, it may be there.
+    const soon = looks.map((look) => ({ ...look, from: ms(at + 700), to: ms(at + 701) }))
+    const last = evidence.history.findLastIndex(
+      ({ process, kind, phase }) => process === 'a' && kind === 'release' && phase === 'ok',
+    )
+    const late = evidence.history.with(last, { ...(evidence.history[last] as HistoryEvent), phase: 'info' })
+    expect(verdict({ ...evidence, looks: soon, history: late }, 'leftovers').seen).toBe('held')
+  })
+})
+
+describe('A call that ended in vain', () => {
+  it('was a release that does not know what became of it, though nothing is in the way', () => {
+    const script = new Script()
+    script.turns(20, 20)
+    const evidence = script.evidence([facts('none')])
+    const history = evidence.history.map((event) =>
+      event.kind === 'release' && event.phase === 'ok' ? { ...event, phase: 'info' as const } : event,
+    )
+    expect(unexpected({ ...evidence, history })).toEqual(['errors'])
+  })
+
+  it('was a wait for what nobody had: one may be unlucky, three are not', () => {
+    const waits = (count: number, long: number): Verdict => {
+      const script = new Script()
+      const from = script.turns(10, 20)
+      const history = Array.from({ length: count }, (_, op): HistoryEvent[] => {
+        const asked = from + op * 3000 + 2000
+        const call = { process: 'a', op: 100 + op, name: 'seat', kind: 'acquire' } as const
+        const stamp = (at: number): bigint => BigInt(Math.round(at * 1e6))
+        return [
+          { ...call, phase: 'invoke', at: stamp(asked), weight: 1, capacity: 1 },
+          { ...call, phase: 'fail', at: stamp(asked + long) },
+        ]
+      }).flat()
+      const evidence = script.evidence([facts('none')], { endedAt: 100_000 })
+      return verdict({ ...evidence, history: [...evidence.history, ...history] }, 'refusals')
+    }
+    expect(waits(3, 30)).toMatchObject({ seen: 'broke' })
+    expect(waits(3, 30).why).toContain('waited for "seat" in vain although nobody was in its way')
+    expect(waits(2, 30).seen).toBe('not run')
+    expect(waits(3, 20).seen).toBe('not run')
+  })
+
+  it('leaves nothing to be said of writes that nobody made', () => {
+    const script = new Script()
+    script.turns(20, 20)
+    const evidence = script.evidence([facts('none')], { registers: [] })
+    for (const check of ['lost update', 'fenced resource', 'lost update, fenced'])
+      expect(verdict(evidence, check)).toMatchObject({ seen: 'not run', why: 'nobody ever wrote' })
+  })
+})
+
+describe('The order of those who stood in line', () => {
+  const ms = (at: number): bigint => BigInt(at) * 1_000_000n
+  /** `a` has all of it; `b` stands in line, and `c` comes later. `c` is given it with the smaller token. */
+  const passed = (weight: number, capacity: number, lookAt?: number): Verdict => {
+    let now = 0n
+    const history: HistoryEvent[] = []
+    const recorder = (process: string): Recorder =>
+      new Recorder(process, { now: () => now, onEvent: (event) => void history.push(event) })
+    const at = (time: number, act: () => void): void => {
+      now = ms(time)
+      act()
+    }
+    const lease = (token: bigint) => ({ token, remaining: () => 1000 })
+    const give = (story: Story): void => {
+      story.releasing()
+      story.released('released')
+    }
+    const [all, first, later] = [recorder('a'), recorder('b'), recorder('c')]
+    const held = all.acquire('seat', { weight: capacity, capacity })
+    at(1, () => held.acquired(lease(1n)))
+    now = ms(2)
+    const waits = first.acquire('seat', { weight, capacity })
+    at(5, () => waits.queued())
+    now = ms(6)
+    const comes = later.acquire('seat', { weight, capacity })
+    at(20, () => give(held))
+    at(23, () => comes.acquired(lease(50n)))
+    at(40, () => give(comes))
+    at(41, () => waits.acquired(lease(51n)))
+    at(60, () => give(waits))
+    const look = {
+      name: 'seat',
+      from: ms(lookAt ?? 0),
+      to: ms((lookAt ?? 0) + 1),
+      holders: [],
+      waiters: ['b'],
+    }
+    const script = new Script()
+    const evidence = script.evidence([facts('none')], { history, looks: lookAt === undefined ? [] : [look] })
+    const names = [{ name: 'seat', kind: 'semaphore', capacity }] as const
+    return verdict({ ...evidence, settings: { ...evidence.settings, names } }, 'fifo')
+  }
+
+  it('is told by their tokens where one excludes the other', () => {
+    expect(passed(1, 1)).toMatchObject({ seen: 'broke' })
+    expect(passed(1, 1).why).toContain('1 that came later went before b')
+    expect(passed(2, 3)).toMatchObject({ seen: 'broke' })
+  })
+
+  it('is not, where one release let both of them in: tokens say who confirmed first', () => {
+    expect(passed(1, 2)).toMatchObject({ seen: 'held' })
+    expect(passed(1, ALL)).toMatchObject({ seen: 'held' })
+  })
+
+  it('and then only what the store showed counts: one in line, when the other already had it', () => {
+    for (const capacity of [2, ALL]) {
+      expect(passed(1, capacity, 22)).toMatchObject({ seen: 'held' })
+      expect(passed(1, capacity, 30)).toMatchObject({ seen: 'broke' })
+    }
+  })
+})
+
+describe('Evidence that was read from a file', () => {
+  it('is known only if nothing is missing that is judged', () => {
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = script.evidence([facts('none')])
+    expect(isEvidence(evidence)).toBe(true)
+    expect(isEvidence(JSON.parse(toJson(evidence)) as Evidence)).toBe(true)
+    const { settings } = evidence
+    for (const part of Object.keys(evidence)) {
+      // A later version judges what an earlier one had not written down.
+      if (part === 'refusals') continue
+      expect({ part, known: isEvidence({ ...evidence, [part]: undefined }) }).toEqual({ part, known: false })
+    }
+    for (const part of Object.keys(settings)) {
+      const without = { ...settings, [part]: undefined } as unknown as Evidence['settings']
+      expect({ part, known: isEvidence({ ...evidence, settings: without }) }).toEqual({ part, known: false })
+    }
   })
 })

@@ -26,4 +26,15 @@ describe('npm run lab', () => {
     expect(running.stderr).toContain('/nowhere/at/all cannot be written')
     expect(running.stdout).toBe('')
   })
+
+  it.each([
+    [['--write'], '--write goes with --others'],
+    [['--read', 'a.json'], '--read goes with --others'],
+    [['--exactly', 'sim/x', '--only', 'y'], '--exactly and --only exclude each other'],
+    [['--coverage', '--html', 'a.html'], '--coverage goes alone'],
+  ])('refuses %j, which would do nothing', async (args, why) => {
+    const running = new Running(spawn(process.execPath, [MAIN, ...args], { stdio: 'pipe' }))
+    expect(await running.end()).toBe(64)
+    expect(running.stderr).toContain(why)
+  })
 })

@@ -105,15 +105,18 @@ export async function renewsNothing(order) {
   return client
 }
 
-/** Whoever is given a lock hears of it three seconds late. */
-export const wakesLate = (order) =>
-  withLocks(order, (lock) =>
+/** Whoever is given a lock hears of it three seconds late, now and then. */
+export const wakesLate = (order) => {
+  let calls = 0
+  return withLocks(order, (lock) =>
     acquiring(lock, async (go) => {
       const lease = await go()
-      await sleep(order.lateMs ?? 3000)
+      calls += 1
+      if (calls % 20 === 5) await sleep(3000)
       return lease
     }),
   )
+}
 
 /** Nobody is ever given anything. */
 export const grantsNothing = (order) =>
@@ -263,12 +266,13 @@ export async function throwsAtOnce(order) {
 /** Some clients are never given anything, and the others are. */
 export const someGetNothing = (order) => (order.label === 'client 2' ? grantsNothing(order) : sound(order))
 
-/** Once the store did not answer, it is woken late for ever. */
+/** Once the store did not answer, it is woken late now and then, for ever. */
 export async function neverRecovers(order) {
   const client = await sound(order)
   const { store } = client.holdfast
   const { renew } = store
   let broken = false
+  let calls = 0
   store.renew = async (requests, timeout) => {
     const answers = await renew.call(store, requests, timeout)
     broken ||= answers.some(({ kind }) => kind === 'unknown')
@@ -277,7 +281,8 @@ export async function neverRecovers(order) {
   const late = (lock) =>
     acquiring(lock, async (go) => {
       const lease = await go()
-      if (broken) await sleep(3000)
+      calls += 1
+      if (broken && calls % 8 === 0) await sleep(3000)
       return lease
     })
   return { ...client, mutex: (name, options) => late(client.mutex(name, options)) }
@@ -307,4 +312,34 @@ export const givesUpAtOnce = async (order) => {
     }),
     run: async () => undefined,
   }))
+}
+
+/** Tries and releases of permits are answered late, these releases with "unknown", and of a mutex's lease nothing is ever left. */
+export async function vague(order) {
+  const client = await sound(order)
+  const late = async (ms, answer) => {
+    await sleep(ms)
+    return answer
+  }
+  const permits = (lease) =>
+    lied(lease, { release: async () => late(1100, (await lease.release(), 'unknown')) })
+  const semaphore = (name, capacity) =>
+    acquiring(client.semaphore(name, capacity), async (go) => permits(await go()))
+  const mutex = (name, options) => {
+    const lock = client.mutex(name, options)
+    const empty = acquiring(lock, async (go) => lied(await go(), { remaining: () => 0 }))
+    return { ...empty, tryAcquire: async (how) => late(600, await lock.tryAcquire(how)) }
+  }
+  return { ...client, semaphore, mutex }
+}
+
+/** Whoever dies in line stays there for ever. */
+export async function diesInLine(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
+  const { claim, renew } = store
+  const patient = (request) => ({ ...request, patience: 3_600_000 })
+  store.claim = (request, timeout) => claim.call(store, patient(request), timeout)
+  store.renew = (requests, timeout) => renew.call(store, requests.map(patient), timeout)
+  return client
 }

@@ -87,6 +87,7 @@ describe('The lab', { retry: 2 }, () => {
   it.concurrent.each([
     ['a signal that never aborts', 'neverAborts', 'partition', /^belief: .*had not aborted/],
     ['clocks that are slow', 'slowClock', 'partition', /^exclusivity: .* both believe/],
+    ['a client that dies in line and stays there', 'diesInLine', 'kill', /^(leftovers|liveness): /],
     ['what is broken for ever after a fault', 'neverRecovers', 'partition', /^wake-ups: .* was free for/],
   ])('finds %s', async (_what, plant, fault, verdict) => {
     const record = await play(plant, { fault })
@@ -100,6 +101,21 @@ describe('The lab', { retry: 2 }, () => {
     expect(errors).toContainEqual(expect.stringMatching(/acquire failed with .*planted: no answer/))
     expect(errors).toContainEqual(expect.stringMatching(/run failed with .*its function was never called/))
     expect(exitCode(tally([record]))).toBe(1)
+  })
+
+  it.concurrent('finds calls that are answered late or not at all, and leases of which nothing is left', async () => {
+    const record = await play('vague')
+    const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
+    for (const said of [
+      /tryAcquire failed with "it was not answered in 500 ms"/,
+      /release failed with "it was not answered in 1000 ms"/,
+      /release failed with "unknown: the store did not answer"/,
+      /a lease failed with .*that nothing is left of it/,
+    ])
+      expect(errors).toContainEqual(expect.stringMatching(said))
+    expect(exitCode(tally([record]))).toBe(1)
+    // Careful code never writes with such a lease, and the writes of the others are few.
+    expect(record.verdicts.find(({ check }) => check === 'exclusivity')?.seen).toBe('held')
   })
 
   it.concurrent('finds permits and readers that go one at a time', async () => {

@@ -43,6 +43,37 @@ describe('The summary', () => {
     expect(records).toHaveLength(2)
     expect(seen).toEqual([0, 1, 1, 2])
   })
+
+  it('makes what has no lane by itself, then a few lanes at once, and tells of all in their order', async () => {
+    const log: string[] = []
+    const beside = new Map<string, number>()
+    let under = 0
+    let most = 0
+    const task = (id: string, lane?: string) => ({
+      id,
+      title: id,
+      ...(lane !== undefined && { lane }),
+      run: async () => {
+        most = Math.max(most, ++under)
+        log.push(id)
+        await new Promise((resolve) => void setImmediate(resolve))
+        beside.set(id, under)
+        under -= 1
+        return { ...calm, id }
+      },
+    })
+    const lanes = ['a', 'b', 'c', 'd']
+    const tasks = [
+      ...lanes.flatMap((lane) => [task(`${lane}1`, lane), task(`${lane}2`, lane)]),
+      task('alone'),
+    ]
+    const records = await runAll(tasks)
+    expect(records.map(({ id }) => id)).toEqual(tasks.map(({ id }) => id))
+    expect(most).toBe(3)
+    expect(log[0]).toBe('alone')
+    expect(beside.get('alone')).toBe(1)
+    for (const lane of lanes) expect(log.indexOf(`${lane}1`)).toBeLessThan(log.indexOf(`${lane}2`))
+  })
 })
 
 describe('A run that was interrupted', () => {

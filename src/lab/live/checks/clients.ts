@@ -3,10 +3,11 @@ import type { Loss } from '../../../testkit/checkers/abort-latency.ts'
 import { checkBelief } from '../../../testkit/checkers/belief.ts'
 import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { ViolationRecord } from '../../record.ts'
-import type { Evidence } from '../evidence.ts'
+import type { ErrorRecord, Evidence } from '../evidence.ts'
+import { LATE } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { expiryOf, troubled } from '../windows.ts'
+import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
 import { CLEANED_UP_MS } from './presence.ts'
 
 /** What users may get while something stands in the way. Everything else is a mistake of ours at any time. */
@@ -16,6 +17,7 @@ const IN_TROUBLE: ReadonlySet<string> = new Set([
   'LOCK_ABORTED',
   'STORE_UNAVAILABLE',
   'QUORUM_UNAVAILABLE',
+  LATE,
 ])
 /** How late a timer may be on a busy machine. */
 const TIMER_MS = 500
@@ -38,9 +40,10 @@ export function endsOf({ clients }: Evidence): ViolationRecord[] {
 }
 
 /** No call fails unless something stands in its way, and then with an error that says so. */
-export function errorsOf({ errors, began }: Evidence, windows: readonly Window[]): ViolationRecord[] {
-  const found = errors.filter(({ code = '', from, at }) => {
-    const expected = troubled(windows, since(began, from), since(began, at))
+export function errorsOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
+  const { errors, began } = evidence
+  const found = [...errors, ...unsureOf(evidence)].filter(({ client, code = '', from, at }) => {
+    const expected = troubled(inTheWayOf(client, windows), since(began, from), since(began, at))
     return !(expected && IN_TROUBLE.has(code))
   })
   const kinds = new Map<string, typeof found>()
@@ -58,6 +61,23 @@ export function errorsOf({ errors, began }: Evidence, windows: readonly Window[]
       clients: [client],
     })),
   )
+}
+
+/** Releases that did not fail, and could not say what became of them: no answer came. */
+function unsureOf({ history, errors }: Evidence): ErrorRecord[] {
+  const asked = new Map<string, bigint>()
+  return history.flatMap(({ process: client, op, kind, phase, at }) => {
+    if (kind !== 'release') return []
+    const key = `${client}\n${op}`
+    const from = asked.get(key) ?? at
+    if (phase === 'invoke') asked.set(key, at)
+    const told = errors.some(
+      (one) => one.client === client && one.call === 'release' && one.from <= from && one.at >= at,
+    )
+    if (phase !== 'info' || told) return []
+    const message = 'unknown: the store did not answer'
+    return [{ client, call: 'release', from, at, message, code: 'STORE_UNAVAILABLE' }]
+  })
 }
 
 /** Closing ends, and without an error. */
@@ -113,8 +133,8 @@ function lossesOf(history: readonly HistoryEvent[], began: bigint): Loss[] {
 
 /** A claim whose release was confirmed is gone from the store, not when its lease would have ended. */
 export function unreleasedOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
-  const { looks, history, began } = evidence
-  const stories = storiesOf(history)
+  const { looks, history, began, settings } = evidence
+  const stories = storiesOf(history, expiryOf(settings))
   const told = new Set<string>()
   return looks.flatMap(({ name, from, to, holders }) =>
     holders.flatMap((owner) => {
@@ -135,13 +155,14 @@ export function unreleasedOf(evidence: Evidence, windows: readonly Window[]): Vi
 
 interface Ended {
   readonly asked: bigint
-  /** When the store had confirmed its release; undefined where it may still have something. */
+  /** When the store had confirmed its release, or must have forgotten it; undefined where it may still have something. */
   given: bigint | undefined
 }
 
 const CLEANED_UP_NS = BigInt(CLEANED_UP_MS) * 1_000_000n
 
-function storiesOf(history: readonly HistoryEvent[]): Map<string, Ended[]> {
+function storiesOf(history: readonly HistoryEvent[], expiry: number): Map<string, Ended[]> {
+  const forgotten = BigInt(Math.ceil(expiry)) * 1_000_000n + CLEANED_UP_NS
   const all = new Map<string, Ended[]>()
   const open = new Map<string, Ended>()
   for (const { process, op, name, kind, phase, at } of history) {
@@ -156,6 +177,7 @@ function storiesOf(history: readonly HistoryEvent[]): Map<string, Ended[]> {
     const story = open.get(key)
     if (story === undefined) continue
     if (kind === 'release' && phase === 'ok') story.given = at
+    else if (kind === 'lost' || (kind === 'release' && phase !== 'invoke')) story.given ??= at + forgotten
     if (kind === 'acquire' && phase === 'fail') story.given = at + CLEANED_UP_NS
   }
   for (const group of all.values()) group.sort((a, b) => (a.asked < b.asked ? -1 : 1))

@@ -4,7 +4,7 @@ import type { ViolationRecord } from '../../record.ts'
 import type { Evidence } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { expiryOf, troubled } from '../windows.ts'
+import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
 
 export interface Progress {
   readonly violations: readonly ViolationRecord[]
@@ -116,7 +116,7 @@ function renewalsOf(
   const violations = ends.flatMap(({ process, op, name, at }) => {
     const when = since(began, at)
     const key = `${process}\n${op}`
-    if (told.has(key) || troubled(windows, when - expiryOf(settings), when)) return []
+    if (told.has(key) || troubled(inTheWayOf(process, windows), when - expiryOf(settings), when)) return []
     told.add(key)
     const message = `${process} lost its lease on "${name}" although nothing stood in the way`
     return [{ check: 'renewal', message, at: when, clients: [process] }]
@@ -223,13 +223,18 @@ export function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | und
   return [...open.values()]
 }
 
+/** For how much of this time somebody stood still. What several tell of at once counts once. */
 export function stalledIn({ stalls }: Evidence, { from, to }: Pick<Gap, 'from' | 'to'>): number {
-  return stalls.reduce(
-    (sum, stall) => sum + Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from)),
-    0,
-  )
+  let sum = 0
+  let counted = from
+  for (const stall of [...stalls].sort((a, b) => a.from - b.from)) {
+    const end = Math.min(to, stall.to)
+    sum += Math.max(0, end - Math.max(counted, stall.from))
+    counted = Math.max(counted, end)
+  }
+  return sum
 }
 
-function median(numbers: readonly number[]): number {
+export function median(numbers: readonly number[]): number {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
 }

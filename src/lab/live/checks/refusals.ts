@@ -1,18 +1,66 @@
-import type { ViolationRecord } from '../../record.ts'
-import type { Evidence } from '../evidence.ts'
+import type { At, ViolationRecord } from '../../record.ts'
+import type { Evidence, Refusal } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
 import { presencesOf } from './presence.ts'
+import { median, waitsOf } from './progress.ts'
 
 /**
  * A try is refused only where somebody is in its way: what is asked for does not fit beside what may be there, or somebody
  * had asked before and was not told yet.
  */
 export function refusalsOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
-  const { refusals = [], began, settings } = evidence
+  const { refusals = [] } = evidence
+  return freeAll(evidence, windows, refusals).map(({ client, name, told }) => {
+    const message = `${client} was refused "${name}" although nobody was in its way`
+    return { check: 'refusals', message, at: told, clients: [client] }
+  })
+}
+
+/** Long enough for a waiter to be given what is free: so long, and so many of the store's answers. */
+const SERVED = { ms: 25, answers: 10 }
+/** One may have been unlucky. */
+const UNSERVED = 3
+
+/** Nor is a wait given up in vain, when the store has had the time to answer. */
+export function unservedOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
+  const { looks } = evidence
+  const usual = median(looks.map(({ from, to }) => Number(to - from) / 1e6))
+  const least = Math.max(SERVED.ms, SERVED.answers * usual)
+  const long = givenUpOf(evidence).filter(({ from, at }) => Number(at - from) / 1e6 >= least)
+  const found = freeAll(evidence, windows, long)
+  const [first] = found
+  if (first === undefined || found.length < UNSERVED) return []
+  const { client, name, told } = first
+  const message = `${client} waited for "${name}" in vain although nobody was in its way; ${found.length} waits of ${Math.round(least)} ms and more were`
+  return [{ check: 'refusals', message, at: told, clients: [client] }]
+}
+
+/** Waits that ended without a grant and without a reason of the store's, before their client was told to end. */
+function givenUpOf({ history, refusals = [], errors, clients, began }: Evidence): Refusal[] {
+  const closed = new Map(clients.map(({ label, closing }) => [label, closing?.from ?? Infinity]))
+  const given = new Set(
+    history.flatMap((one) => (one.token === undefined ? [] : [`${one.process}\n${one.op}`])),
+  )
+  return waitsOf(history).flatMap(([from, at, { process: client, name, op, weight = 1, capacity = 1 }]) => {
+    if (at === undefined || since(began, at) >= (closed.get(client) ?? 0)) return []
+    const during = (one: { readonly client: string; readonly from: bigint }): boolean =>
+      one.client === client && one.from >= from && one.from <= at
+    if (given.has(`${client}\n${op}`) || refusals.some(during) || errors.some(during)) return []
+    return [{ client, name, weight, capacity, from, at }]
+  })
+}
+
+/** Those of the calls for which there was room, with nobody before them. */
+function freeAll(
+  evidence: Evidence,
+  windows: readonly Window[],
+  calls: readonly Refusal[],
+): { readonly client: string; readonly name: string; readonly told: At }[] {
+  const { began, settings } = evidence
   const all = presencesOf(evidence)
-  return refusals.flatMap(({ client, name, weight, capacity, from, at }) => {
+  return calls.flatMap(({ client, name, weight, capacity, from, at }) => {
     const [asked, told] = [since(began, from), since(began, at)]
     // What a fault left at the store is gone when it has run out.
     if (troubled(windows, asked - expiryOf(settings), told)) return []
@@ -22,8 +70,6 @@ export function refusalsOf(evidence: Evidence, windows: readonly Window[]): Viol
     const others = there.filter((one) => one !== own)
     const taken = others.reduce((sum, one) => sum + one.weight, 0)
     const asking = others.some(({ granted = Infinity }) => granted > asked)
-    if (asking || taken + weight > capacity) return []
-    const message = `${client} was refused "${name}" although nobody was in its way`
-    return [{ check: 'refusals', message, at: told, clients: [client] }]
+    return asking || taken + weight > capacity ? [] : [{ client, name, told }]
   })
 }

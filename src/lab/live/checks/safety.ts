@@ -1,6 +1,4 @@
-import { ALL } from '../../../core/contract.ts'
 import { checkExclusivity } from '../../../testkit/checkers/exclusivity.ts'
-import { checkFifo, gaveUpOf } from '../../../testkit/checkers/fifo.ts'
 import { checkLinearizability } from '../../../testkit/checkers/linearizability.ts'
 import { fencedMutex, ownedMutex, readWriteLock, semaphore } from '../../../testkit/checkers/models.ts'
 import type { Model } from '../../../testkit/checkers/models.ts'
@@ -13,6 +11,7 @@ import type { ViolationRecord } from '../../record.ts'
 import type { Evidence, LabName } from '../evidence.ts'
 import { overlapsOf } from '../overlaps.ts'
 import { since } from '../timeline.ts'
+import { orderOf } from './order.ts'
 
 export interface Safety {
   readonly violations: readonly ViolationRecord[]
@@ -30,7 +29,7 @@ export const MODELS: Readonly<Record<LabName['kind'], Model<unknown>>> = {
 
 /** Who held what, with which token, in which order. */
 export function safetyOf(evidence: Evidence, holds: readonly Hold[]): Safety {
-  const { began, history } = evidence
+  const { began } = evidence
   const placed = (check: string, violations: readonly Violation[]): ViolationRecord[] =>
     violations.map(({ message, at }) => ({
       check,
@@ -45,10 +44,7 @@ export function safetyOf(evidence: Evidence, holds: readonly Hold[]): Safety {
     ...placed('token order', checkTokenOrder(holds)),
     ...placed('linearizability', order.violations),
   ]
-  // Readers share a claim and the tokens that were reserved with it: of them tokens do not tell who came first.
-  const inOrder = holds.filter(({ weight, capacity }) => capacity !== ALL || weight === ALL)
-  const fifo = placed('fifo', checkFifo(inOrder, 0, gaveUpOf(history)).violations)
-  return { violations, order: fifo, undecided }
+  return { violations, order: placed('fifo', orderOf(evidence, holds)), undecided }
 }
 
 function exclusivityOf(holds: readonly Hold[], began: bigint): ViolationRecord[] {

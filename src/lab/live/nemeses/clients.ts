@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { LiveClient } from '../client.ts'
 import type { Nemesis } from '../nemesis.ts'
+import type { Scene } from '../scene.ts'
 import { anywhere, during, longEnough } from './common.ts'
 
 export const none: Nemesis = {
@@ -12,16 +14,37 @@ export const none: Nemesis = {
 
 export const kill: Nemesis = {
   kind: 'kill',
-  what: 'a holder is killed',
+  what: 'somebody in line is killed, then a holder',
   row: 'holderCrash',
   missing: anywhere,
   async strike(scene) {
+    await killWaiter(scene)
     const { client, name } = await scene.lingerer('before the check')
     scene.diary.fault('kill', client.label)
     await client.kill()
     await longEnough(scene, { client, name }, { times: 1, least: 0 })
     await scene.spawn()
   },
+}
+
+/** Until somebody wants what is held, or it is clear that nobody will. */
+const WANTED_MS = 1000
+
+/** Whoever dies in line must not be in the way of those behind it. */
+async function killWaiter(scene: Scene): Promise<void> {
+  const { client: holder, name } = await scene.lingerer('before the check')
+  const inLine = (): LiveClient | undefined =>
+    scene.working.find((client) => client !== holder && client.waitsFor === name)
+  await scene.until(() => inLine() !== undefined, WANTED_MS)
+  const client = inLine()
+  if (client !== undefined) {
+    scene.diary.fault('kill', client.label, 'it stands in line')
+    await client.kill()
+  }
+  scene.goOn(holder)
+  if (client === undefined) return
+  await longEnough(scene, { client, name }, { times: 1, least: 0 })
+  await scene.spawn()
 }
 
 export const pause: Nemesis = {

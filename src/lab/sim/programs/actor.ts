@@ -1,5 +1,5 @@
 import type { NameInfo } from '../../../core/contract.ts'
-import { HoldfastError } from '../../../core/errors.ts'
+import { HoldfastError, LockLostError, LockTimeoutError } from '../../../core/errors.ts'
 import type { PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Lock } from '../../../locks/lock.ts'
@@ -12,6 +12,7 @@ import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
 import type { Call, CallEnd, Trace } from './trace.ts'
+import { KNOWN_MS } from './bounds.ts'
 
 /** Whom a task belongs to, and where it writes down what it sees. */
 export interface Place {
@@ -66,10 +67,7 @@ export class Actor {
       case 'downgrade':
         return this.downgrade(step.awaited, own)
       case 'inspect':
-        return this.look('inspect', async () => {
-          const { holders } = await process.holdfast.inspect(step.name)
-          return holders.length > 0 ? [step.name] : []
-        })
+        return this.inspect(step.name)
       case 'list':
         return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
       case 'aside':
@@ -113,7 +111,8 @@ export class Actor {
   private async run({ step, locks, target, call, options, around }: Asking): Promise<void> {
     let endedAt = 0
     let own: readonly Holding[] = []
-    const body = async (lease: Lease | LeaseSet): Promise<void> => {
+    const { trace } = this.place
+    const body = async (lease: Lease | LeaseSet): Promise<Call> => {
       own = this.granted(call, locks, lease)
       const inside = own.reduce<Inside | undefined>(
         (outer, { grant, made }, index) => ({
@@ -129,11 +128,16 @@ export class Actor {
       endedAt = this.now()
       for (const each of own) each.ending()
       if (step.throws === true) throw new Thrown()
+      return call
     }
     try {
-      await target.run(body, options)
-      if (step.throws === true) this.place.trace.found('errors', 'run() forgot what its function threw')
+      const returned = await target.run(body, options)
+      if (step.throws === true) trace.found('errors', 'run() forgot what its function threw')
+      else if (returned !== call) trace.found('errors', 'run() forgot what its function returned')
     } catch (error) {
+      const ended = step.throws === true ? 'rejected' : 'fulfilled'
+      if (endedAt > 0 && error instanceof LockLostError && error.outcome?.status !== ended)
+        trace.found('errors', 'the error of run() does not say what became of its function')
       if (!(error instanceof Thrown)) throw error
     } finally {
       // What became of the release nobody is told.
@@ -158,6 +162,9 @@ export class Actor {
     for (const each of own) each.released(outcome)
     this.answeredInTime('release', endedAt)
     if (lease.held) first?.lied('after its release')
+    // Where a look at a clock is no chance for the world to stand still.
+    if (this.place.diary === undefined && asserts(lease))
+      first?.lied('after its release, when it was asked to throw')
     const { calm } = this.place
     if (held && outcome !== 'released' && calm && this.closed() === undefined && !this.mayBeLost(call))
       this.place.trace.found(
@@ -180,6 +187,7 @@ export class Actor {
       set: step.all === true,
       wait: how === 'try' || wait === 0 ? undefined : wait,
       maxHold: step.maxHold,
+      ttl: step.ttl,
       from: this.now(),
       abortedAt: undefined,
       to: undefined,
@@ -239,9 +247,18 @@ export class Actor {
     call.end = end
     if (error !== undefined)
       call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
+    if (error instanceof LockTimeoutError) this.waited(call, error)
     if (end !== 'granted')
       for (const chapter of this.chapters.get(call)?.values() ?? []) chapter.failed(call.error ?? 'busy')
     if (call.error === 'LOCK_TIMEOUT' && call.wait === undefined) call.end = 'refused'
+  }
+
+  /** The error says for how long its caller waited, by clocks that are right in a program's own world. */
+  private waited({ wait, wants, from, to = from }: Call, error: LockTimeoutError): void {
+    const { trace, diary } = this.place
+    if (wait === undefined || wants.length > 1 || diary !== undefined) return
+    if (Math.abs(error.waited - (to - from)) > WAITED_MS)
+      trace.found('errors', `a wait of ${to - from} ms is said to have been one of ${error.waited}`)
   }
 
   private async downgrade(awaited: boolean, own: readonly Holding[]): Promise<void> {
@@ -275,8 +292,46 @@ export class Actor {
     if (awaited) await going
   }
 
-  /** What is held all the time must be seen. */
-  private async look(what: 'inspect' | 'list', ask: () => Promise<readonly string[]>): Promise<void> {
+  /** Who stands in line all the time must be seen, too. */
+  private async inspect(name: string): Promise<void> {
+    const { trace, calm, diary, process } = this.place
+    const from = this.now()
+    await this.look(
+      'inspect',
+      async () => {
+        const { holders, waiters } = await process.holdfast.inspect(name)
+        const inLine = trace.calls.some(
+          (call) => call.from < from - KNOWN_MS && this.standsInLine(call, name, from - KNOWN_MS),
+        )
+        if (inLine && waiters.length === 0 && calm && diary === undefined && !trace.wasForced(name))
+          trace.found('errors', `inspect() does not show who waits for "${name}"`)
+        return holders.length > 0 ? [name] : []
+      },
+      name,
+    )
+  }
+
+  /** It waits for this name alone, somebody of another process is in its way all the time, and none of its own could hand it on. */
+  private standsInLine({ wants, wait, end, abortedAt, process }: Call, name: string, since: number): boolean {
+    const { trace } = this.place
+    const [want] = wants
+    if (wants.length > 1 || want?.name !== name || want.nesting !== 'none') return false
+    const settled = wait === undefined || end !== undefined || abortedAt !== undefined
+    if (settled || trace.closeOf(process) !== undefined) return false
+    const there = trace.grants.filter((one) => one.name === name && (one.to ?? Infinity) >= since)
+    const inItsWay = there.some(
+      ({ from, to, weight, readsFrom }) =>
+        from < since && to === undefined && readsFrom === undefined && weight + want.weight > want.capacity,
+    )
+    return inItsWay && !there.some((one) => one.process === process)
+  }
+
+  /** What is held all the time must be seen. `only`: of all names, this one was asked about. */
+  private async look(
+    what: 'inspect' | 'list',
+    ask: () => Promise<readonly string[]>,
+    only?: string,
+  ): Promise<void> {
     const { trace, calm, diary } = this.place
     const from = this.now()
     try {
@@ -289,8 +344,8 @@ export class Actor {
       )
       const names = new Set(held.map(({ name }) => name))
       for (const name of names)
-        if (what === 'list' && calm && !seen.includes(name) && !trace.wasForced(name))
-          trace.found('errors', `list() does not show "${name}", which is held`)
+        if ((only ?? name) === name && calm && !seen.includes(name) && !trace.wasForced(name))
+          trace.found('errors', `${what}() does not show "${name}", which is held`)
     } catch (error) {
       const code = codeOf(error)
       const excused = (code === 'CLOSED' && this.closed() !== undefined) || (!calm && code !== undefined)
@@ -361,6 +416,18 @@ class Thrown extends Error {}
 
 const ANSWERED_MS = 25
 const FORCE_MS = 200
+/** By how much what a caller measures may differ from what it is told. */
+const WAITED_MS = 2
+
+function asserts(lease: Lease | LeaseSet): boolean {
+  try {
+    lease.assertHeld()
+    return true
+  } catch (error) {
+    if (error instanceof LockLostError) return false
+    throw error
+  }
+}
 
 function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
   return 'leases' in lease ? lease.leases : [lease]

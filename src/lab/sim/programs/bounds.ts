@@ -3,6 +3,8 @@ export const PATIENCE_MS = 300
 export const REQUEST_TIMEOUT_MS = 200
 /** Nothing is in anybody's way from then on. */
 export const HEALED_AT = 800
+/** By then everybody knows what was released, withdrawn or queued. */
+export const KNOWN_MS = 25
 /** How long the tasks have. */
 export const LIMIT_MS = 9000
 /** The longest that a close takes: its drain, and what it gives the store. */

@@ -9,6 +9,9 @@ import type { Call, Grant, Wanted } from './trace.ts'
 const LOOK_MS = 40
 /** How late a timer may be. */
 const TOLERANCE_MS = 5
+/** How much of a ttl is believed in, and how long an answer takes. */
+const SAFE = 0.98
+const ANSWERED_MS = 25
 /** How long owners have to finish when their Holdfast is closed, where nothing else was said. */
 const DRAIN_MS = 10_000
 
@@ -28,6 +31,8 @@ export class Holding {
   readonly lease: Lease
   private readonly place: Place
   private readonly chapter: Chapter | undefined
+  /** What was asked for. */
+  private readonly ttl: number
   private believedUntil = 0
   private looks = 0
 
@@ -38,6 +43,7 @@ export class Holding {
     this.place = place
     this.made = made
     this.lease = lease
+    this.ttl = call.ttl ?? made.ref.ttl ?? place.process.ttl
     this.chapter = shares ? undefined : chapter
     this.grant = {
       call,
@@ -58,7 +64,8 @@ export class Holding {
     this.chapter?.acquired(lease)
     lease.signal.addEventListener('abort', this.lost)
     if (lease.signal.aborted) this.lost()
-    else this.look()
+    // Also one that was warned of a close before it was given: nothing else tells when it ends.
+    this.look()
   }
 
   /** Its owner is about to give it back. */
@@ -96,6 +103,24 @@ export class Holding {
     const { call, inside, name } = grant
     const limited = call.maxHold !== undefined || made.ref.renew === false || inside !== undefined
     return place.calm && !limited && !place.trace.wasForced(name)
+  }
+
+  /** It is good for its ttl, and no longer; whole, where nobody renews it. */
+  private lastsAsAsked(left: number): void {
+    const { grant, made, place, ttl, now, looks } = this
+    const { call, inside, from, readsFrom } = grant
+    // What asks for a downgrade is kept until that is answered.
+    if (inside !== undefined || readsFrom !== undefined) return
+    if (left > ttl) place.trace.found('signal', `${this.who} says ${left} ms are left, and its ttl is ${ttl}`)
+    if (made.ref.renew !== false || place.diary !== undefined) return
+    if (now > from + ttl)
+      place.trace.found(
+        'signal',
+        `${this.who} is held ${now - from} ms without renewals, and its ttl is ${ttl}`,
+      )
+    const whole = Math.min(ttl * SAFE - ANSWERED_MS, call.maxHold ?? Infinity)
+    if (looks === 0 && place.calm && call.wants.length === 1 && left < whole - TOLERANCE_MS)
+      place.trace.found('signal', `${this.who} was given with ${left} of ${ttl} ms left, and is not renewed`)
   }
 
   /** Its `maxHold` counts from the grant, by clocks that are right in a program's own world. */
@@ -159,6 +184,7 @@ export class Holding {
     const { held } = lease
     if (held && left <= 0) this.lied('with nothing left of it')
     if (held) {
+      this.lastsAsAsked(left)
       this.believedUntil = now + left
       this.chapter?.check(lease)
       this.endsInTime()

@@ -27,6 +27,8 @@ export interface Call {
   /** Undefined: a try, or `wait: 0`. */
   readonly wait: number | undefined
   readonly maxHold: number | undefined
+  /** Of this call alone. */
+  readonly ttl: number | undefined
   readonly from: number
   abortedAt: number | undefined
   /** Undefined: it has not settled. */

@@ -1,6 +1,6 @@
 import { isNested } from '../context.ts'
 import type { Call, Finding, Grant, Trace } from '../trace.ts'
-import { KNOWN_MS } from './progress.ts'
+import { KNOWN_MS } from '../bounds.ts'
 
 /** What a process may do in one turn while others wait. */
 const TURN_MS = 4

@@ -1,3 +1,4 @@
+import { KNOWN_MS } from '../bounds.ts'
 import { isNested } from '../context.ts'
 import type { Call, Finding, Trace, Wanted } from '../trace.ts'
 import { coursesOf } from './courses.ts'
@@ -5,8 +6,6 @@ import type { Course } from './courses.ts'
 
 /** A free lock is in the hands of the next waiter after a few messages. */
 const HAND_OVER_MS = 60
-/** By then everybody knows what was released, withdrawn or queued. */
-export const KNOWN_MS = 25
 
 /**
  * Nobody waits for a free lock: while what is used leaves room for each of those who wait, whoever may be first in line

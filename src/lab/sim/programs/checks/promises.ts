@@ -85,11 +85,12 @@ class Judge {
     return finding('errors', `p${process} heard ${error} of "${names}" at ${to}, and had no reason to`)
   }
 
-  private isExcused({ process, from, to = 0, wait, wants, set, abortedAt }: Call, error: string): boolean {
+  private isExcused(call: Call, error: string): boolean {
+    const { process, from, to = 0, wait, wants, set, abortedAt } = call
     const closed = this.trace.closeOf(process)
     switch (error) {
       case 'LOCK_TIMEOUT':
-        return wait === undefined || to - from >= wait - 1
+        return wait === undefined || (to - from >= wait - 1 && !this.neverAnswered(call))
       case 'LOCK_ABORTED':
         return abortedAt !== undefined && abortedAt <= to
       case 'CLOSED':
@@ -108,6 +109,23 @@ class Judge {
       default:
         return false
     }
+  }
+
+  /** It was the first of its process to ask for the name, and heard not a word. */
+  private neverAnswered(call: Call): boolean {
+    const { process, from, to = 0, wants, set } = call
+    const [want] = wants
+    if (want === undefined || wants.length > 1 || set) return false
+    const others = this.trace.calls.filter(
+      (other) =>
+        other !== call && other.process === process && other.wants.some(({ name }) => name === want.name),
+    )
+    // What one of them was told, all know.
+    if (others.some((other) => other.from <= to)) return false
+    const asked = this.trace.requests.filter(
+      (one) => one.process === process && one.to >= from && one.from <= to,
+    )
+    return asked.length > 0 && asked.every((one) => one.lost || one.to > to)
   }
 
   /** Others think that the name has another capacity. */

@@ -1,6 +1,5 @@
-import { LONGEST_TTL } from '../bounds.ts'
+import { KNOWN_MS, LONGEST_TTL } from '../bounds.ts'
 import type { Finding, Trace } from '../trace.ts'
-import { KNOWN_MS } from './progress.ts'
 
 /** Its next renewal tells a holder that its claim was taken away; one that is not renewed ends by itself. */
 const TOLD_MS = LONGEST_TTL + KNOWN_MS
