@@ -109,8 +109,9 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   await env.advance(2 * ttl + patience)
   const before = world.sent
   await env.advance(2 * ttl)
-  // A lease that nobody gives back is renewed for as long as its process lives.
-  const stray = crew.trace.leaks === 0 ? world.sent - before : 0
+  // A lease that nobody gives back is renewed for as long as its process lives, and a long program is not over yet.
+  const wanted = crew.trace.leaks > 0 || !alive.every(idle)
+  const stray = wanted ? 0 : world.sent - before
   const endedAt = world.now()
   const numbers = alive.map((process) => world.processes.indexOf(process))
   for (const index of numbers) crew.close(index, {})
@@ -118,6 +119,8 @@ async function run(scenario: Scenario, seed: number, faults: readonly Fault[] | 
   await pass(() => numbers.every(closed))
   for (const index of numbers)
     if (!closed(index)) crew.trace.found('settles', `close() of p${index} did not end`)
+  // A section that was cut short still has its own work to end.
+  await pass(() => alive.every(idle))
   await env.settle()
   const { trace: calls } = crew
   calls.endedAt = world.now()

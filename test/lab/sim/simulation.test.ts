@@ -57,6 +57,11 @@ describe('a simulated run', () => {
     }
   })
 
+  it('does not take a long program that is not over yet for noise', async () => {
+    const { verdicts } = await simulate({ scenario: 'claim-queue/rates', seed: 851_566_269 })
+    expect(verdicts.filter(({ seen }) => seen === 'broke')).toEqual([])
+  })
+
   it('is the same when its faults are given instead of made from the seed, and can be stepped', async () => {
     const run = await simulate({ scenario: 'claim-queue/everything', seed: 3 })
     const again = await replay({ scenario: 'claim-queue/everything', seed: 3, faults: run.plan })
