@@ -75,7 +75,7 @@ export const validityMutants = [
     edits: [
       {
         file: 'runtime/clock.js',
-        find: 'const jump = Math.max(bootMoved, this.useWall ? wallMoved : 0);',
+        find: 'const jump = Math.max(bootMoved > this.bootNoise ? bootMoved : 0, this.useWall ? wallMoved : 0);',
         replace: 'const jump = 0;',
       },
     ],
