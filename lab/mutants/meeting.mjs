@@ -55,8 +55,8 @@ export const meetingMutants = [
     edits: [
       {
         file: 'runtime/lease.js',
-        find: 'return this.shared ? RELEASED : this.finish(now);',
-        replace: 'return this.finish(now);',
+        find: 'const outcome = this.shared ? RELEASED : this.finish(now);',
+        replace: 'const outcome = this.finish(now);',
       },
     ],
     ...programs('exclusivity', 500, 14),

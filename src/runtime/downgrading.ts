@@ -53,6 +53,8 @@ export class Downgrade extends Deadline {
   readonly done: Promise<void>
   /** It was given up without an answer, and may be tried again. */
   failed = false
+  /** The lease has ended: nobody hears of the answer. */
+  private left = false
   private readonly lease: ClaimLease
   private readonly session: Session
   private readonly since: number
@@ -75,8 +77,8 @@ export class Downgrade extends Deadline {
   ask(): void {
     const { session, lease } = this
     const { claim } = lease
-    // By our own clocks the lease may just have ended; then all is said already.
-    if (!lease.held) return
+    // By our own clocks it may just have ended; whoever looks at the lease ends what is over.
+    if (!lease.held && claim.state !== 'held') return
     if (session.lettingGo) return this.fail(closed(claim.name))
     const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, claim.ttl * PER_TTL))
     session.ask<DowngradeAnswer>(
@@ -93,10 +95,16 @@ export class Downgrade extends Deadline {
     this.ask()
   }
 
-  /** The lease was released or lost: there is nothing left to wait for. */
+  /**
+   * The lease was released or lost: there is nothing left to wait for. Readers here may share its claim, which the store may have as a
+   * writer's and keep all others from: for them it is asked on.
+   */
   end(): void {
-    if (this.over) return
-    this.finish()
+    if (this.over || this.left) return
+    this.left = true
+    if (this.lease.claim.state !== 'held') this.finish()
+    // From now on the pause keeps no process alive.
+    else if (this.list !== null) this.pause()
     try {
       this.lease.assertHeld()
     } catch (error) {
@@ -105,8 +113,8 @@ export class Downgrade extends Deadline {
   }
 
   private answered(answer: DowngradeAnswer): void {
-    if (this.over) return
     const { claim } = this.lease
+    if (this.over || claim.state !== 'held') return
     switch (answer.kind) {
       case 'downgraded':
         return this.succeed()
@@ -129,8 +137,9 @@ export class Downgrade extends Deadline {
       events.downgraded.publish(shown({ name, store: session.store.kind, token, took }))
     }
     this.resolve()
-    // Readers in line here come in, unless others go first.
-    if (!claim.contended) return claim.lane.resume(claim)
+    // Readers in line here come in, unless others go first. A renewal that is under way may be older than the queue, and what is not to be
+    // renewed is not asked about.
+    if (!claim.contended || claim.inFlight || !claim.lane.renew) return claim.lane.resume(claim)
     // Who waited behind the writer may have been a reader, which is in by now: whether anybody waits is asked anew, and then
     // it goes on. (If the answer told it, that could be older than the message that a queue has formed.)
     claim.contended = false
@@ -138,10 +147,11 @@ export class Downgrade extends Deadline {
   }
 
   private pause(): void {
-    const { env, waits } = this.session
+    const { env, clock, waits, expiries } = this.session
     const longest = Math.min(PAUSE_MS.first * 2 ** this.attempts++, PAUSE_MS.longest)
     const pause = longest * (0.5 + env.random() / 2)
-    waits.set(this, env.mono() + pause, Math.ceil(pause))
+    if (this.left) expiries.set(this, clock.now() + pause, Math.ceil(pause))
+    else waits.set(this, env.mono() + pause, Math.ceil(pause))
   }
 
   private fail(error: Error): void {

@@ -247,8 +247,9 @@ export class ClaimLease extends OwnLease {
   }
 
   protected leave(now: number): Promise<ReleaseOutcome> {
+    const outcome = this.shared ? RELEASED : this.finish(now)
     this.downgrade?.end()
-    return this.shared ? RELEASED : this.finish(now)
+    return outcome
   }
 
   private get shared(): boolean {

@@ -286,9 +286,12 @@ export class Session {
     )
   }
 
-  /** A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. */
+  /**
+   * A queue that formed while we did not listen was told to nobody: ask about what others here wait for, or may share. Not about what is
+   * not handed on: to ask is to renew.
+   */
   private catchUp(): void {
-    const concerned = this.everyLane().filter((lane) => lane.waiting > 0 || lane.shared)
+    const concerned = this.everyLane().filter((lane) => lane.renew && (lane.waiting > 0 || lane.shared))
     this.upkeep.renewAllNow(concerned.flatMap((lane) => lane.claimsIn('held')))
   }
 

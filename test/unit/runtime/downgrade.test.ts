@@ -180,6 +180,18 @@ describe('a downgrade', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('renews no lease that is not to be renewed, also if somebody waits', async () => {
+    const w = world()
+    const [a, b] = [w.process({ renew: false, ttl: 1000 }), w.process()]
+    const lease = await w.env.until(lockOf(a).write.acquire())
+    const waiting = [lockOf(a).write.acquire(), lockOf(b).write.acquire()]
+    await w.env.advance(600)
+    await w.env.until(lockOf(a).downgrade(lease))
+    await w.env.advance(10)
+    expect(lease.remaining()).toBeLessThan(400)
+    await w.env.until(Promise.all(waiting.map(async (writing) => (await writing).release())))
+  })
+
   it('leaves the claim of a lock with another ttl its own', async () => {
     const w = world()
     const a = w.process()
@@ -253,6 +265,70 @@ describe('while a downgrade is under way', () => {
     expect(await state(writing)).toBe('waiting')
     await w.env.until(lease.release())
     expect((await w.env.until(writing)).token).toBeGreaterThan(lease.token)
+  })
+
+  it('readers here that share the claim keep no readers elsewhere out when the lease is over before an answer came', async () => {
+    for (const end of ['release', 'maxHold'] as const) {
+      const w = world()
+      const [a, b] = [w.process({ requestTimeout: 100 }), w.process()]
+      const lease = await w.env.until(
+        lockOf(a).write.acquire(end === 'maxHold' ? { maxHold: 150 } : undefined),
+      )
+      a.store.lose('downgrade', 'request', 3)
+      const failed = failureOf(lockOf(a).downgrade(lease))
+      await w.env.advance(1)
+      const beside = await w.env.until(lockOf(a).read.acquire())
+      await w.env.advance(end === 'release' ? 110 : 160)
+      await w.env.until(lease.release())
+      expect(await w.env.until(failed)).toBeInstanceOf(LockLostError)
+      const other = await w.env.until(lockOf(b).read.acquire({ wait: 2000 }))
+      expect([beside.held, other.held]).toEqual([true, true])
+      expect(await weights(w)).toEqual([1, 1])
+      await w.env.until(Promise.all([beside.release(), other.release()]))
+      expect(await isClean(w, 'x')).toBe(true)
+      const asked = a.store.count('downgrade')
+      await w.env.advance(5000)
+      expect([a.store.count('downgrade'), w.env.foregroundTimers]).toEqual([asked, 0])
+    }
+  })
+
+  it('is not asked for any more once nobody here has the claim', async () => {
+    const w = world()
+    const a = w.process({ requestTimeout: 100 })
+    const lease = await w.env.until(lockOf(a).write.acquire())
+    a.store.lose('downgrade', 'request', Infinity)
+    const failed = failureOf(lockOf(a).downgrade(lease))
+    await w.env.advance(110)
+    const asked = a.store.count('downgrade')
+    await w.env.until(lease.release())
+    expect(await w.env.until(failed)).toBeInstanceOf(LockLostError)
+    await w.env.advance(5000)
+    expect(a.store.count('downgrade')).toBe(asked)
+  })
+
+  it('a renewal that is older than the queue does not hide it from readers here', async () => {
+    const w = world()
+    const [a, b] = [w.process({ ttl: 3000 }), w.process()]
+    // So that it listens.
+    const other = a.holdfast.mutex('other')
+    await w.env.until((await w.env.until(other.acquire())).release())
+    const lease = await w.env.until(lockOf(a).write.acquire())
+    const queued = lockOf(a).read.acquire()
+    await w.env.advance(990)
+    a.store.back = 400
+    await w.env.advance(20)
+    a.store.back = 0
+    const writing = lockOf(b).write.acquire()
+    await w.env.advance(10)
+    await w.env.until(lockOf(a).downgrade(lease))
+    const first = await w.env.until(queued)
+    await w.env.advance(420)
+    const late = lockOf(a).read.acquire()
+    await w.env.advance(20)
+    expect(await state(late)).toBe('waiting')
+    await w.env.until(Promise.all([lease.release(), first.release()]))
+    await w.env.until((await w.env.until(writing)).release())
+    await w.env.until((await w.env.until(late)).release())
   })
 
   it('closing ends it with the lease', async () => {

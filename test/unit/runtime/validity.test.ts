@@ -237,6 +237,21 @@ describe('renewal', () => {
     expect(store.count('renew')).toBe(0)
   })
 
+  it('is left out with renew: false also when somebody here waits for it, and when messages may have been missed', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process({ ttl: 900, renew: false })
+    const lease = await env.until(holdfast.mutex('a').acquire())
+    await env.advance(500)
+    const next = holdfast.mutex('a').acquire()
+    await env.advance(100)
+    store.gap()
+    await env.advance(100)
+    expect(lease.remaining()).toBeLessThan(200)
+    await env.advance(200)
+    expect(lease.signal.aborted).toBe(true)
+    await env.until((await env.until(next)).release())
+  })
+
   it('ends with maxHold: the lease is lost and the next one gets the lock', async () => {
     const { env, process } = world()
     const { holdfast } = process({ ttl: 900 })

@@ -108,9 +108,8 @@ export class Holding {
   /** It is good for its ttl, and no longer; whole, where nobody renews it. */
   private lastsAsAsked(left: number): void {
     const { grant, made, place, ttl, now, looks } = this
-    const { call, inside, from, readsFrom } = grant
-    // What asks for a downgrade is kept until that is answered.
-    if (inside !== undefined || readsFrom !== undefined) return
+    const { call, inside, from } = grant
+    if (inside !== undefined) return
     if (left > ttl) place.trace.found('signal', `${this.who} says ${left} ms are left, and its ttl is ${ttl}`)
     if (made.ref.renew !== false || place.diary !== undefined) return
     if (now > from + ttl)
