@@ -59,6 +59,8 @@ export abstract class Claim {
   entering: Promise<ClaimAnswer> | null = null
   /** Somebody is about to take the nodes away, and will say whether there were any. */
   removing = false
+  /** Its removal was refused, and is tried again in a while. */
+  refused = false
   whenBusy: 'queue' | 'try'
   protected readonly host: ClaimHost
   protected readonly weight: number
@@ -87,7 +89,7 @@ export abstract class Claim {
     this.prefix = protection(id)
     // A node's name is about as long as two prefixes. A permit has a node of its own, beside the one at the gate.
     const nodes = capacity > 1 && capacity < ALL ? weight + 1 : 1
-    this.pathBytes = nodes * (Buffer.byteLength(dir) + 2 * this.prefix.length)
+    this.pathBytes = nodes * (seat.chrootBytes + Buffer.byteLength(dir) + 2 * this.prefix.length)
     this.data = writeNote(request)
     this.heard(request)
   }

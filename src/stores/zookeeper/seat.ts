@@ -32,12 +32,16 @@ export function longestTtl(sessionTimeout: number): number {
 export class Seat {
   readonly zk: ZooKeeper
   readonly claims: Set<Claim> = new Set()
+  /** Servers count whole paths. */
+  readonly chrootBytes: number
   private readonly timeouts: Timeouts
   private pathBytes = 0
   private stopListening: () => void = () => undefined
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
     this.zk = zk
+    // Another copy of the package may have made the client, and an older one.
+    this.chrootBytes = Buffer.byteLength((zk as Partial<ZooKeeper>).chrootPath ?? '')
     this.timeouts = timeouts
   }
 

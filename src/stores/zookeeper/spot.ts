@@ -256,7 +256,8 @@ export class Spot {
    * False: it is gone. Can be repeated after a failure; if it had happened, the new node is in the way of a second one.
    */
   async becomeReader(data: string): Promise<boolean> {
-    const { node, path, doubtful } = this
+    if (this.doubtful) await this.removeStrays()
+    const { node, path } = this
     const { dir, prefix, acl } = this.options
     if (node === null || this.left) return false
     const name = prefix + SUFFIX.read + node.name.slice(prefix.length + SUFFIX.write.length)
@@ -274,7 +275,7 @@ export class Spot {
     }
     this.node = heir
     this.heir = null
-    this.doubtful = doubtful
+    this.doubtful = false
     return true
   }
 
@@ -326,6 +327,13 @@ export class Spot {
   private stopWaiting(): void {
     this.nearest.stop()
     this.second.stop()
+  }
+
+  /** A writer's node that was to take the place of ours, and did not, would keep readers out for as long as we read. */
+  private async removeStrays(): Promise<void> {
+    const own = [this.node?.name, this.heir?.name]
+    const strays = (await this.find()).filter((name) => !own.includes(name))
+    await Promise.all(strays.map((name) => this.remove(name)))
   }
 
   /** A create whose reply was lost may have happened: take what it made, and only that. */

@@ -21,11 +21,11 @@ import type {
 } from '../../core/contract.ts'
 import { LOST, NOT_HELD, RELEASED, withoutNext } from './answers.ts'
 import { capabilitiesFor } from './capabilities.ts'
-import type { Claim, ClaimHost } from './claim.ts'
+import type { Claim, ClaimHost, ClaimState } from './claim.ts'
 import type { Acl, SessionState } from './client/index.ts'
 import { callSafely } from './client/call-safely.ts'
 import { ZooKeeperError } from './client/index.ts'
-import { now } from './client/time.ts'
+import { now, setTimeout } from './client/time.ts'
 import { Directories } from './directories.ts'
 import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
@@ -43,6 +43,7 @@ import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
 const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
+const LEAVE_AGAIN_MS = 1000
 const SHORTENED = 'The servers have just made it shorter.'
 
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
@@ -141,8 +142,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   vanished(claim: Claim): void {
-    this.forget(claim)
-    // What is left of it (a second node, a place at a gate) goes too.
+    const { state } = claim
+    claim.state = 'leaving'
+    this.tellOwner(claim, state)
+    // What is left of it (a second node, a place at a gate) goes too. Until then it is not forgotten.
     this.expired(claim)
   }
 
@@ -264,12 +267,29 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return found.length === 0 ? LOST : unknown(new ZooKeeperError('API_ERROR', ELSEWHERE))
   }
 
-  /** Takes the nodes away. If that fails now, it is done when the connection is back. */
+  /** Takes the nodes away. If that fails now, it is done when the connection is back, or a little later. */
   private async leave(claim: Claim): Promise<boolean> {
     claim.state = 'leaving'
-    const there = await claim.leave()
-    this.drop(claim)
-    return there
+    try {
+      const there = await claim.leave()
+      this.drop(claim)
+      return there
+    } catch (error) {
+      if (claim.seat.connected) this.leaveLater(claim)
+      throw error
+    }
+  }
+
+  /** A server with too much to do refused it. Perhaps nobody asks again, and the session lives on. */
+  private leaveLater(claim: Claim): void {
+    if (claim.refused) return
+    claim.refused = true
+    const again = (): void => {
+      const { seat, removing } = claim
+      claim.refused = false
+      if (seat.claims.has(claim) && seat.connected && !removing) this.expired(claim)
+    }
+    setTimeout(again, LEAVE_AGAIN_MS).unref()
   }
 
   private drop(claim: Claim): void {
@@ -278,10 +298,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (this.claims.get(claim.id) === claim) this.claims.delete(claim.id)
   }
 
-  /** A claim is not ours any more; tell whoever believes otherwise. */
   private forget(claim: Claim): void {
-    const { id, name, state } = claim
+    const { state } = claim
     this.drop(claim)
+    this.tellOwner(claim, state)
+  }
+
+  /** A claim is not ours any more; tell whoever believes otherwise. */
+  private tellOwner({ id, name }: Claim, state: ClaimState): void {
     if (state === 'held') this.tell(id, { kind: 'revoked', name, id })
     else if (state === 'queued') this.listeners.gap([id])
   }

@@ -105,6 +105,11 @@ export class ZooKeeper implements AsyncDisposable {
     return over || this.sessionId === 0n ? 0 : Math.max(0, provenAt + timeout - now())
   }
 
+  /** The node below which all paths lie; '' when there is none. */
+  get chrootPath(): string {
+    return this.chroot.root
+  }
+
   /** Paths that are watched. */
   get watchCount(): number {
     return this.session.watches.size
@@ -144,7 +149,11 @@ export class ZooKeeper implements AsyncDisposable {
     const missing = ancestry(this.chroot.full(path)).map((at) =>
       this.session.request(ops.create({ path: at, data: EMPTY, acl, mode, ttl: 0 })),
     )
-    for (const result of await Promise.allSettled(missing)) {
+    const results = await Promise.allSettled(missing)
+    // Of what is there already, and lies where we may create nothing, servers say that, and not that it is there.
+    const last = results.at(-1)
+    if (last?.status !== 'rejected' || hasCode(last.reason, 'NODE_EXISTS')) return
+    for (const result of results) {
       if (result.status === 'rejected' && !hasCode(result.reason, 'NODE_EXISTS')) throw result.reason
     }
   }
