@@ -58,6 +58,8 @@ kill -s KILL -- "-$group" 2>/dev/null
 cut
 `
 
+const AGAIN_MS = 100
+
 export class Guard {
   private process: ChildProcess
   private pipe: Writable
@@ -119,7 +121,13 @@ export class Guard {
   /** Somebody killed it: there has to be one. */
   private replace(): void {
     if (this.isOff) return
-    Object.assign(this, this.start())
+    try {
+      Object.assign(this, this.start())
+    } catch {
+      // There is no room for a process now. To end here would leave the command to itself.
+      setTimeout(() => this.replace(), AGAIN_MS)
+      return
+    }
     if (this.group === null) return
     this.protect(this.group)
     if (this.burnsDownAt !== Infinity) this.fuse(this.burnsDownAt - performance.now())

@@ -33,6 +33,8 @@ export interface Grant {
 const PATIENCE_MS = 9000
 const STORE_TIMEOUT_MS = 5000
 const POLL_MS = { shortest: 10, longest: 500 }
+/** A store that is in reach again says so for each session, and there is one for each request that waits. */
+const GAPS_TOGETHER_MS = 50
 
 /** One request that waits for a lock. */
 interface Poll {
@@ -75,6 +77,7 @@ export class LongPolls {
   /** The last request with each secret of a client's, while it or its question to the store is under way. */
   private readonly latest = new Map<string, Poll>()
   private heartbeat: NodeJS.Timeout | null = null
+  private gap: NodeJS.Timeout | null = null
   /** The same one for all: requests with leases of one session listen together. */
   private readonly listener = (event: StoreEvent): void => this.told(event)
   private readonly confirms = (claimId: string): boolean => this.inLine.has(claimId)
@@ -149,6 +152,7 @@ export class LongPolls {
   /** What is not taken away by then runs out by itself. */
   async close(within: number): Promise<void> {
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
+    if (this.gap !== null) clearTimeout(this.gap)
     await this.cleaner.close({ release: true, drain: 0, timeout: within }, () => undefined)
   }
 
@@ -244,7 +248,13 @@ export class LongPolls {
   }
 
   private told(event: StoreEvent): void {
-    if (event.kind === 'gap') return this.beat()
+    if (event.kind === 'gap') {
+      this.gap ??= setTimeout(() => {
+        this.gap = null
+        this.beat()
+      }, GAPS_TOGETHER_MS)
+      return
+    }
     if (event.kind !== 'granted') return
     const poll = this.inLine.get(event.id)
     // It was given for the pick-up time only; the renewal makes it the full ttl.
@@ -252,7 +262,10 @@ export class LongPolls {
   }
 
   private beat(): void {
-    if (this.inLine.size > 0) return this.renew([...this.inLine.values()])
+    // Of others the store knows nothing yet, and would say that they are lost: they would be asked for twice.
+    const queued = [...this.inLine.values()].filter((poll) => poll.queued)
+    if (queued.length > 0) return this.renew(queued)
+    if (this.inLine.size > 0) return
     if (this.heartbeat !== null) clearInterval(this.heartbeat)
     this.heartbeat = null
   }
@@ -281,7 +294,7 @@ export class LongPolls {
         if (poll.over) return
         if (answer.kind === 'held') this.granted(poll, answer.token)
         // The store forgot it: from the start again, at the end of the line.
-        else if (answer.kind === 'lost') this.ask(poll, true)
+        else if (answer.kind === 'lost' && !poll.asking) this.ask(poll, true)
       })
     }
     const answers = store.renew(requests, STORE_TIMEOUT_MS)

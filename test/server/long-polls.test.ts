@@ -1,0 +1,100 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { expect, it } from 'vitest'
+
+import type { RenewRequest, Store, StoreListener, Watch } from '../../src/core/contract.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { afterwards, call, eventually, look, serve, take } from './helpers.ts'
+
+/** What requests that wait over HTTP add up to at the store. */
+
+interface Watched {
+  readonly store: Store
+  /** Of each session that somebody listens for. */
+  readonly listeners: Map<string, StoreListener>
+  /** How many renewals the store was asked for. */
+  renewals: number
+}
+
+/** A store across a network: it works on requests in the order in which they come, and is heard of a little later. */
+function distant(delay: number): Watched {
+  const inner = memoryStore()
+  const listeners = new Map<string, StoreListener>()
+  const later = async <T>(answer: T): Promise<Awaited<T>> => {
+    const settled = await answer
+    await sleep(delay)
+    return settled
+  }
+  const store: Store = Object.assign(Object.create(inner) as Store, {
+    claim: (...given: Parameters<Store['claim']>) => later(inner.claim(...given)),
+    release: (...given: Parameters<Store['release']>) => later(inner.release(...given)),
+    renew: (requests: readonly RenewRequest[], timeout: number) => {
+      watched.renewals += requests.length
+      return later(inner.renew(requests, timeout))
+    },
+    watch: async (session: string, listener: StoreListener, timeout: number) => {
+      const watch = (await inner.watch(session, listener, timeout)) as Watch
+      listeners.set(session, listener)
+      // It may have to make a connection for it first.
+      await sleep(delay * 4)
+      const stop = (): void => {
+        listeners.delete(session)
+        watch.stop()
+      }
+      return { kind: 'watching', stop }
+    },
+  })
+  const watched: Watched = { store, listeners, renewals: 0 }
+  return watched
+}
+
+it('asks once for everybody who waits when the store was out of reach, not once for each of them', async () => {
+  const waiters = 200
+  const watched = distant(1)
+  const server = await serve({ store: watched.store })
+  await take(server, { name: 'a', ttl: 60_000 })
+  const clients = new AbortController()
+  setMaxListeners(0, clients.signal)
+  afterwards(() => clients.abort())
+  for (let at = 0; at < waiters; at++)
+    call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 60_000 }, signal: clients.signal }).catch(
+      () => undefined,
+    )
+  await eventually('all stand in line', async () => (await look(server, 'a')).waiters.length === waiters)
+  const before = watched.renewals
+  for (const listener of watched.listeners.values()) listener({ kind: 'gap' })
+  await sleep(500)
+  // Besides what shows every three seconds that they are there.
+  expect(watched.renewals - before).toBeGreaterThanOrEqual(waiters)
+  expect(watched.renewals - before).toBeLessThan(waiters * 5)
+})
+
+it('listens for nobody who has gone, also if a sign of life was shown while it asked for the first time', async () => {
+  const watched = distant(50)
+  const server = await serve({ store: watched.store })
+  await take(server, { name: 'a', ttl: 60_000 })
+  const line = new AbortController()
+  afterwards(() => line.abort())
+  const wait = (signal: AbortSignal): Promise<unknown> =>
+    call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 60_000 }, signal }).catch(() => undefined)
+  const stays = wait(line.signal)
+  await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
+  const [first] = watched.listeners.values()
+  const clients = new AbortController()
+  const gone: Promise<unknown>[] = []
+  for (let at = 0; at < 10; at++) {
+    gone.push(wait(clients.signal))
+    await sleep(10)
+    first?.({ kind: 'gap' })
+  }
+  await eventually('all stand in line', async () => (await look(server, 'a')).waiters.length === 11)
+  await sleep(300)
+  clients.abort()
+  await Promise.all(gone)
+  await eventually('all are gone', async () => (await look(server, 'a')).waiters.length === 1)
+  await sleep(300)
+  expect(watched.listeners.size).toBe(1)
+  line.abort()
+  await stays
+})
