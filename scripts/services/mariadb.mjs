@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -44,6 +44,13 @@ export async function mariadb({ args = [], ...wish } = {}) {
 
 const user = userInfo().username
 
+/** A server that starts deletes every temporary table in the folder for them, also those of a server beside it. */
+function ownTmpdir(dir) {
+  const folder = join(dir, 'tmp')
+  mkdirSync(folder, { recursive: true })
+  return [`--tmpdir=${folder}`]
+}
+
 const baseArgs = ({ port, dir }) => [
   '--no-defaults',
   `--datadir=${join(dir, 'data')}`,
@@ -52,6 +59,7 @@ const baseArgs = ({ port, dir }) => [
   '--bind-address=127.0.0.1',
   `--port=${port}`,
   `--socket=${join(dir, 's')}`,
+  ...ownTmpdir(dir),
   '--skip-name-resolve',
   '--skip-log-bin',
   '--max-connections=400',
@@ -69,6 +77,7 @@ async function prepare({ dir }) {
   await run(command, [
     '--no-defaults',
     `--datadir=${join(dir, 'data')}`,
+    ...ownTmpdir(dir),
     `--user=${user}`,
     '--auth-root-authentication-method=normal',
     '--skip-name-resolve',
@@ -86,7 +95,7 @@ async function prepareMysql(dir) {
   const file = join(dir, 'first.sql')
   writeFileSync(file, FIRST)
   const options = ['--initialize-insecure', `--init-file=${file}`, `--datadir=${join(dir, 'data')}`]
-  await run(command, ['--no-defaults', ...options, `--user=${user}`])
+  await run(command, ['--no-defaults', ...options, ...ownTmpdir(dir), `--user=${user}`])
 }
 
 /** A server that takes connections speaks first: a greeting (10) or an error (255). */
