@@ -308,8 +308,12 @@ export const renewing: readonly Case[] = [
   },
 ]
 
-/** Waits until the store has let a claim run out. */
+/**
+ * Waits until the store has let a claim run out. A store of several servers has by then: one that voted later than the majority lets go
+ * later, and while it has not, a renewal may rightly bring the claim back.
+ */
 export async function runOut(ctx: CaseContext, client: Client, request: ClaimRequest): Promise<void> {
   await ctx.sleep(request.ttl)
   await ctx.eventually('the claim has run out', async () => !(await client.holds(request)))
+  await ctx.sleep(request.ttl)
 }
