@@ -42,6 +42,15 @@ export interface Case {
   run(ctx: CaseContext): Promise<void>
 }
 
+/** What decides which cases apply to a store. */
+export interface Abilities extends Pick<
+  Capabilities,
+  'queue' | 'shared' | 'permits' | 'wakeups' | 'fencing' | 'reach'
+> {
+  /** The store has `downgrade`, and readers. */
+  readonly downgrade: boolean
+}
+
 /** What is put to the test: one backend, and how to reach it. */
 export interface Target {
   readonly name: string
@@ -59,6 +68,11 @@ export interface Target {
   readonly proxied?: ProxiedTarget
   /** Stops the server and starts it again. */
   restart?(): Promise<void>
+  /**
+   * What the store is known to do, so that cases for other stores are not even collected. The cases fail if it is not true. Default: the store
+   * is asked, and what does not apply is reported as skipped.
+   */
+  readonly abilities?: Abilities
   /** Cases that this store does not pass by design, and why. */
   readonly exceptions?: Readonly<Record<string, string>>
 }

@@ -1,4 +1,4 @@
-import type { Case } from './case.ts'
+import type { Case, Target } from './case.ts'
 import { beside } from './cases/beside.ts'
 import { cancelling } from './cases/cancelling.ts'
 import { claiming } from './cases/claiming.ts'
@@ -18,6 +18,7 @@ import { renewing } from './cases/renewing.ts'
 import { sharing } from './cases/sharing.ts'
 import { tokens } from './cases/tokens.ts'
 import { withdrawing } from './cases/withdrawing.ts'
+import { whyNot } from './needs.ts'
 
 /** What every store must do, asked of the store itself. */
 export const storeCases: readonly Case[] = [
@@ -51,4 +52,9 @@ export const faultCases: readonly Case[] = [...processes, ...connections, ...dow
 /** All cases. Those that a target lacks something for are reported as not applicable. */
 export function conformance(): readonly Case[] {
   return [...storeCases, ...lockCases, ...faultCases]
+}
+
+/** The cases of a target: without those of which is known before a store is open that they do not apply. */
+export function casesFor(target: Target): readonly Case[] {
+  return conformance().filter((testCase) => whyNot(testCase, target, target.abilities) === null)
 }

@@ -1,7 +1,7 @@
 /** Everything to prove a store with: conformance cases, a virtual clock, histories and their checkers, faults, other processes. */
 
-export type { Case, CaseContext, Need, ProxiedTarget, Target } from './case.ts'
-export { conformance, faultCases, lockCases, storeCases } from './conformance.ts'
+export type { Abilities, Case, CaseContext, Need, ProxiedTarget, Target } from './case.ts'
+export { casesFor, conformance, faultCases, lockCases, storeCases } from './conformance.ts'
 export { documented } from './documented.ts'
 export { checkedStore, StoreFaultError } from './checked-store.ts'
 export type { CheckedStoreOptions } from './checked-store.ts'

@@ -1,5 +1,5 @@
 import type { Target } from './case.ts'
-import { conformance } from './conformance.ts'
+import { casesFor } from './conformance.ts'
 import { CASE_TIMEOUT_MS, report, titleOf } from './report.ts'
 
 export interface NodeTestContext {
@@ -16,10 +16,10 @@ export interface NodeTestRunner {
   ) => unknown
 }
 
-/** All conformance cases as a node:test suite. */
+/** All conformance cases of a target as a node:test suite. */
 export function nodeTestConformance({ describe, it }: NodeTestRunner, target: Target): void {
   describe(`${target.name} keeps the store contract`, () => {
-    for (const testCase of conformance()) {
+    for (const testCase of casesFor(target)) {
       const options = { timeout: CASE_TIMEOUT_MS }
       it(titleOf(testCase), options, (context) => report(testCase, target, (reason) => context.skip(reason)))
     }

@@ -1,5 +1,5 @@
 import type { Target } from './case.ts'
-import { conformance } from './conformance.ts'
+import { casesFor } from './conformance.ts'
 import { CASE_TIMEOUT_MS, report, titleOf } from './report.ts'
 
 export interface VitestContext {
@@ -12,10 +12,10 @@ export interface VitestRunner {
   readonly it: (name: string, body: (context: VitestContext) => Promise<void>, timeout?: number) => unknown
 }
 
-/** All conformance cases as a vitest suite. */
+/** All conformance cases of a target as a vitest suite. */
 export function vitestConformance({ describe, it }: VitestRunner, target: Target): void {
   describe(`${target.name} keeps the store contract`, () => {
-    for (const testCase of conformance()) {
+    for (const testCase of casesFor(target)) {
       it(
         titleOf(testCase),
         ({ skip }) => report(testCase, target, (reason) => void skip(reason)),

@@ -8,6 +8,7 @@ import { holdfastStore } from '../../src/stores/holdfast/index.ts'
 import { startServer } from '../../src/server/index.ts'
 import type { RunningServer } from '../../src/server/index.ts'
 import { vitestConformance } from 'holdfast/testkit'
+import { everything } from './abilities.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-server-'))
 const socket = join(folder, 'locks.sock')
@@ -32,6 +33,7 @@ vitestConformance(
   { describe, it },
   {
     name: 'lock server',
+    abilities: everything,
     createStore: () => holdfastStore(server.url),
     module: () => ({
       url: new URL('../../dist/stores/holdfast/index.js', import.meta.url).href,
@@ -55,6 +57,7 @@ vitestConformance(
   { describe, it },
   {
     name: 'lock server on a unix socket, with a state file',
+    abilities: everything,
     createStore: () => holdfastStore(`holdfast+unix:${socket}`),
   },
 )

@@ -6,6 +6,7 @@ import { memcached } from '../../scripts/services/memcached.mjs'
 import { memcachedStore } from '../../src/stores/memcached/index.ts'
 import { documented, vitestConformance } from 'holdfast/testkit'
 import { builds, leftovers } from '../stores/memcached/kit.ts'
+import { mutexOnly } from './abilities.ts'
 
 describe.skipIf(!available('memcached'))('memcached', () => {
   for (const { label, command } of builds) {
@@ -18,6 +19,7 @@ describe.skipIf(!available('memcached'))('memcached', () => {
         { describe, it },
         {
           name: 'memcached',
+          abilities: { ...mutexOnly, wakeups: 'poll', fencing: 'weak' },
           createStore: () => memcachedStore(server.url),
           ...documented['memcached'],
           leftovers: () => leftovers(server),

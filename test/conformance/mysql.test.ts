@@ -9,6 +9,7 @@ import type { Server } from '../../scripts/services.mjs'
 import { MysqlSqlStore } from '../../src/stores/mysql/store.ts'
 import { closing } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
+import { everything } from './abilities.ts'
 
 describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'])(
   'MariaDB, %s',
@@ -35,6 +36,7 @@ describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'
       { describe, it },
       {
         name: 'a pool',
+        abilities: { ...everything, wakeups: 'poll' },
         createStore: () => open(server),
         leftovers: async () => {
           const [rows] = await admin.query('SELECT name, claim, queue FROM holdfast_locks')

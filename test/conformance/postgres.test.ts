@@ -8,6 +8,7 @@ import type { Server } from '../../scripts/services.mjs'
 import { PostgresSqlStore } from '../../src/stores/postgres/store.ts'
 import { closing } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
+import { everything } from './abilities.ts'
 
 describe.skipIf(!available('postgres'))('PostgreSQL', () => {
   let server: Server
@@ -46,6 +47,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
     {
       ...target,
       name: 'with LISTEN',
+      abilities: everything,
       createStore: () => open(server, true),
       proxied: { upstream: () => server, createStore: (at) => open(at, true) },
       ...documented['postgres'],
@@ -56,6 +58,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
     {
       ...target,
       name: 'polling',
+      abilities: { ...everything, wakeups: 'poll' },
       createStore: () => open(server, false),
       proxied: { upstream: () => server, createStore: (at) => open(at, false) },
     },

@@ -6,6 +6,7 @@ import type { QuorumClock } from 'holdfast/quorum'
 import { vitestConformance } from 'holdfast/testkit'
 
 import { VirtualEnv } from '../../src/testkit/virtual-env.ts'
+import { mutexOnly } from './abilities.ts'
 
 /** As long as the longest lease of a case. */
 const maxTtl = 120_000
@@ -25,6 +26,7 @@ for (const count of [2, 3, 4, 5]) {
     {
       name: `a quorum of ${count} memory stores`,
       env,
+      abilities: { ...mutexOnly, reach: 'process' },
       createStore: () => quorumStore(nodes, { maxTtl, setUp: 'now', clock }),
     },
   )

@@ -7,6 +7,7 @@ import type { StoreModule } from 'holdfast/testkit'
 import { available, redis } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { votesLeftAt } from '../stores/quorum/leftovers.ts'
+import { mutexOnly } from './abilities.ts'
 
 /** As long as the longest lease of a case. Servers are waited for longer than usual: the machine may be busy. */
 const maxTtl = 120_000
@@ -36,6 +37,7 @@ for (const { driver, count, processes } of DRIVERS) {
       { describe, it },
       {
         name: 'a redlock URL',
+        abilities: mutexOnly,
         createStore: () => openRedlockStore(url(), { driver }),
         leftovers: async () => (await Promise.all(servers.map((server) => votesLeftAt(server)))).flat(),
         ...(processes ? { module } : {}),

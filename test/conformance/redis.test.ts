@@ -6,6 +6,7 @@ import { vitestConformance } from 'holdfast/testkit'
 import { available, redis, redisCluster, sentinel } from '../../scripts/services.mjs'
 import type { RedisCluster, SentinelGroup, Server } from '../../scripts/services.mjs'
 import { leftoversAt } from '../stores/redis/leftovers.ts'
+import { everything } from './abilities.ts'
 
 const compiled = new URL('../../dist/stores/redis/open.js', import.meta.url).href
 const module = (url: string) => ({ url: compiled, export: 'openRedisStore', args: url })
@@ -20,6 +21,7 @@ for (const driver of ['ioredis', 'redis'] as const) {
       { describe, it },
       {
         name: 'one server',
+        abilities: everything,
         createStore: () => openRedisStore(server.url, { driver }),
         leftovers: () => leftoversAt(server),
         module: () => module(server.url),
@@ -42,6 +44,7 @@ for (const driver of ['ioredis', 'redis'] as const) {
       { describe, it },
       {
         name: 'a Sentinel group',
+        abilities: everything,
         createStore: () => openRedisStore(url(), { driver }),
         leftovers: async () => leftoversAt((await group.primary()) ?? group),
         module: () => module(url()),
@@ -59,6 +62,7 @@ for (const driver of ['ioredis', 'redis'] as const) {
       { describe, it },
       {
         name: 'a Cluster',
+        abilities: everything,
         // Whether somebody listens cannot be told in a Cluster: a dead waiter is granted the lock, and keeps it for its
         // patience; then the next one's sign of life finds that out.
         grace: 2_500,

@@ -7,6 +7,7 @@ import { zookeeperStore } from '../../src/stores/zookeeper/index.ts'
 import { documented, vitestConformance } from 'holdfast/testkit'
 import type { StoreModule } from 'holdfast/testkit'
 import { leftovers, MAX_SESSION_TIMEOUT } from '../stores/zookeeper/kit.ts'
+import { everything } from './abilities.ts'
 
 const module = new URL('../../dist/stores/zookeeper/index.js', import.meta.url).href
 /** Connected from the start: the ttl is that of most cases. */
@@ -29,6 +30,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
       { describe, it },
       {
         name: 'zookeeper',
+        abilities: everything,
         createStore: () => zookeeperStore(connect([server]), options),
         leftovers: () => leftovers(connect([server])),
         module: () => takerModule(connect([server])),
@@ -51,6 +53,7 @@ describe.skipIf(!available('zookeeper'))('ZooKeeper', () => {
       { describe, it },
       {
         name: 'zookeeper ensemble',
+        abilities: everything,
         // Clients go to different servers, so that what one wrote is not simply there for the next.
         createStore: () => zookeeperStore(connect(ensemble.servers), options),
         leftovers: () => leftovers(connect(ensemble.servers)),

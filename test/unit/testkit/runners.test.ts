@@ -1,9 +1,20 @@
 import { describe, expect, it } from 'vitest'
 
+import type { Abilities } from '../../../src/testkit/case.ts'
 import { conformance } from '../../../src/testkit/conformance.ts'
 import { nodeTestConformance } from '../../../src/testkit/node-test.ts'
 import { vitestConformance } from '../../../src/testkit/vitest.ts'
 import { changed, plainStore, virtualTarget } from './lesser-stores.ts'
+
+const plainAbilities: Abilities = {
+  queue: false,
+  shared: false,
+  permits: false,
+  downgrade: false,
+  wakeups: 'poll',
+  fencing: 'monotonic',
+  reach: 'process',
+}
 
 type Body = (context: { skip(reason?: string): void }) => Promise<void>
 
@@ -47,10 +58,28 @@ const notebooks: readonly [string, (target: Parameters<typeof vitestConformance>
 ]
 
 describe.each(notebooks)('the glue for %s', (_, open) => {
-  it('makes a test of every case', () => {
+  it('makes a test of every case that the target has the means for', () => {
     const notebook = open(virtualTarget(1))
     expect(notebook.suites).toEqual(['memory keeps the store contract'])
-    expect(notebook.tests.size).toBe(conformance().length)
+    const more = ['processes', 'proxy', 'restart']
+    const possible = conformance().filter(({ needs }) => !needs.some((need) => more.includes(need)))
+    expect(notebook.tests.size).toBe(possible.length)
+  })
+
+  it('makes no test of what a store is stated not to do', async () => {
+    const notebook = open({ ...virtualTarget(1, plainStore), abilities: plainAbilities })
+    const ids = [...notebook.tests.keys()].map((name) => name.split(':')[0])
+    expect(ids).not.toContain('queue/fifo')
+    const skipped = []
+    for (const id of ids) skipped.push(await notebook.run(id ?? ''))
+    expect(skipped.filter((reason) => reason !== undefined)).toEqual([])
+  })
+
+  it('fails where what is stated of a store is not true', async () => {
+    const target = { ...virtualTarget(1), abilities: plainAbilities }
+    await expect(open(target).run('claim/free')).rejects.toThrow(
+      'states queue: false, and its store has queue: true',
+    )
   })
 
   it('passes what passes and skips, with the reason, what does not apply', async () => {
