@@ -44,6 +44,9 @@ export function postgres(options?: ServerOptions): Promise<Server>
 /** A PgBouncer in transaction mode before a PostgreSQL: each transaction may get another connection. */
 export function pgbouncer(options: { readonly upstream: Server }): Promise<Server>
 
+/** The path of a Chromium, installed if that is possible. */
+export function chromium(): Promise<string>
+
 /** A memcached. It keeps nothing on disk: a restart begins empty. */
 export function memcached(options?: ServerOptions): Promise<Server>
 
@@ -148,6 +151,7 @@ export type Service =
   | 'zookeeper'
   | 'zookeeper-ensemble'
   | 'curator'
+  | 'chromium'
 
 /**
  * Whether tests that need this can run, for `describe.skipIf(!available('redis'))`. In CI the answer is always yes:

@@ -5,6 +5,7 @@
 //   node scripts/services.mjs start <name>      run one until Ctrl-C; prints its URL
 import { fileURLToPath } from 'node:url'
 
+import { chromium, program as chromiumProgram } from './services/chromium.mjs'
 import { clockShim, program as cc } from './services/clock-shim.mjs'
 import { curator, curatorObtainable } from './services/curator.mjs'
 import { find, howToInstall, locate, obtainable } from './services/find.mjs'
@@ -22,7 +23,7 @@ import {
   zookeeperEnsemble,
 } from './services/zookeeper.mjs'
 
-export { clockShim, memcached, redis, redisCluster, sentinel }
+export { chromium, clockShim, memcached, redis, redisCluster, sentinel }
 export { curator, fourLetters, zookeeper, zookeeperEnsemble }
 export { mariadb, mysqlFlavour, pgbouncer, postgres }
 export { redisCommand } from './services/wire.mjs'
@@ -40,7 +41,12 @@ const SERVICES = {
 }
 
 const PROGRAMS = [
-  ...new Set([...Object.values(SERVICES).map(({ program }) => program), pgbouncerProgram, cc]),
+  ...new Set([
+    ...Object.values(SERVICES).map(({ program }) => program),
+    pgbouncerProgram,
+    cc,
+    chromiumProgram,
+  ]),
 ]
 
 /**
@@ -56,7 +62,9 @@ export function available(name) {
 function programNamed(name) {
   const program = SERVICES[name]?.program ?? PROGRAMS.find((one) => one.name === name)
   if (program !== undefined) return program
-  throw new Error(`unknown: ${name}; known: ${[...Object.keys(SERVICES), cc.name].join(', ')}`)
+  throw new Error(
+    `unknown: ${name}; known: ${[...Object.keys(SERVICES), ...PROGRAMS.map((one) => one.name)].join(', ')}`,
+  )
 }
 
 async function install(names) {

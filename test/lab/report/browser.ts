@@ -1,17 +1,9 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'chrome']
-
-/** Where this machine keeps a Chromium, if it has one. */
-export function findBrowser(): string | undefined {
-  const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/bin']
-  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find((path) => existsSync(path))
-}
 
 interface Message {
   readonly id?: number

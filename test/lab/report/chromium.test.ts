@@ -5,15 +5,15 @@ import { pathToFileURL } from 'node:url'
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
+import { available, chromium } from '../../../scripts/services.mjs'
 import { report } from '../../../src/lab/report/html.ts'
-import { findBrowser, Page } from './browser.ts'
+import { Page } from './browser.ts'
 import { calm, crowded, missing, paused } from './records.ts'
 
-const program = findBrowser()
 const PHONE = 375
 const DESK = 1200
 
-describe.skipIf(program === undefined)('The report in Chromium', () => {
+describe.skipIf(!available('chromium'))('The report in Chromium', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-report-'))
   const file = join(folder, 'report.html')
   const url = pathToFileURL(file).href
@@ -21,7 +21,7 @@ describe.skipIf(program === undefined)('The report in Chromium', () => {
 
   beforeAll(async () => {
     writeFileSync(file, report([paused, calm, missing, crowded(5000)]))
-    page = await Page.open(program ?? '')
+    page = await Page.open(await chromium())
   })
   afterAll(async () => {
     await page.close()
