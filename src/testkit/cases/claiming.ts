@@ -117,7 +117,10 @@ export const claiming: readonly Case[] = [
     needs: [],
     async run(ctx) {
       const id = ctx.env.randomId().slice(2)
-      const [a, b] = [await Client.open(ctx, undefined, `aB${id}`), await Client.open(ctx, undefined, `Ab${id}`)]
+      const [a, b] = [
+        await Client.open(ctx, undefined, `aB${id}`),
+        await Client.open(ctx, undefined, `Ab${id}`),
+      ]
       const first = a.request(ctx.name())
       const second = b.request(first.name, { whenBusy: 'try' })
       await a.take(first)
