@@ -221,12 +221,24 @@ export class Lane {
     this.session.closing?.dropped(claim)
   }
 
-  /** The store was asked, and has not said a word to any of the claims. */
+  /** The store was asked, and has not said a word to any of the claims that those in line wait for. */
   private get unanswered(): boolean {
-    const silent = ({ state, inFlight, attempts }: Claim): boolean =>
-      state === 'asking' && inFlight && attempts === 0
-    for (const claim of this.claims) if (!silent(claim)) return false
+    for (const claim of this.claims) {
+      const { state, inFlight, attempts } = claim
+      const silent = state === 'held' ? this.isAskedFor(claim) : state === 'asking' && attempts === 0
+      if (!silent || !inFlight) return false
+    }
     return sizeOf(this.claims) > 0
+  }
+
+  /** A claim that is held is theirs as soon as the store has said that nobody else waits, or given more tokens. */
+  private isAskedFor({ users, contended }: Claim): boolean {
+    return this.shared ? !contended : users === 0
+  }
+
+  /** What came of a question about a claim that is held. */
+  heardOf(claim: Claim, failure: Unknown | null): void {
+    if (this.line.length > 0 && this.isAskedFor(claim)) this.failure = failure
   }
 
   /**
