@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { InvalidArgumentError, LockReentryError } from '../../../src/index.ts'
-import type { Holdfast, Lease } from '../../../src/index.ts'
+import type { Holdfast, Lease, LeaseSet } from '../../../src/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 
 describe('inside of several locks', () => {
@@ -92,10 +92,10 @@ describe('the maxHold of a set', () => {
     const w = world()
     const { holdfast } = w.process()
     const set = holdfast.all([holdfast.mutex('a', { maxHold: 50 }), holdfast.mutex('b')], { maxHold: 80 })
-    const leases = await w.env.until(set.tryAcquire())
+    const leases = (await w.env.until(set.tryAcquire())) as LeaseSet
     await w.env.advance(60)
-    expect(leases?.leases.map(({ held }) => held)).toEqual([false, true])
-    await w.env.until(Promise.all([leases?.release()]))
+    expect(leases.leases.map(({ held }) => held)).toEqual([false, true])
+    await w.env.until(leases.release())
     for (const maxHold of [0, -1, NaN, 'long' as never]) {
       await expect(set.acquire({ maxHold })).rejects.toBeInstanceOf(InvalidArgumentError)
       await expect(set.tryAcquire({ maxHold })).rejects.toBeInstanceOf(InvalidArgumentError)
