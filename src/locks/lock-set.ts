@@ -6,7 +6,7 @@ import type { AssertHeldOptions, Lease, ReleaseOutcome } from '../runtime/lease.
 import type { Session } from '../runtime/session.ts'
 import type { CapacityLock } from './lock.ts'
 import { runInside } from './context.ts'
-import { checkBody, checkCallOptions } from './options.ts'
+import { checkBody, checkCallOptions, checkMaxHold } from './options.ts'
 import type { AcquireOptions } from './options.ts'
 import { runAndRelease } from './run.ts'
 import type { Returned } from './run.ts'
@@ -54,7 +54,8 @@ export class SortedLockSet implements LockSet {
 
   async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
     checkCallOptions(options, 'try', false)
-    const leases = await this.collect((lock) => lock.tryAcquire(options))
+    const { maxHold } = options
+    const leases = await this.collect(maxHold, (lock) => lock.tryAcquire({ ...options, maxHold: Infinity }))
     return leases === null ? null : new Together(leases)
   }
 
@@ -67,13 +68,13 @@ export class SortedLockSet implements LockSet {
 
   private async takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {
     const { env } = this.session
-    const { wait = this.wait } = options
+    const { wait = this.wait, maxHold } = options
     checkWait('wait', wait)
     const since = env.mono()
     try {
-      return await this.collect((lock) => {
+      return await this.collect(maxHold, (lock) => {
         const left = wait === Infinity ? Infinity : Math.max(0, Math.round(since + wait - env.mono()))
-        return lock.acquire({ ...options, wait: left })
+        return lock.acquire({ ...options, wait: left, maxHold: Infinity })
       })
     } catch (error) {
       // The last one had what the others left of the time, and knows of no more.
@@ -83,10 +84,15 @@ export class SortedLockSet implements LockSet {
     }
   }
 
-  /** Takes one after the other; gives back what it has when one cannot be had. */
+  /**
+   * Takes one after the other; gives back what it has when one cannot be had. Nobody works with the first while the last is waited for:
+   * `maxHold` counts from when all are there, or it could be over by then.
+   */
   private async collect(
+    maxHold: number | undefined,
     take: (lock: CapacityLock) => Promise<Lease | null>,
   ): Promise<readonly Lease[] | null> {
+    if (maxHold !== undefined) checkMaxHold(maxHold)
     const leases: Lease[] = []
     let complete = false
     // What cannot be had from here is known before the first one is asked for.
@@ -99,6 +105,7 @@ export class SortedLockSet implements LockSet {
       }
       // The first ones may have run out while the last one was waited for.
       for (const lease of leases) lease.assertHeld()
+      for (const [index, lock] of this.locks.entries()) lock.limit(leases[index] as Lease, maxHold)
       complete = true
       return leases
     } finally {

@@ -5,6 +5,7 @@ import { printable } from '../core/printing.ts'
 import { aborted, notFree } from '../runtime/lane-errors.ts'
 import type { LaneKind } from '../runtime/lane-kind.ts'
 import type { Lane } from '../runtime/lane.ts'
+import { OwnLease } from '../runtime/lease.ts'
 import type { Lease } from '../runtime/lease.ts'
 import type { Session } from '../runtime/session.ts'
 import { checkPermitsInside, nestedIn, runInside } from './context.ts'
@@ -110,6 +111,12 @@ export class CapacityLock implements Semaphore {
   section(lease: Lease): Section {
     const { session, kind } = this
     return { session, kind, lease: unwatched(lease) }
+  }
+
+  /** From now on it may be held so long, and no longer. */
+  limit(lease: Lease, maxHold: number = this.defaults.maxHold): void {
+    const own = unwatched(lease)
+    if (maxHold !== Infinity && own instanceof OwnLease) own.limitTo(maxHold, this.session.clock.now())
   }
 
   sameHoldfast({ session }: CapacityLock): boolean {

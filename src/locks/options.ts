@@ -18,7 +18,7 @@ export interface LockOptions {
   readonly fair?: 'turns' | 'strict' | undefined
   /** `false`: the lease is not renewed and ends after its ttl. Default true. */
   readonly renew?: boolean | undefined
-  /** The longest that a lease may be held, renewed or not. Default Infinity. */
+  /** The longest that a lease may be held, renewed or not; of a set, from when all of it is. Default Infinity. */
   readonly maxHold?: number | undefined
 }
 

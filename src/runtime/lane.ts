@@ -90,7 +90,7 @@ export class Lane {
   acquire(options: WaitOptions): Promise<Lease> {
     const { maxHold, signal } = options
     const refusal = this.refusal(signal)
-    if (refusal !== null) return Promise.reject(refusal)
+    if (refusal !== null) return this.refused(refusal)
     const now = this.session.clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
     return lease === null ? this.standInLine(now, options) : Promise.resolve(lease)
@@ -116,13 +116,13 @@ export class Lane {
   /** One attempt; null when somebody else has it, or stands before us. */
   tryAcquire({ maxHold, signal }: Omit<WaitOptions, 'wait'>): Promise<Lease | null> {
     const refusal = this.refusal(signal)
-    if (refusal !== null) return Promise.reject(refusal)
+    if (refusal !== null) return this.refused(refusal)
     const { clock } = this.session
     const now = clock.now()
     const since = clock.mono
     const lease = this.join(now, maxHold)
     if (lease !== null) return Promise.resolve(lease)
-    if (sizeOf(this.claims) >= this.kind.most || this.knownToWait) return NOTHING
+    if (sizeOf(this.claims) >= this.kind.most || this.knownToWait) return this.refused(null)
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since, maxHold }, resolve, reject)
       const claim = this.newClaim(task)
@@ -181,12 +181,8 @@ export class Lane {
   refuse(claim: Claim, error: Error | null): void {
     const { only } = claim
     abandon(claim)
-    if (only !== null) {
-      if (error === null) only.give(null)
-      else only.fail(error)
-    } else if (error !== null) {
-      this.failAll(error)
-    }
+    if (only !== null) only.refuse(error)
+    else if (error !== null) this.failAll(error)
     this.pump()
   }
 
@@ -225,12 +221,24 @@ export class Lane {
     this.session.closing?.dropped(claim)
   }
 
-  /** The store was asked, and has not said a word to any of the claims. */
+  /** The store was asked, and has not said a word to any of the claims that those in line wait for. */
   private get unanswered(): boolean {
-    const silent = ({ state, inFlight, attempts }: Claim): boolean =>
-      state === 'asking' && inFlight && attempts === 0
-    for (const claim of this.claims) if (!silent(claim)) return false
+    for (const claim of this.claims) {
+      const { state, inFlight, attempts } = claim
+      const silent = state === 'held' ? this.isAskedFor(claim) : state === 'asking' && attempts === 0
+      if (!silent || !inFlight) return false
+    }
     return sizeOf(this.claims) > 0
+  }
+
+  /** A claim that is held is theirs as soon as the store has said that nobody else waits, or given more tokens. */
+  private isAskedFor({ users, contended }: Claim): boolean {
+    return this.shared ? !contended : users === 0
+  }
+
+  /** What came of a question about a claim that is held. */
+  heardOf(claim: Claim, failure: Unknown | null): void {
+    if (this.line.length > 0 && this.isAskedFor(claim)) this.failure = failure
   }
 
   /**
@@ -249,6 +257,15 @@ export class Lane {
     if (open && signal?.aborted !== true) return null
     this.retire()
     return open && signal !== undefined ? errors.aborted(this, signal) : errors.closed(this)
+  }
+
+  /** A caller goes without a lease, and nobody was asked. */
+  private refused(refusal: Error): Promise<never>
+  private refused(refusal: null): Promise<null>
+  private refused(refusal: Error | null): Promise<null> {
+    return new Promise((resolve, reject) => {
+      this.session.refuse(() => (refusal === null ? resolve(null) : reject(refusal)))
+    })
   }
 
   /** Readers: the claim that one more of them may share. */
@@ -334,7 +351,7 @@ export class Lane {
   }
 
   private failAll(error: Error): void {
-    for (let task = this.line.shift(); task !== null; task = this.line.shift()) task.fail(error)
+    for (let task = this.line.shift(); task !== null; task = this.line.shift()) task.refuse(error)
     this.trim()
   }
 
@@ -352,7 +369,6 @@ export class Lane {
 }
 
 const NO_LINE = new TaskLine()
-const NOTHING: Promise<null> = Promise.resolve(null)
 const NO_ANSWER_YET: Unknown = {
   kind: 'unknown',
   cause: new Error('No answer came before the wait was over'),

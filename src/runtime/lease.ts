@@ -143,7 +143,8 @@ export abstract class OwnLease implements Lease {
     return this.state
   }
 
-  protected limitTo(maxHold: number, now: number): void {
+  /** Its `maxHold` begins. */
+  limitTo(maxHold: number, now: number): void {
     this.limit = new HoldLimit(this)
     this.claim.lane.session.expiries.set(this.limit, now + maxHold, maxHold)
   }

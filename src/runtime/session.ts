@@ -45,6 +45,9 @@ const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 /** So many waits end before the event loop has its turn again: each makes an error and asks the store to forget a claim. */
 const ENDS_AT_ONCE = 500
 
+/** So many are told that there is nothing for them before the event loop has its turn again. */
+const REFUSALS_AT_ONCE = 32
+
 /** How soon we ask again to listen, where that is only wanted. */
 const LISTEN_AGAIN_MS = 1000
 
@@ -84,6 +87,7 @@ export class Session {
   private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
+  private refusals = 0
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -149,6 +153,15 @@ export class Session {
   look(): void {
     this.clock.now()
     this.requests.look()
+  }
+
+  /**
+   * Somebody is told that there is nothing for him. Nobody may have been asked, so that no time has passed: a program that tries again at
+   * once, in a loop, would keep its own timers, sockets and signals waiting, and with them whatever would end the loop.
+   */
+  refuse(tell: () => void): void {
+    if (++this.refusals % REFUSALS_AT_ONCE === 0) this.env.defer(tell)
+    else tell()
   }
 
   get closed(): boolean {

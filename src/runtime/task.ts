@@ -60,6 +60,12 @@ export class Task extends Deadline {
     this.settle()
     this.reject(error)
   }
+
+  /** There is nothing for it, at once; `null` is what a try is told. See Session.refuse. */
+  refuse(error: Error | null): void {
+    this.settle()
+    this.lane.session.refuse(() => (error === null ? this.resolve(null) : this.reject(error)))
+  }
 }
 
 /** First come, first served, with removal from anywhere at no cost. */

@@ -192,6 +192,7 @@ export class Upkeep {
         // Never back to false: the answer may be older than the message that a queue has formed.
         claim.contended ||= answer.contended
         if (lane.shared) claim.heardAt = now
+        lane.heardOf(claim, null)
         if (claim.tokens > 0) {
           if (answer.kind === 'held') claim.takeTokens(answer.token, answer.count)
           else endTurn(claim)
@@ -204,7 +205,7 @@ export class Upkeep {
         return lane.resume(claim)
       }
       case 'unknown':
-        return this.retry(claim, now, answer.cause)
+        return this.retry(claim, now, answer)
       case 'queued':
         // The store is not the one that granted it, or has lost its last moments: it has the claim in line again, for nobody.
         this.lose(claim, 'the store has it in the queue again')
@@ -215,7 +216,7 @@ export class Upkeep {
   }
 
   /** The outcome is unknown: believe no longer than before, and ask again with what time is left. */
-  private retry(claim: Claim, now: number, cause: unknown): void {
+  private retry(claim: Claim, now: number, answer: Unknown): void {
     const { session } = this
     const remaining = claim.validUntil - now
     if (events['at-risk'].hasSubscribers) {
@@ -223,7 +224,7 @@ export class Upkeep {
         name: claim.name,
         store: session.store.kind,
         remaining,
-        cause: bare(cause),
+        cause: bare(answer.cause),
       })
     }
     // Whoever heard of it may have given it up.
@@ -232,6 +233,7 @@ export class Upkeep {
     if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
     claim.tokens = 0
+    claim.lane.heardOf(claim, answer)
     claim.lane.renewalFailed(claim)
   }
 }

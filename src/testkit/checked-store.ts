@@ -1,9 +1,10 @@
-import type { MaybePromise, Store } from '../core/contract.ts'
+import type { ClaimRequest, MaybePromise, Store } from '../core/contract.ts'
 import {
   claimFault,
   downgradeFault,
   eventFault,
   infoFault,
+  nextFault,
   pageFault,
   releaseFault,
   renewFault,
@@ -73,6 +74,13 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     return look(answer)
   }
 
+  // A claim that stands in line stays there when it is sent again, whatever it says then.
+  const queueing = new Set<string>()
+  const mayQueue = ({ id, whenBusy }: ClaimRequest): boolean => {
+    if (whenBusy === 'queue') queueing.add(id)
+    return queueing.has(id)
+  }
+
   const { capabilities, downgrade, listeningIsFree, votes } = store
   return {
     kind,
@@ -80,24 +88,28 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     ...(listeningIsFree !== undefined && { listeningIsFree }),
     ...(votes && { votes }),
     ...('guards' in store && { guards: (id) => store.guards?.(id) ?? false }),
-    claim: (request, timeout) =>
-      checked(
+    claim: (request, timeout) => {
+      const queues = mayQueue(request)
+      return checked(
         'claim',
         () => store.claim(request, timeout),
-        (answer) => claimFault(answer, capabilities),
-      ),
+        (answer) => claimFault(answer, capabilities, queues),
+      )
+    },
     renew: (requests, timeout) =>
       checked(
         'renew',
         () => store.renew(requests, timeout),
         (answers) => renewFault(answers, requests),
       ),
-    release: (claim, next, timeout) =>
-      checked(
+    release: (claim, next, timeout) => {
+      const queues = next !== undefined && mayQueue(next)
+      return checked(
         'release',
         () => store.release(claim, next, timeout),
-        (result) => resultFault(result, next),
-      ),
+        (result) => (next === undefined ? resultFault(result) : nextFault(result, capabilities, queues)),
+      )
+    },
     withdraw: (claim, timeout) => checked('withdraw', () => store.withdraw(claim, timeout), releaseFault),
     ...(downgrade && {
       downgrade: (claim, timeout) =>

@@ -1,5 +1,5 @@
 import { CAPABILITIES } from '../core/capabilities.ts'
-import type { Capabilities, ClaimRequest, RenewRequest } from '../core/contract.ts'
+import type { Capabilities, RenewRequest } from '../core/contract.ts'
 
 /** What is wrong with what a store answered, in words that go on after the method's name; null if nothing is. */
 
@@ -26,14 +26,17 @@ export function storeFault(store: unknown): string | null {
   return null
 }
 
-export function claimFault(answer: unknown, { queue }: Capabilities): string | null {
+/** `mayQueue`: it was to wait, now or when it was sent before. */
+export function claimFault(answer: unknown, { queue }: Capabilities, mayQueue: boolean): string | null {
   const fault = kindFault(answer, ['held', 'queued', 'busy', 'mismatch', 'unknown'])
   if (fault !== null) return fault
   const { kind, capacity, retryAfter } = answer as Fields
   if (kind === 'queued' && !queue) return `answered 'queued', and capabilities.queue is false`
+  if (kind === 'queued' && !mayQueue)
+    return `answered 'queued' to a claim that was not to wait (whenBusy: 'try')`
   if (kind === 'mismatch' && typeof capacity !== 'number') return `answered 'mismatch' without the capacity`
-  if (kind === 'busy' && retryAfter !== undefined && !isTime(retryAfter)) {
-    return `answered 'busy' with ${show(retryAfter)} as retryAfter`
+  if ((kind === 'busy' || kind === 'queued') && retryAfter !== undefined && !isTime(retryAfter)) {
+    return `answered '${kind}' with ${show(retryAfter)} as retryAfter`
   }
   return kind === 'held' ? grantFault(answer as Fields) : null
 }
@@ -54,16 +57,18 @@ export function renewFault(answers: unknown, requests: readonly RenewRequest[]):
   return null
 }
 
-export function resultFault(result: unknown, next: ClaimRequest | undefined): string | null {
-  if (!isObject(result) || !('released' in result)) {
-    return `must answer { released: { kind } }, with next when it was asked for; got ${show(result)}`
-  }
-  const fault = releaseFault(result['released'])
+export function resultFault(result: unknown): string | null {
+  if (isObject(result) && 'released' in result) return releaseFault(result['released'])
+  return `must answer { released: { kind } }, with next when it was asked for; got ${show(result)}`
+}
+
+/** It was to queue again in the same step. */
+export function nextFault(result: unknown, capabilities: Capabilities, mayQueue: boolean): string | null {
+  const fault = resultFault(result)
   if (fault !== null) return fault
-  if (next === undefined) return null
-  if (result['next'] === undefined)
-    return 'was to queue again in the same step, and answered nothing about that'
-  return kindFault(result['next'], ['held', 'queued', 'busy', 'mismatch', 'unknown'])
+  const { next } = result as Fields
+  if (next === undefined) return 'was to queue again in the same step, and answered nothing about that'
+  return claimFault(next, capabilities, mayQueue)
 }
 
 export function releaseFault(answer: unknown): string | null {

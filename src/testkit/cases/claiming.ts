@@ -112,6 +112,30 @@ export const claiming: readonly Case[] = [
     },
   },
   {
+    id: 'claim/ids-alike',
+    title: 'ids that differ in their capital letters only are two claims, of two sessions',
+    needs: [],
+    async run(ctx) {
+      const id = ctx.env.randomId().slice(2)
+      const [a, b] = [
+        await Client.open(ctx, undefined, `aB${id}`),
+        await Client.open(ctx, undefined, `Ab${id}`),
+      ]
+      const first = a.request(ctx.name())
+      const second = b.request(first.name, { whenBusy: 'try' })
+      await a.take(first)
+      assert.equal((await b.claim(second)).kind, 'busy', 'the other one is another claim')
+      assert.equal((await b.renew(second)).kind, 'lost', 'the other one is not renewed')
+      assert.equal(await b.release(second), 'not-held', 'the other one is not released')
+      assert.deepEqual(
+        (await b.inspect(first.name)).holders.map((holder) => holder.id),
+        [first.id],
+        'an id is shown as it is',
+      )
+      assert.equal(await a.release(first), 'released')
+    },
+  },
+  {
     id: 'claim/try-leaves-nothing',
     title: 'a try that finds the name busy leaves nothing behind',
     needs: [],

@@ -35,15 +35,15 @@ export class Client {
   private made = 0
   stopWatching: () => void = () => undefined
 
-  private constructor(ctx: CaseContext, store: Store) {
+  private constructor(ctx: CaseContext, store: Store, session: string) {
     this.ctx = ctx
     this.store = store
-    this.session = ctx.env.randomId()
+    this.session = session
   }
 
   /** A client of its own, that listens. */
-  static async open(ctx: CaseContext, store?: Store): Promise<Client> {
-    const client = new Client(ctx, store ?? (await ctx.createStore()))
+  static async open(ctx: CaseContext, store?: Store, session: string = ctx.env.randomId()): Promise<Client> {
+    const client = new Client(ctx, store ?? (await ctx.createStore()), session)
     const watch = await client.store.watch(client.session, (event) => client.events.push(event), TIMEOUT_MS)
     assert.ok(watch.kind === 'watching', 'the store can be watched')
     client.stopWatching = () => watch.stop()

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { ALL } from '../../core/contract.ts'
 import type { Case } from '../case.ts'
 import { openClients } from './client.ts'
+import type { RequestOptions } from './client.ts'
 
 const reader = { weight: 1, capacity: ALL }
 const writer = { weight: ALL, capacity: ALL }
@@ -91,6 +92,30 @@ export const sharing: readonly Case[] = [
       await b.release(second)
       await c.findBusy(name, { capacity: 5, weight: 3 })
       await c.take(c.request(name, { capacity: 5, weight: 2 }))
+    },
+  },
+  {
+    id: 'permits/many',
+    title: 'weights are numbers of any size: of one digit, of two, and of more than a byte',
+    needs: ['permits'],
+    async run(ctx) {
+      const [a, b, c] = await openClients(ctx)
+      const name = ctx.name()
+      const of = (weight: number): RequestOptions => ({ capacity: 300, weight })
+      await a.take(a.request(name, of(9)))
+      const large = b.request(name, of(260))
+      await b.take(large)
+      await c.findBusy(name, of(32))
+      await c.take(c.request(name, of(31)))
+      await c.findBusy(name, of(1))
+      const { capacity, holders } = await c.inspect(name)
+      const weights = holders.map(({ weight }) => weight).sort((one, other) => one - other)
+      assert.deepEqual([capacity, ...weights], [300, 9, 31, 260])
+      await b.release(large)
+      await c.findBusy(name, of(261))
+      await c.take(c.request(name, of(10)))
+      await c.findBusy(name, of(251))
+      await c.take(c.request(name, of(250)))
     },
   },
   {

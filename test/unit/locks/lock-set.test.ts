@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { InvalidArgumentError, LockReentryError } from '../../../src/index.ts'
-import type { Holdfast, Lease } from '../../../src/index.ts'
+import type { Holdfast, Lease, LeaseSet } from '../../../src/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 
 describe('inside of several locks', () => {
@@ -67,6 +67,52 @@ describe('inside of several locks', () => {
         await holdfast.all(['d', 'e']).run(() => 1)
       }),
     )
+  })
+})
+
+describe('the maxHold of a set', () => {
+  it('counts from when all are held: who waited for the last has the whole of it', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const before = await w.env.until(w.process().holdfast.mutex('b').acquire())
+    const acquired = holdfast.all(['a', 'b']).acquire({ maxHold: 300 })
+    await w.env.advance(1000)
+    await w.env.until(before.release())
+    const set = await w.env.until(acquired)
+    const had = w.env.mono()
+    expect(set.leases.map((lease) => lease.remaining())).toEqual([300, 300])
+    await w.env.advance(had + 299 - w.env.mono())
+    expect([set.held, set.signal.aborted]).toEqual([true, false])
+    await w.env.advance(2)
+    expect([set.held, set.signal.aborted]).toEqual([false, true])
+    expect([await isClean(w, 'a'), await isClean(w, 'b')]).toEqual([true, true])
+  })
+
+  it("is each lock's own where the call says nothing, and is refused where it is none", async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const set = holdfast.all([holdfast.mutex('a', { maxHold: 50 }), holdfast.mutex('b')], { maxHold: 80 })
+    const leases = (await w.env.until(set.tryAcquire())) as LeaseSet
+    await w.env.advance(60)
+    expect(leases.leases.map(({ held }) => held)).toEqual([false, true])
+    await w.env.until(leases.release())
+    for (const maxHold of [0, -1, NaN, 'long' as never]) {
+      await expect(set.acquire({ maxHold })).rejects.toBeInstanceOf(InvalidArgumentError)
+      await expect(set.tryAcquire({ maxHold })).rejects.toBeInstanceOf(InvalidArgumentError)
+    }
+    expect(await isClean(w, 'a')).toBe(true)
+  })
+
+  it('ends what is shared with the section around it no later than that', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const mutex = holdfast.mutex('a', { reentrant: true })
+    const inside = mutex.run(async (outer) => {
+      const set = await holdfast.all([mutex, 'b']).acquire({ maxHold: 100 })
+      await w.env.sleep(150)
+      return [set.leases.map(({ held }) => held), outer.held]
+    })
+    expect(await w.env.until(inside)).toEqual([[false, false], true])
   })
 })
 

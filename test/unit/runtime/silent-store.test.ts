@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
+import { LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import { world } from './far-store.ts'
+import type { World } from './far-store.ts'
 
 describe('a claim that the store does not answer', () => {
   it.each([
@@ -62,5 +64,50 @@ describe('a claim that the store does not answer', () => {
     await w.env.until((await w.env.until(first)).release())
     await w.env.until((await w.env.until(second)).release())
     expect(w.env.mono() - came).toBeLessThan(20)
+  })
+})
+
+describe('who waits for what this process holds already', () => {
+  const asked = async (w: World, acquired: Promise<unknown>): Promise<unknown> =>
+    w.env.until(acquired.catch((error: unknown) => error))
+
+  it.each([300, 3000])('hears that the store is silent: a reader beside readers, for %i ms', async (wait) => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const { read } = holdfast.readWriteLock('r')
+    const first = await w.env.until(read.acquire())
+    await w.env.until(read.acquire())
+    await w.env.advance(10)
+    store.lose('any', 'request', 1000)
+    // From now on only the store could say whether a writer waits.
+    store.gap()
+    expect(await asked(w, read.acquire({ wait }))).toBeInstanceOf(StoreUnavailableError)
+    expect(first.held).toBe(true)
+    store.heal()
+    const lease = await w.env.until(read.acquire())
+    await w.env.until(lease.release())
+  })
+
+  it('hears that the store is silent: the next in line, for whom there is no token', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const mutex = holdfast.mutex('m')
+    const first = await w.env.until(mutex.acquire())
+    const second = mutex.acquire({ wait: 400 })
+    await w.env.advance(10)
+    store.lose('any', 'request', 1000)
+    const outcome = asked(w, second)
+    await w.env.until(first.release())
+    expect(await outcome).toBeInstanceOf(StoreUnavailableError)
+  })
+
+  it('hears that it was not free where somebody here has it, however silent the store is', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const first = await w.env.until(holdfast.mutex('m').acquire())
+    store.lose('any', 'request', 1000)
+    const outcome = await asked(w, holdfast.mutex('m').acquire({ wait: 7000 }))
+    expect(outcome).toBeInstanceOf(LockTimeoutError)
+    expect(first.held).toBe(true)
   })
 })

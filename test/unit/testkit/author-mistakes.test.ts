@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { Holdfast } from '../../../src/index.ts'
-import type { Held, Store } from '../../../src/core/contract.ts'
+import type { ClaimRequest, Held, ReleaseRequest, Store } from '../../../src/core/contract.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import type { Case } from '../../../src/testkit/case.ts'
 import { checkedStore } from '../../../src/testkit/checked-store.ts'
@@ -113,6 +113,26 @@ const mistakes: readonly [string, (store: Store) => unknown, string, string][] =
     (store) => ({ capabilities: { ...store.capabilities, queue: false } }),
     'claim/no-queue',
     "claim() answered 'queued', and capabilities.queue is false",
+  ],
+  [
+    'a try that stands in line',
+    (store) => ({
+      claim: (request: ClaimRequest, timeout: number) =>
+        store.claim({ ...request, whenBusy: 'queue' }, timeout),
+    }),
+    'claim/try-leaves-nothing',
+    "claim() answered 'queued' to a claim that was not to wait (whenBusy: 'try')",
+  ],
+  [
+    'half a grant for who queues again',
+    (store) => ({
+      release: async (claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number) => {
+        const { released, next: answer } = await store.release(claim, next, timeout)
+        return answer?.kind === 'held' ? { released, next: { kind: 'held' } } : { released, next: answer }
+      },
+    }),
+    'queue/fused-alone',
+    'release() granted with undefined as the token; it is a bigint',
   ],
   ['no renew', () => ({ renew: undefined }), 'claim/free', 'it has no method renew()'],
   ['no capabilities', () => ({ capabilities: undefined }), 'claim/free', 'it has no capabilities'],

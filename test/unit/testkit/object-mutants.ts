@@ -253,6 +253,33 @@ class QueuesItsOwnHolder extends ObjectStore {
   private readonly seen = new Set<string>()
 }
 
+/** The same command with other claims in it. */
+function withClaims<C extends QueueCommand>(command: C, change: <T extends ClaimRef>(claim: T) => T): C {
+  const { request, claim, next } = command as Partial<Record<'request' | 'claim' | 'next', ClaimRef>>
+  return {
+    ...command,
+    ...(request && { request: change(request) }),
+    ...(claim && { claim: change(claim) }),
+    ...(next && { next: change(next) }),
+  }
+}
+
+class IdsInSmallLetters extends ObjectStore {
+  protected override change<C extends QueueCommand>(name: string, command: C): AnswerOf[C['kind']] {
+    return super.change(
+      name,
+      withClaims(command, (claim) => ({ ...claim, id: claim.id.toLowerCase() })),
+    )
+  }
+}
+
+class WeightInAByte extends ObjectStore {
+  override claim(request: ClaimRequest, timeout: number): Promise<AnswerOf['claim']> {
+    const { weight } = request
+    return super.claim({ ...request, weight: weight === ALL ? ALL : weight & 255 }, timeout)
+  }
+}
+
 class AnswersByName extends ObjectStore {
   override async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const names = new Map(requests.map((request) => [request.name, request]))
@@ -334,6 +361,8 @@ class AskedForLastsForItsPatience extends ObjectStore {
 
 export const mutants: readonly Mutant[] = [
   { mistake: 'a batch has one answer for each name', Client: AnswersByName, caughtBy: ['renew/same-name'] },
+  { mistake: 'ids are kept in small letters', Client: IdsInSmallLetters, caughtBy: ['claim/ids-alike'] },
+  { mistake: 'a weight has one byte', Client: WeightInAByte, caughtBy: ['permits/many'] },
   {
     mistake: 'the answers of a batch come in the order of the names',
     Client: AnswersInTheOrderOfNames,

@@ -43,9 +43,10 @@ export function wanted(
   const capacity = mode === 'permits' ? permitsInAll : mode === 'mutex' ? 1 : ALL
   const weight = mode === 'permits' ? permits : mode === 'write' ? ALL : 1
   const { name } = lock
-  if (mode !== 'permits') return { name, mode, weight, capacity, ...nestingOf(ref, name, place) }
+  const wanted = { name, mode, weight, capacity, renewed: ref.renew !== false }
+  if (mode !== 'permits') return { ...wanted, ...nestingOf(ref, name, place) }
   const waits = how !== 'try' && wait !== 0
-  return { name, mode, weight, capacity, ...permitsInside(name, waits ? capacity - weight : Infinity, place) }
+  return { ...wanted, ...permitsInside(name, waits ? capacity - weight : Infinity, place) }
 }
 
 /** The documented rule: who holds a name already shares it, or is told that it would wait for itself. */

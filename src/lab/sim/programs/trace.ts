@@ -11,6 +11,8 @@ export interface Wanted {
   readonly mode: Mode
   readonly weight: number
   readonly capacity: number
+  /** It lasts until it is given back. */
+  readonly renewed: boolean
   /** Where the caller holds it already: shared with that lease, or an error. */
   readonly nesting: 'none' | 'shares' | 'refused'
   readonly inside: Grant | undefined

@@ -47,9 +47,9 @@ export function coursesOf({ calls, grants, endedAt, closes }: Trace): ReadonlyMa
   return made
 }
 
-/** Undefined: nobody knows from here when the store forgets it. */
+/** Undefined: nobody knows from here when the store forgets it. What was given back before the close, it has forgotten. */
 function endOf(grant: Grant, closes: Trace['closes']): number | undefined {
-  return leftBy(grant, closes) === undefined ? grant.to : undefined
+  return (grant.to ?? Infinity) < (leftBy(grant, closes) ?? Infinity) ? grant.to : undefined
 }
 
 /** When its process was closed and left what it held to run out. */

@@ -1,5 +1,5 @@
 import { REQUEST_TIMEOUT_MS } from '../bounds.ts'
-import { isNested } from '../context.ts'
+import { isNested, rootOf } from '../context.ts'
 import type { Call, Finding, ProgramCheck, Trace, Wanted } from '../trace.ts'
 
 /** How late a timer may be, and how long one request and its answer take. */
@@ -48,8 +48,7 @@ class Judge {
   private nesting(call: Call): readonly Finding[] {
     const [want] = call.wants
     if (call.wants.length > 1 || want === undefined || want.nesting === 'none') return []
-    // When its turn comes, what it was to share may have been downgraded or given back.
-    if (call.set && want.nesting === 'shares') return []
+    if (mayHaveChanged(call, want)) return []
     const { process, to, from, end, error } = call
     if (!isNested(call, want)) return []
     if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
@@ -86,7 +85,7 @@ class Judge {
   }
 
   private isExcused(call: Call, error: string): boolean {
-    const { process, from, to = 0, wait, wants, set, abortedAt } = call
+    const { process, from, to = 0, wait, wants, abortedAt } = call
     const closed = this.trace.closeOf(process)
     switch (error) {
       case 'LOCK_TIMEOUT':
@@ -96,10 +95,9 @@ class Judge {
       case 'CLOSED':
         return closed !== undefined && closed.from <= to
       case 'LOCK_REENTRY':
-        return wants.some(({ nesting }) => nesting === 'refused' || (nesting === 'shares' && set))
+        return wants.some((want) => want.nesting === 'refused' || mayHaveChanged(call, want))
       case 'LOCK_LOST':
-        // The first of several may run out while the last one is waited for.
-        return wants.length > 1
+        return wants.length > 1 && !this.staysHeld(call)
       case 'STORE_UNAVAILABLE':
         return this.broken || this.wasSilent(process, from, to)
       case 'STORE_BROKEN':
@@ -109,6 +107,14 @@ class Judge {
       default:
         return false
     }
+  }
+
+  /** The first of several may run out while the last one is waited for: where nobody renews it, or a renewal may get lost. */
+  private staysHeld({ wants, process }: Call): boolean {
+    if (!this.calm || this.broken || this.trace.closeOf(process) !== undefined) return false
+    return wants.every(({ name, renewed, nesting }) => {
+      return renewed && nesting === 'none' && !this.trace.wasForced(name)
+    })
   }
 
   /** It was the first of its process to ask for the name, and heard not a word. */
@@ -144,6 +150,14 @@ class Judge {
       return open || (request.lost && request.to >= from - given && request.to <= to)
     })
   }
+}
+
+/** A set asks a moment after the call: what it was to share may have been downgraded or given back by then. */
+function mayHaveChanged({ set, to = Infinity }: Call, { nesting, inside }: Wanted): boolean {
+  if (!set || nesting !== 'shares' || inside === undefined) return false
+  return [inside, rootOf(inside)].some(
+    (one) => (one.readsFrom ?? Infinity) <= to || (one.to ?? Infinity) <= to,
+  )
 }
 
 function finding(check: ProgramCheck, message: string): readonly Finding[] {
