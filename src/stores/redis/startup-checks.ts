@@ -130,7 +130,9 @@ function version(info: ServerReport['info']): StartupFinding {
 }
 
 function role(info: ServerReport['info']): StartupFinding[] {
-  if (info.get('role') !== 'slave') return []
+  const given = info.get('role')
+  if (given === undefined) return [unchecked('whether it is a primary')]
+  if (given === 'master') return []
   const hint = 'Connect to the primary; through Sentinel, ask for the master.'
   return [{ level: 'error', code: 'role', message: 'this is a replica: it takes no locks', hint }]
 }

@@ -24,6 +24,7 @@ import { isCrossSlot, maybeInUse, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
+import { LocalWrites, roleIn } from './role.ts'
 import { runScript } from './run-script.ts'
 import { ENOUGH, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
@@ -118,6 +119,8 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     return this.requests.other(async () => {
       const info = await this.info()
       if (isLoading(info)) return unknown(new Error('LOADING the server is loading its data'))
+      // A vote there would be gone with the next copy of its primary.
+      if (roleIn(info) === 'replica') return unknown(new LocalWrites())
       const problem = evicts(info)
       if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
       const server = runIdOf(info)
