@@ -93,7 +93,8 @@ async function checkNode({ label, link, store }: Member, probation: number): Pro
 }
 
 function gone(label: string, cause: unknown): Checked {
-  const code = cause instanceof LocalWrites ? 'role' : cause instanceof UnsupportedError ? 'eviction' : undefined
+  const code =
+    cause instanceof LocalWrites ? 'role' : cause instanceof UnsupportedError ? 'eviction' : undefined
   if (code !== undefined) {
     const message = `${label} cannot vote: ${reasonOf(cause)}`
     return { readyIn: undefined, findings: [{ level: 'error', code, message }] }

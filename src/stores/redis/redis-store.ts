@@ -80,5 +80,7 @@ function checkPrefix(prefix: unknown, keyPrefix: string): asserts prefix is stri
     return refuse('must be 1 to 100 characters without spaces and braces')
   // A lock and a vote in one key would be taken for each other.
   if (`${keyPrefix}${prefix}`.endsWith(':v'))
-    refuse('must not end in `:v`, also together with what the client puts before it: so do the keys of Redlock')
+    refuse(
+      'must not end in `:v`, also together with what the client puts before it: so do the keys of Redlock',
+    )
 }

@@ -57,7 +57,10 @@ export class Renewals {
     return reply
   }
 
-  private async keep(args: string[], lot: readonly RenewRequest[]): Promise<readonly (RenewAnswer | null)[] | Unknown> {
+  private async keep(
+    args: string[],
+    lot: readonly RenewRequest[],
+  ): Promise<readonly (RenewAnswer | null)[] | Unknown> {
     const { role } = this.commands
     if (role.due) role.look()
     const kept = readKept(await runScript(this.requests.link, scripts.keep, args), lot.length)

@@ -40,7 +40,8 @@ export class OpenVotes {
   giveUp({ name, id }: { readonly name: string; readonly id: string }, attempt: number): void {
     for (const vote of this.votes) {
       const { ref } = vote
-      if (ref.id === id && ref.name === name && (attempt === 0 || ref.attempt === attempt)) vote.givenUp = true
+      if (ref.id === id && ref.name === name && (attempt === 0 || ref.attempt === attempt))
+        vote.givenUp = true
     }
   }
 

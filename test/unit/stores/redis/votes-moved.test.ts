@@ -110,7 +110,10 @@ describe('a vote of which the server did not know the script', () => {
 
   it.each([
     ['released', (voter: RedisVoter) => voter.release(REF, false, 1_000)],
-    ['released whatever the attempt', (voter: RedisVoter) => voter.release({ ...REF, attempt: 0 }, false, 1_000)],
+    [
+      'released whatever the attempt',
+      (voter: RedisVoter) => voter.release({ ...REF, attempt: 0 }, false, 1_000),
+    ],
     ['withdrawn', (voter: RedisVoter) => voter.withdraw(REF, 1_000)],
   ])('is not sent behind its own release: %s', async (_, giveUp) => {
     const { link, voter } = started()
