@@ -98,8 +98,8 @@ export class Role {
 
 /** `replica`: one that takes writes. `unchecked`: nobody may ask, or who answers is not who takes the writes. */
 export async function roleOf(node: Node): Promise<'primary' | 'replica' | 'unchecked'> {
-  const info = await node.send(['info', 'replication']).catch(unlessRefused)
-  if (info !== undefined) return roleIn(String(info))
+  const info = await node.send(['info', 'replication']).then(String, unlessRefused)
+  if (info !== undefined) return roleIn(info)
   const role = await node.send(['role']).catch(unlessRefused)
   if (!Array.isArray(role)) return 'unchecked'
   return String(role[0]) === 'master' ? 'primary' : 'replica'

@@ -48,7 +48,7 @@ export class OpenVotes {
   /** The driver has sent what it kept. `answered`: so has the server, and nothing of it is left to be sent. */
   sentAll(answered: boolean): void {
     if (this.untold === 0) return
-    for (const vote of [...this.votes]) {
+    for (const vote of this.votes) {
       if (!vote.untold || !(vote.givenUp || answered)) continue
       this.delete(vote)
       if (vote.givenUp) this.giveBack(vote.ref)
