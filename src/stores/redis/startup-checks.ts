@@ -45,6 +45,11 @@ export async function checkLink(link: Link): Promise<readonly StartupFinding[]> 
       return [...findings(known), ...clusterMode(known, link.cluster)]
     }),
   )
+  const missing = link.missing?.()
+  if (missing !== undefined) {
+    const message = `the primary at ${missing} cannot be asked: its locks cannot be had`
+    perServer.push([{ level: 'error', code: 'cluster', message }])
+  }
   const seen = new Set<string>()
   // Twenty nodes with one setting wrong are one thing to say.
   return perServer.flat().filter(({ level, code, message }) => {
