@@ -47,7 +47,8 @@ export class Role {
   look(): void {
     if (this.asking) return
     this.asking = true
-    this.due = false
+    // What comes back before the answer waits for it.
+    this.due = this.sure = false
     const { connection } = this
     this.ask().then(
       (problem) => {
@@ -85,7 +86,7 @@ export class Role {
     if (node === undefined) return unknown(new Error('there is no server to ask what it is'))
     const role = await roleOf(node)
     if (role === 'replica') return unknown(new LocalWrites())
-    if (role === 'primary') this.askAgain()
+    if (role !== 'forbidden') this.askAgain()
     return undefined
   }
 
@@ -96,17 +97,19 @@ export class Role {
   }
 }
 
-/** `replica`: one that takes writes. `unchecked`: nobody may ask, or who answers is not who takes the writes. */
-export async function roleOf(node: Node): Promise<'primary' | 'replica' | 'unchecked'> {
+/** `replica`: one that takes writes. `unchecked`: it does not say so, and who answers may not be who takes the writes. */
+type Answer = 'primary' | 'replica' | 'unchecked'
+
+async function roleOf(node: Node): Promise<Answer | 'forbidden'> {
   const info = await node.send(['info', 'replication']).then(String, unlessRefused)
   if (info !== undefined) return roleIn(info)
   const role = await node.send(['role']).catch(unlessRefused)
-  if (!Array.isArray(role)) return 'unchecked'
+  if (!Array.isArray(role)) return 'forbidden'
   return String(role[0]) === 'master' ? 'primary' : 'replica'
 }
 
 /** Of one that takes no writes it is said by itself, with every write; a proxy may send those elsewhere. */
-export function roleIn(info: string): 'primary' | 'replica' | 'unchecked' {
+export function roleIn(info: string): Answer {
   const role = /^role:([\w-]+)/m.exec(info)?.[1]
   if (role === 'master') return 'primary'
   return role === undefined || /^(slave|replica)_read_only:1/m.test(info) ? 'unchecked' : 'replica'

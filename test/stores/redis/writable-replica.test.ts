@@ -120,6 +120,23 @@ describe.skipIf(!available('redis')).each(DRIVERS)('a replica that takes writes,
     end()
   })
 
+  it('is noticed where a replica begins to take writes', async () => {
+    await redisCommand(replica, 'CONFIG', 'SET', 'replica-read-only', 'yes')
+    const [store, end] = await ownStore(driver, replica.port)
+    const refused = async (message: RegExp): Promise<void> =>
+      expect(await store.claim(claimOf('ann.1'), 2_000)).toMatchObject({
+        kind: 'unknown',
+        cause: expect.objectContaining({ message: expect.stringMatching(message) as string }) as Error,
+      })
+    await refused(/READONLY/)
+    await redisCommand(replica, 'CONFIG', 'SET', 'replica-read-only', 'no')
+    // It is asked again within a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_200))
+    await refused(LOCAL)
+    await store.close()
+    end()
+  })
+
   it('is not asked for where that is forbidden', async () => {
     await redisCommand(primary, 'ACL', 'SETUSER', 'default', '-info', '-role')
     const [store, end] = await ownStore(driver, primary.port)
