@@ -1,5 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
-import { failed, plainError, unknown } from './failure.ts'
+import { failed, isDriversTimeout, plainError, unknown } from './failure.ts'
 import type { Link, Node } from './link.ts'
 
 const { setTimeout, clearTimeout } = globalThis
@@ -50,7 +50,12 @@ export class Role {
     // What comes back before the answer waits for it.
     this.due = this.sure = false
     const { connection } = this
-    this.ask().then(
+    // A driver's own time for an answer may be short, and what waits for this one was answered in it.
+    const asked = this.ask().catch((error: unknown) => {
+      if (isDriversTimeout(error)) return this.ask()
+      throw error
+    })
+    asked.then(
       (problem) => {
         // It may be what another server said.
         if (connection === this.connection) this.known(problem)
