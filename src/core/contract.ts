@@ -66,12 +66,14 @@ export interface RenewRequest extends ClaimRef {
 
 /**
  * The request may or may not have happened. Never a reason to believe more than before.
- * `retryable: false` says that asking again cannot help (wrong password, unsupported server).
+ * `retryable: false` says that asking again cannot help (wrong password, unsupported server). `scope: 'name'` says that it is
+ * about this name alone: what the store keeps of it cannot be read, and other names may well be asked for.
  */
 export interface Unknown {
   readonly kind: 'unknown'
   readonly cause: unknown
   readonly retryable?: false
+  readonly scope?: 'name'
 }
 
 /**

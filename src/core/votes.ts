@@ -33,8 +33,6 @@ export interface VoteRequest extends VoteRef {
   readonly probation: number
   /** Tell the session when the name may have become free. */
   readonly interest: boolean
-  /** Whether the vote still counts. What has not left by the time it does not must not leave: a release may be ahead of it. */
-  wanted?(): boolean
 }
 
 /** `count` tokens from `token` on are set apart for the claim at this store. */
@@ -94,7 +92,8 @@ export interface VoteInfo extends VoteRef {
 
 /**
  * One store of a quorum. core/vote-cell.ts is the rule that it follows. As for stores: nothing throws, every request is
- * answered in its time. A vote that is granted after its time was up is given back by the voter itself.
+ * answered in its time. A vote that is granted after its time was up is given back by the voter itself, and one that was released
+ * or withdrawn meanwhile is not sent any more.
  */
 export interface Voter {
   vote(request: VoteRequest, timeout: number): MaybePromise<VoteAnswer>

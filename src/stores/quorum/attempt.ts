@@ -21,15 +21,8 @@ export interface AttemptTerms {
  * One round of votes for a claim. Ends as soon as the outcome is certain, whoever has not answered by then; if it is not
  * granted, everything that was or may have been given is given back.
  */
-export class Attempt implements VoteRequest {
-  readonly name: string
-  readonly id: string
-  readonly attempt: number
-  readonly ttl: number
-  readonly tokens: number
-  readonly owner: string
-  readonly probation: number
-  readonly interest: boolean
+export class Attempt {
+  private readonly request: VoteRequest
   private readonly quorum: Quorum
   private readonly grants: Grants
   private readonly timeout: number
@@ -43,30 +36,22 @@ export class Attempt implements VoteRequest {
   constructor(quorum: Quorum, grants: Grants, request: ClaimRequest, terms: AttemptTerms) {
     this.quorum = quorum
     this.grants = grants
-    this.name = request.name
-    this.id = request.id
-    this.ttl = request.ttl
-    this.tokens = request.tokens
-    this.owner = request.owner
-    this.attempt = terms.attempt
-    this.interest = terms.interest
+    const { name, id, ttl, tokens, owner } = request
+    const { attempt, interest } = terms
+    const { probation } = quorum.settings
+    this.request = Object.freeze({ name, id, attempt, ttl, tokens, owner, probation, interest })
     this.timeout = terms.timeout
-    this.probation = quorum.settings.probation
     this.agreement = new Agreement(
       quorum,
-      { ref: this, count: request.tokens, base: null, timeout: terms.timeout },
+      { ref: this.request, count: request.tokens, base: null, timeout: terms.timeout },
       (token) => this.settle(token),
     )
   }
 
   run(): MaybePromise<ClaimAnswer> {
     const { nodes, short } = this.quorum
-    for (const node of nodes) node.vote(this, this.timeout, short, this.heard)
+    for (const node of nodes) node.vote(this.request, this.timeout, short, this.heard)
     return this.answer ?? new Promise((resolve) => (this.resolve = resolve))
-  }
-
-  wanted(): boolean {
-    return this.answer === null
   }
 
   private readonly heard = (answer: VoteAnswer, at: number): void => {
@@ -81,8 +66,8 @@ export class Attempt implements VoteRequest {
 
   private settle(token: bigint | null): void {
     if (token !== null) {
-      const { name, id, attempt, owner, tokens: count } = this
-      this.grants.add({ name, id, attempt, owner, token, count, endsAt: this.grants.endOf(this.ttl) })
+      const { name, id, attempt, owner, tokens: count, ttl } = this.request
+      this.grants.add({ name, id, attempt, owner, token, count, endsAt: this.grants.endOf(ttl) })
       return this.finish({ kind: 'held', token, count, contended: this.contended })
     }
     const answer = this.lost()
@@ -126,9 +111,10 @@ export class Attempt implements VoteRequest {
 
   private giveBack(at: number): void {
     // Nobody waits for the answer: a store that does not hear of it lets the lease run out.
+    const { name, id, attempt } = this.request
     this.quorum.ask(
       at,
-      (voter) => voter.release({ name: this.name, id: this.id, attempt: this.attempt }, false, this.timeout),
+      (voter) => voter.release({ name, id, attempt }, false, this.timeout),
       () => {},
       true,
     )

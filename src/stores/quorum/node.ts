@@ -132,7 +132,7 @@ export class Node {
   }
 
   private heard<T extends { readonly kind: string }>(answer: T): T {
-    if (answer.kind === 'unknown') this.failed(answer as unknown as Unknown)
+    if (answer.kind === 'unknown' && !isOfName(answer)) this.failed(answer as unknown as Unknown)
     else if (this.problem !== null) {
       this.problem = null
       this.failures = 0
@@ -147,6 +147,11 @@ export class Node {
     this.askAgainAt = this.clock.now() + pause
     return problem
   }
+}
+
+/** It has answered: with one name something is wrong, and nothing with the store. */
+function isOfName(answer: object): boolean {
+  return 'scope' in answer && answer.scope === 'name'
 }
 
 function isDirect(voter: Voter): voter is DirectVoter {

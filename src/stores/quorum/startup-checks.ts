@@ -6,6 +6,7 @@ import type { DriverName } from '../redis/drivers.ts'
 import { settingsOf } from '../redis/durable.ts'
 import type { Link } from '../redis/link.ts'
 import { storeOrNothing } from '../redis/open.ts'
+import { LocalWrites } from '../redis/role.ts'
 import { checkLink } from '../redis/startup-checks.ts'
 import { parseUrl } from '../redis/url.ts'
 import { StartedFromSnapshot } from '../redis/votes-unused.ts'
@@ -92,9 +93,11 @@ async function checkNode({ label, link, store }: Member, probation: number): Pro
 }
 
 function gone(label: string, cause: unknown): Checked {
-  if (cause instanceof UnsupportedError) {
+  const code =
+    cause instanceof LocalWrites ? 'role' : cause instanceof UnsupportedError ? 'eviction' : undefined
+  if (code !== undefined) {
     const message = `${label} cannot vote: ${reasonOf(cause)}`
-    return { readyIn: undefined, findings: [{ level: 'error', code: 'eviction', message }] }
+    return { readyIn: undefined, findings: [{ level: 'error', code, message }] }
   }
   const does = cause instanceof StartedFromSnapshot ? 'does not vote yet' : 'does not answer'
   const message = `${label} ${does}: ${reasonOf(cause)}`

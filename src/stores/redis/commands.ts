@@ -8,6 +8,7 @@ import type { ReplicaWish } from './replicas.ts'
 import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
 import { Resent } from './resent.ts'
+import { Role } from './role.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
@@ -41,6 +42,7 @@ export class Commands {
   private readonly confirmed: ConfirmedScripts | null
   private readonly silence: Silence
   private readonly resent: Resent
+  readonly role: Role
   /** The server is one for a Cluster, whatever the client is for: a script takes the keys of one slot only. */
   oneSlot: boolean
   private waiting: Command<unknown>[] = []
@@ -58,12 +60,14 @@ export class Commands {
     this.mark = durableMark
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
     this.silence = new Silence(this.link)
+    this.role = new Role(this.link)
     this.resent = new Resent((late) => this.withdrawLate(late))
     this.oneSlot = this.mode !== ''
     this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
   }
 
   close(): void {
+    this.role.close()
     this.confirmed?.close()
     this.stopUntilSent?.()
   }
@@ -122,6 +126,7 @@ export class Commands {
 
   private transmit(lot: Lot): void {
     this.underWay++
+    if (this.role.due) this.role.look()
     for (const command of lot) command.sent = true
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
@@ -259,6 +264,22 @@ export class Commands {
   }
 
   private answered(lot: Lot, reply: unknown): void {
+    if (this.role.sure) return this.believed(lot, reply)
+    this.role.tell((problem) => {
+      if (problem === undefined) return this.believed(lot, reply)
+      this.underWay--
+      this.resent.over(lot, false)
+      this.disbelieved(lot[0]?.name ?? '')
+      for (const command of lot) command.fail(problem)
+    })
+  }
+
+  /** Whoever answered about this name is not whom others ask. */
+  disbelieved(name: string): void {
+    this.silence.refused(headerKey(this.prefix, name))
+  }
+
+  private believed(lot: Lot, reply: unknown): void {
     this.underWay--
     this.heardFrom(lot[0]?.name ?? '')
     this.resent.over(lot, true)

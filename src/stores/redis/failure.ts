@@ -33,9 +33,10 @@ export function unknownForGood(cause: Error): Unknown {
 export function failed(error: unknown): Unknown {
   const cause = plainError(error)
   const final = isFinal(cause.message)
+  const scope = cannotBeRead(cause.message) ? ({ scope: 'name' } as const) : undefined
   const [, hint] = HINTS.find(([pattern]) => pattern.test(cause.message)) ?? []
   if (hint !== undefined) cause.message += ` (${hint})`
-  return final ? unknownForGood(cause) : unknown(cause)
+  return { ...(final ? unknownForGood(cause) : unknown(cause)), ...scope }
 }
 
 /** What a server means by it, and what to do. */
@@ -78,10 +79,13 @@ export function isRefusal(error: unknown): boolean {
 export function maybeInUse(error: unknown): boolean {
   const message = messageOf(error)
   if (message.includes('HFLAYOUT')) return true
-  const strange =
-    error instanceof UnexpectedReply || /WRONGTYPE|user_script.*(attempt to|bad argument)/s.test(message)
-  if (strange) return false
+  if (error instanceof UnexpectedReply || cannotBeRead(message)) return false
   throw error
+}
+
+/** What is kept under the key of one name is of a later layout, or not ours. */
+function cannotBeRead(message: string): boolean {
+  return /HFLAYOUT|WRONGTYPE|user_script.*(attempt to|bad argument)/s.test(message)
 }
 
 /** The server has become a replica, or always was one. */

@@ -195,6 +195,16 @@ export class IoredisLink implements Link {
     return Promise.resolve(inOrder(nodes, firstSlots(Array.from(slots, (places) => places?.[0]))))
   }
 
+  /** The driver forgets a node that it cannot reach, though not which slots that has. */
+  missing(): string | undefined {
+    if (!this.cluster) return undefined
+    const { slots } = this.client as IoredisCluster
+    const nodes = (this.client as IoredisCluster).nodes('master')
+    const known = new Set(nodes.map(({ options }) => `${options.host}:${options.port}`))
+    const owners = firstSlots(Array.from(slots, (places) => places?.[0]))
+    return [...owners.keys()].find((address) => !known.has(address))
+  }
+
   async subscriber({ message, end }: SubscriberEvents): Promise<SubscriberConnection> {
     const connection = this.nodeToListenAt().duplicate(SUBSCRIBER_OPTIONS)
     connection.on('error', () => {})

@@ -32,6 +32,8 @@ export interface Link {
   reset(key: string): void
   /** Every primary, to be asked on its own. Those of a Cluster in the order of their slots. */
   primaries(): Promise<readonly Node[]>
+  /** Of a Cluster: where a primary is that has slots and is not among those, because there is no connection to it. */
+  missing?(): string | undefined
   /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
   /** Ends the connections that belong to the store. A client of the user's is left alone. */

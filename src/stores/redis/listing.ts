@@ -32,6 +32,9 @@ export async function listNames(
 ): Promise<ListPage> {
   const until = performance.now() + of.timeout * ENOUGH
   const primaries = await link.primaries()
+  const missing = link.missing?.()
+  // Without its locks the list would say that nobody holds them.
+  if (missing !== undefined) throw new Error(`the primary at ${missing} cannot be asked`)
   const pattern = headerPattern(link.keyPrefix + of.prefix, start)
   const names = new Set<string>()
   const page = { names, limit, until, inUse: (keys: readonly string[]) => inUse(link, of, keys) }

@@ -41,7 +41,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
 
 export function storeOn(link: Link, options: RedisStoreOptions): RedisStore {
   const { prefix = 'hf', fencing = 'hybrid', replicas = 0, replicaTimeout = REPLICA_MS.usual } = options
-  checkPrefix(prefix)
+  checkPrefix(prefix, link.keyPrefix)
   checkWhole('replicas', replicas, { min: 0, max: MOST_REPLICAS })
   checkMs('replicaTimeout', replicaTimeout, { min: 1, max: REPLICA_MS.most })
   const known: unknown = fencing
@@ -67,13 +67,20 @@ export async function prepareDurableFencing(
   client: RedisClient,
   { prefix = 'hf' }: { readonly prefix?: string } = {},
 ): Promise<void> {
-  checkPrefix(prefix)
-  await markDurable(linkTo(client), prefix)
+  const link = linkTo(client)
+  checkPrefix(prefix, link.keyPrefix)
+  await markDurable(link, prefix)
 }
 
-function checkPrefix(prefix: unknown): asserts prefix is string {
-  if (typeof prefix === 'string' && /^[^\s{}]{1,100}$/.test(prefix)) return
-  throw new InvalidArgumentError('prefix must be 1 to 100 characters without spaces and braces', {
-    argument: 'prefix',
-  })
+function checkPrefix(prefix: unknown, keyPrefix: string): asserts prefix is string {
+  const refuse = (why: string): never => {
+    throw new InvalidArgumentError(`prefix ${why}`, { argument: 'prefix' })
+  }
+  if (typeof prefix !== 'string' || !/^[^\s{}]{1,100}$/.test(prefix))
+    return refuse('must be 1 to 100 characters without spaces and braces')
+  // A lock and a vote in one key would be taken for each other.
+  if (`${keyPrefix}${prefix}`.endsWith(':v'))
+    refuse(
+      'must not end in `:v`, also together with what the client puts before it: so do the keys of Redlock',
+    )
 }

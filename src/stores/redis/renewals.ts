@@ -1,4 +1,4 @@
-import type { RenewAnswer, RenewRequest } from '../../core/contract.ts'
+import type { RenewAnswer, RenewRequest, Unknown } from '../../core/contract.ts'
 import type { Commands } from './commands.ts'
 import { isCrossSlot } from './failure.ts'
 import { headerKey } from './keys.ts'
@@ -47,11 +47,7 @@ export class Renewals {
     args.push(String(first.ttl + DAY_MS))
     for (const { id } of lot) args.push(id)
     const late = (): void => this.commands.noAnswer(first.name, timeout)
-    const reply = await this.requests.ask(
-      async () => readKept(await runScript(this.requests.link, scripts.keep, args), lot.length),
-      timeout,
-      late,
-    )
+    const reply = await this.requests.ask(() => this.keep(args, lot), timeout, late)
     if ('kind' in reply) {
       if (!isCrossSlot(reply.cause)) return lot.map(() => reply)
       this.commands.oneSlot = true
@@ -59,6 +55,18 @@ export class Renewals {
     }
     this.commands.heardFrom(first.name)
     return reply
+  }
+
+  private async keep(
+    args: string[],
+    lot: readonly RenewRequest[],
+  ): Promise<readonly (RenewAnswer | null)[] | Unknown> {
+    const { role } = this.commands
+    if (role.due) role.look()
+    const kept = readKept(await runScript(this.requests.link, scripts.keep, args), lot.length)
+    const problem = role.sure ? undefined : await role.confirmed()
+    if (problem !== undefined) this.commands.disbelieved(lot[0]?.name ?? '')
+    return problem ?? kept
   }
 }
 

@@ -45,6 +45,11 @@ export async function checkLink(link: Link): Promise<readonly StartupFinding[]> 
       return [...findings(known), ...clusterMode(known, link.cluster)]
     }),
   )
+  const missing = link.missing?.()
+  if (missing !== undefined) {
+    const message = `the primary at ${missing} cannot be asked: its locks cannot be had`
+    perServer.push([{ level: 'error', code: 'cluster', message }])
+  }
   const seen = new Set<string>()
   // Twenty nodes with one setting wrong are one thing to say.
   return perServer.flat().filter(({ level, code, message }) => {
@@ -130,7 +135,9 @@ function version(info: ServerReport['info']): StartupFinding {
 }
 
 function role(info: ServerReport['info']): StartupFinding[] {
-  if (info.get('role') !== 'slave') return []
+  const given = info.get('role')
+  if (given === undefined) return [unchecked('whether it is a primary')]
+  if (given === 'master') return []
   const hint = 'Connect to the primary; through Sentinel, ask for the master.'
   return [{ level: 'error', code: 'role', message: 'this is a replica: it takes no locks', hint }]
 }

@@ -153,7 +153,8 @@ export class RedisStore implements Store {
       async () => ({ kind: doneOf(await this.commands.run(scripts.probe, args)) ? 'done' : 'not' }) as const,
       timeout,
     )
-    return answer.kind === 'unknown' ? answer : this.prepare?.()
+    if (answer.kind === 'unknown') return answer
+    return (await this.requests.ask(() => this.commands.role.confirmed(), timeout)) ?? this.prepare?.()
   }
 
   async close(): Promise<void> {

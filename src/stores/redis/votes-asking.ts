@@ -1,11 +1,12 @@
 import type { Unknown } from '../../core/contract.ts'
 import { Deadline } from '../../transport/deadlines.ts'
-import { failed, isNoScript, isReadOnly, unknown } from './failure.ts'
+import { failed, isDriversTimeout, isNoScript, isReadOnly, unknown } from './failure.ts'
 import type { Link } from './link.ts'
 import { isNone } from './replies.ts'
 import { Requests } from './requests.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
+import type { OpenVotes } from './votes-open.ts'
 
 /**
  * Scripts on their way to one node, and their answers. A node whose connection is lost is not waited for: the other nodes
@@ -19,6 +20,7 @@ export class VoteRequests {
    * answered on one again on the next: what is asked on one and answered on another is nobody's answer.
    */
   connection = 0
+  private readonly open: OpenVotes
   private readonly silence: Silence
   private wasReady = false
   /** The connection has been used, and was not seen to be lost since. */
@@ -26,8 +28,9 @@ export class VoteRequests {
   private stopListening: (() => void) | null = null
   private moved: (reachable: boolean) => void = () => {}
 
-  constructor(link: Link) {
+  constructor(link: Link, open: OpenVotes) {
     this.link = link
+    this.open = open
     this.requests = new Requests(link)
     this.silence = new Silence(link)
   }
@@ -62,7 +65,9 @@ export class VoteRequests {
       const ready = this.look()
       // One that was lost and made without a word in between.
       if (wasInUse && ready) this.lost()
-      if (ready && this.connection > 0) this.moved(true)
+      if (!ready || this.connection === 0) return
+      this.moved(true)
+      this.open.sentAll(false)
     })
   }
 
@@ -72,6 +77,7 @@ export class VoteRequests {
   }
 
   heard(key: string): void {
+    this.open.sentAll(true)
     if (this.silence.suspects) this.silence.answer(key)
   }
 
@@ -174,6 +180,9 @@ export abstract class Question<T> extends Deadline {
     return true
   }
 
+  /** Called when the driver has answered it or failed it. `untold`: it may still send it, and will not tell. */
+  protected over(_untold: boolean): void {}
+
   private delete(link: Link, field: string): void {
     link.hdel(this.key, field).then(
       (deleted) => {
@@ -212,6 +221,7 @@ export abstract class Question<T> extends Deadline {
   }
 
   private heard(reply: unknown): void {
+    this.over(false)
     this.to.heard(this.key)
     let answer: T
     try {
@@ -225,6 +235,7 @@ export abstract class Question<T> extends Deadline {
   }
 
   private failed(error: unknown): void {
+    this.over(isDriversTimeout(error))
     if (isReadOnly(error)) this.to.refused(this.key)
     this.settle(failed(error))
   }

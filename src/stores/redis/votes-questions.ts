@@ -3,6 +3,8 @@ import { headerKey } from './keys.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
 import { Question } from './votes-asking.ts'
+import type { VoteRequests } from './votes-asking.ts'
+import type { OpenVote, OpenVotes } from './votes-open.ts'
 import * as wire from './votes-wire.ts'
 import { DAY_MS } from './wire.ts'
 
@@ -33,17 +35,31 @@ function fieldOf({ id, attempt }: VoteRef): string {
   return `${id} ${attempt}`
 }
 
-export class Vote extends Question<VoteAnswer> {
+export class Vote extends Question<VoteAnswer> implements OpenVote {
   readonly script: Script = scripts.vote
-  private readonly request: VoteRequest
+  readonly ref: VoteRequest
+  givenUp = false
+  untold = false
   private readonly asked: string[]
+  private readonly open: OpenVotes
   private readonly giveBack: (ref: VoteRef, timeout: number) => void
 
-  constructor(request: VoteRequest, prefix: string, giveBack: (ref: VoteRef, timeout: number) => void) {
+  constructor(
+    request: VoteRequest,
+    prefix: string,
+    open: OpenVotes,
+    giveBack: (ref: VoteRef, timeout: number) => void,
+  ) {
     super()
-    this.request = request
+    this.ref = request
     this.asked = argumentsOf(request, prefix)
+    this.open = open
     this.giveBack = giveBack
+  }
+
+  override begin(to: VoteRequests, timeout: number, listener: (answer: VoteAnswer) => void): void {
+    this.open.add(this)
+    super.begin(to, timeout, listener)
   }
 
   get key(): string {
@@ -55,15 +71,20 @@ export class Vote extends Question<VoteAnswer> {
   }
 
   read(reply: unknown): VoteAnswer {
-    return wire.readVote(reply, this.request.tokens)
+    return wire.readVote(reply, this.ref.tokens)
   }
 
   protected override wanted(): boolean {
-    return this.request.wanted?.() === true
+    return !this.givenUp
+  }
+
+  protected override over(untold: boolean): void {
+    if (untold) this.open.timedOut(this)
+    else this.open.delete(this)
   }
 
   protected override late({ kind }: VoteAnswer): void {
-    const { name, id, attempt } = this.request
+    const { name, id, attempt } = this.ref
     if (kind === 'granted') this.giveBack({ name, id, attempt }, this.timeout)
   }
 }

@@ -24,6 +24,7 @@ import { isCrossSlot, maybeInUse, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
+import { LocalWrites, roleIn } from './role.ts'
 import { runScript } from './run-script.ts'
 import { ENOUGH, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
@@ -31,9 +32,12 @@ import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
 import { Ask, Release, Vote } from './votes-questions.ts'
 import { evicts, isLoading, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
+import { OpenVotes } from './votes-open.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
+/** Nobody waits for the answer; it is only known when to forget it. */
+const GIVE_BACK_MS = 1_000
 /** Claims that are renewed by one script. */
 const MOST_AT_ONCE = 50
 
@@ -46,13 +50,15 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   private readonly prefix: string
   private readonly node: string
   private readonly requests: VoteRequests
+  private readonly open: OpenVotes
   private readonly watching: Watching
 
   constructor(link: Link, prefix: string) {
     this.link = link
     this.prefix = `${prefix}:v`
     this.node = `${this.prefix}:node`
-    this.requests = new VoteRequests(link)
+    this.open = new OpenVotes((ref) => this.giveBack(ref, GIVE_BACK_MS))
+    this.requests = new VoteRequests(link, this.open)
     this.watching = new Watching(this.requests.requests, link.keyPrefix + this.prefix, wire.readNotice)
   }
 
@@ -61,7 +67,7 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   }
 
   voteThen(request: VoteRequest, timeout: number, heard: (answer: VoteAnswer) => void): void {
-    this.requests.tell<VoteAnswer>(new Vote(request, this.prefix, this.giveBack), timeout, heard)
+    this.requests.tell<VoteAnswer>(new Vote(request, this.prefix, this.open, this.giveBack), timeout, heard)
   }
 
   confirm(request: ConfirmRequest, timeout: number): Promise<ConfirmAnswer> {
@@ -89,10 +95,12 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     timeout: number,
     heard: (answer: ReleaseAnswer) => void,
   ): void {
+    this.open.giveUp(ref, ref.attempt)
     this.requests.tell<ReleaseAnswer>(new Release(ref, this.prefix, tell), timeout, heard)
   }
 
   withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    this.open.giveUp({ name, id }, 0)
     const question = new Ask(scripts.voteWithdraw, [this.cell(name)], [id], wire.readGone)
     return this.requests.ask<ReleaseAnswer>(question, timeout)
   }
@@ -118,6 +126,8 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     return this.requests.other(async () => {
       const info = await this.info()
       if (isLoading(info)) return unknown(new Error('LOADING the server is loading its data'))
+      // A vote there would be gone with the next copy of its primary.
+      if (roleIn(info) === 'replica') return unknown(new LocalWrites())
       const problem = evicts(info)
       if (problem !== undefined) return unknown(new UnsupportedError(problem, { store: 'redis' }))
       const server = runIdOf(info)

@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 
+import { redisStore } from 'holdfast/redis'
+
 import { available, redisCluster } from '../../../scripts/services.mjs'
 import { headerPattern, keysOf, nameOfHeader } from '../../../src/stores/redis/keys.ts'
 import { slotOf } from '../../../src/stores/redis/slots.ts'
@@ -61,5 +63,28 @@ describe.skipIf(!available('redis-cluster'))('the slot of a key', () => {
     }
     client.disconnect()
     await cluster.stop()
+  })
+})
+
+describe('a prefix that ends in :v', () => {
+  /** Those of a Redlock store with the prefix `hf` are `hf:v:{name}`. */
+  it.each([
+    ['hf:v', undefined],
+    ['v', 'hf:'],
+    [':v', 'hf'],
+  ])('is refused: %s behind %s', (prefix, keyPrefix) => {
+    const client = new Redis({ lazyConnect: true, ...(keyPrefix === undefined ? {} : { keyPrefix }) })
+    expect(() => redisStore(client, { prefix })).toThrow(/must not end in `:v`/)
+    client.disconnect()
+  })
+
+  it.each([
+    ['v', undefined],
+    ['hf:v1', undefined],
+    ['hf', 'a:v:'],
+  ])('is not one: %s behind %s', (prefix, keyPrefix) => {
+    const client = new Redis({ lazyConnect: true, ...(keyPrefix === undefined ? {} : { keyPrefix }) })
+    expect(redisStore(client, { prefix }).kind).toBe('redis')
+    client.disconnect()
   })
 })

@@ -29,8 +29,13 @@ export class VirtualAddress {
     this.target = port
   }
 
-  async close(): Promise<void> {
+  /** Ends the connections that stand. */
+  cut(): void {
     for (const socket of this.sockets) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.cut()
     this.server.close()
     await once(this.server, 'close')
   }

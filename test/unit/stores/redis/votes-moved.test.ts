@@ -94,29 +94,99 @@ describe('a vote that a driver sent again on another connection', () => {
 })
 
 describe('a vote of which the server did not know the script', () => {
-  it.each([
-    [true, ['evalsha', 'eval']],
-    [false, ['evalsha', 'script']],
-  ])('is sent again while it is wanted: %s', async (wanted, commands) => {
+  const REF = { name: 'x', id: 'a.1', attempt: 1 }
+  const noScript = new Error('NOSCRIPT No matching script.')
+
+  it('is sent again while it is wanted', async () => {
     const { link, voter } = started()
-    const answer = voter.vote({ ...VOTE, wanted: () => wanted }, 1_000)
-    link.sent[0]?.fail(new Error('NOSCRIPT No matching script.'))
+    const answer = voter.vote(VOTE, 1_000)
+    link.sent[0]?.fail(noScript)
     await tick()
-    expect(link.commands).toEqual(commands)
-    link.sent[1]?.answer(wanted ? 1_794_967_306_000_000 : 'OK')
-    expect((await answer).kind).toBe(wanted ? 'granted' : 'unknown')
+    expect(link.commands).toEqual(['evalsha', 'eval'])
+    link.sent[1]?.answer(1_794_967_306_000_000)
+    expect((await answer).kind).toBe('granted')
     voter.close()
+  })
+
+  it.each([
+    ['released', (voter: RedisVoter) => voter.release(REF, false, 1_000)],
+    [
+      'released whatever the attempt',
+      (voter: RedisVoter) => voter.release({ ...REF, attempt: 0 }, false, 1_000),
+    ],
+    ['withdrawn', (voter: RedisVoter) => voter.withdraw(REF, 1_000)],
+  ])('is not sent behind its own release: %s', async (_, giveUp) => {
+    const { link, voter } = started()
+    const answer = voter.vote(VOTE, 1_000)
+    const gone = giveUp(voter)
+    link.sent[0]?.fail(noScript)
+    await tick()
+    expect(link.commands).toEqual(['evalsha', 'evalsha', 'script'])
+    expect((await answer).kind).toBe('unknown')
+    voter.close()
+    await gone
+  })
+
+  it('is sent behind the release of another one', async () => {
+    const { link, voter } = started()
+    const answer = voter.vote(VOTE, 1_000)
+    const gone = voter.release({ ...REF, attempt: 7 }, false, 1_000)
+    link.sent[0]?.fail(noScript)
+    await tick()
+    expect(link.commands).toEqual(['evalsha', 'evalsha', 'eval'])
+    voter.close()
+    await Promise.all([answer, gone])
   })
 
   it('is not sent on another connection', async () => {
     const { link, voter } = started()
-    const answer = voter.vote({ ...VOTE, wanted: () => true }, 1_000)
+    const answer = voter.vote(VOTE, 1_000)
     link.tell(false)
     link.tell(true)
-    link.sent[0]?.fail(new Error('NOSCRIPT No matching script.'))
+    link.sent[0]?.fail(noScript)
     await tick()
     expect(link.commands).toEqual(['evalsha', 'script'])
     expect((await answer).kind).toBe('unknown')
+    voter.close()
+  })
+})
+
+/** `commandTimeout` of ioredis: the driver fails the command, and sends it all the same with the next connection. */
+describe('a vote that the driver has failed and not forgotten', () => {
+  const REF = { name: 'x', id: 'a.1', attempt: 1 }
+  const lost = async () => {
+    const all = started()
+    const answer = all.voter.vote(VOTE, 1_000)
+    all.link.sent[0]?.fail(new Error('Command timed out'))
+    expect((await answer).kind).toBe('unknown')
+    all.link.tell(false)
+    return all
+  }
+
+  it('is given back on the next connection, if it was given up without one', async () => {
+    const { link, voter } = await lost()
+    expect((await voter.release(REF, false, 1_000)).kind).toBe('unknown')
+    expect(link.commands).toEqual(['evalsha'])
+    link.tell(true)
+    expect(link.commands).toEqual(['evalsha', 'evalsha'])
+    link.tell(false)
+    link.tell(true)
+    expect(link.commands).toHaveLength(2)
+    voter.close()
+  })
+
+  it('is left alone while it is wanted', async () => {
+    const { link, voter } = await lost()
+    link.tell(true)
+    expect(link.commands).toEqual(['evalsha'])
+    // Whatever is answered now was sent behind it.
+    const look = voter.inspect('x', 1_000)
+    link.sent[1]?.answer([])
+    await look
+    link.tell(false)
+    expect((await voter.release(REF, false, 1_000)).kind).toBe('unknown')
+    link.tell(true)
+    expect(link.commands).toEqual(['evalsha', 'evalsha'])
     voter.close()
   })
 })
