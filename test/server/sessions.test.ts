@@ -12,7 +12,7 @@ it('goes on telling a session on its new connection when the old one ends late',
   const book = new Book('memory')
   afterwards(() => book.close())
   const sessions = new Sessions(memoryStore(), book, DEFAULT_LIMITS)
-  const caller = { principal: ANYBODY }
+  const caller = { principal: ANYBODY, remote: '-', request: '-' }
   const [told, toldBefore]: [StoreEvent[], StoreEvent[]] = [[], []]
   const before = (await sessions.watch('s', caller, (event) => void toldBefore.push(event), 1000)) as Watch
   const now = (await sessions.watch('s', caller, (event) => void told.push(event), 1000)) as Watch
