@@ -158,12 +158,7 @@ export class Records {
   }
 
   /** False when it had to be recorded and could not be. */
-  private recorded(
-    caller: Caller,
-    { name, id }: ClaimRef,
-    token: bigint | undefined,
-    what: string,
-  ): boolean {
+  private recorded(caller: Caller, { name, id }: ClaimRef, token: bigint | undefined, what: string): boolean {
     if (!this.audit.on) return true
     const facts = { name, result: 'held', id, ...(token === undefined ? {} : { token }) }
     if (this.auditRequired) return this.audit.recordNow(caller, what, facts)

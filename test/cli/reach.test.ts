@@ -19,15 +19,7 @@ async function freePort(): Promise<number> {
 }
 
 async function serveAt(port: number, ...more: readonly string[]): Promise<void> {
-  await holdfast([
-    'serve',
-    '--listen',
-    `127.0.0.1:${port}`,
-    '--state',
-    'none',
-    '--json',
-    ...more,
-  ]).says('\n')
+  await holdfast(['serve', '--listen', `127.0.0.1:${port}`, '--state', 'none', '--json', ...more]).says('\n')
 }
 
 afterEach(endAll)
@@ -69,7 +61,11 @@ describe('a store that is not there yet', () => {
       const url = `${scheme}://127.0.0.1:${await freePort()}`
       const patient = await run(['run', 'a', '--wait', '300ms', '--', 'true'], { url })
       expect(patient.code).toBe(69)
-      const hasty = [['run', 'a', '--', 'true'], ['run', 'a', '--wait', '0', '--', 'true'], ['acquire', 'a']]
+      const hasty = [
+        ['run', 'a', '--', 'true'],
+        ['run', 'a', '--wait', '0', '--', 'true'],
+        ['acquire', 'a'],
+      ]
       for (const args of hasty) {
         const { code, stderr } = await run(args, { url })
         expect(code).toBe(69)

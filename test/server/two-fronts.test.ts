@@ -119,7 +119,9 @@ it('lines for which there was no room are counted, and the audit log says how ma
   const lines = text.trimEnd().split('\n')
   const entries = lines.map((line) => JSON.parse(line) as AuditEntry)
   const recorded = entries.filter(({ name }) => name?.startsWith('x') === true).length
-  const missed = entries.filter(({ what }) => what === 'missed').reduce((sum, { count = 0 }) => sum + count, 0)
+  const missed = entries
+    .filter(({ what }) => what === 'missed')
+    .reduce((sum, { count = 0 }) => sum + count, 0)
   expect(recorded).toBeLessThan(claims)
   expect(recorded + missed).toBeGreaterThanOrEqual(claims)
 })
