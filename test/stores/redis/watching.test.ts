@@ -72,7 +72,7 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await redisCommand(server, 'CONFIG', 'RESETSTAT')
       const together = Array.from({ length: 1_000 }, (_, at) => watch(`s${at}`))
       // Some leave at once.
-      const some = Array.from({ length: 50 }, (_, at) => watch(`gone${at}`).then(({ stop }) => stop()))
+      const some = Array.from({ length: 50 }, (_, at) => watch(`gone${at}`).then((one) => one.stop()))
       await Promise.all([...together, ...some])
       const stats = String(await redisCommand(server, 'INFO', 'commandstats'))
       expect(Number(/cmdstat_subscribe:calls=(\d+)/.exec(stats)?.[1])).toBeLessThan(10)
