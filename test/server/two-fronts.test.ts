@@ -8,6 +8,7 @@ import { Book } from '../../src/server/book.ts'
 import type { AuditEntry } from '../../src/server/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { openSession } from './attacks/session.ts'
+import type { RawSession } from './attacks/session.ts'
 import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
 
 /** Several servers of one store: what one of them does not know, because it happened at another. */
@@ -50,31 +51,30 @@ it('a session that moves is told of a grant when it is recorded where it is now,
     entries.push(entry)
   }
   const [one, other] = [await serve({ store }), await serve({ store, audit, auditRequired: true })]
-  for (const [name, isFull] of [
-    ['recorded', false],
-    ['not-recorded', true],
-  ] as const) {
+  /** It waits at the first server, goes to the second, and is granted. */
+  const moved = async (name: string): Promise<RawSession> => {
     const holder = await take(one, { name, ttl: 60_000 })
     const before = await openSession(one)
     await before.ask('watch', name)
-    const claim = { ...CLAIM, name, id: `${name}.1`, whenBusy: 'queue' }
-    expect(await before.ask('claim', claim)).toMatchObject({ kind: 'queued' })
+    await before.ask('claim', { ...CLAIM, name, id: `${name}.1`, whenBusy: 'queue' })
     const now = await openSession(other)
     await now.ask('watch', name)
-    full = isFull
     await call(one, 'POST /v1/release', { body: { name, lease: holder.lease } })
-    const lines = (): AuditEntry[] => entries.filter((entry) => entry.name === name && entry.what === 'grant')
-    if (isFull) {
-      const renewal = { name, id: `${name}.1`, ttl: 5000, patience: 5000, tokens: 1 }
-      expect(await now.ask('renew', [renewal])).toMatchObject([{ kind: 'unknown' }])
-      expect(now.events).toEqual([])
-    } else {
-      await eventually('it is told', () => now.events.length === 1)
-      expect(lines()).toHaveLength(1)
-      await now.ask('renew', [{ name, id: `${name}.1`, ttl: 5000, patience: 5000, tokens: 1 }])
-      expect(lines()).toHaveLength(1)
-    }
+    return now
   }
+  const renewal = (name: string) => ({ name, id: `${name}.1`, ttl: 5000, patience: 5000, tokens: 1 })
+  const grants = (): number => entries.filter(({ what }) => what === 'grant').length
+
+  const recorded = await moved('recorded')
+  await eventually('it is told', () => recorded.events.length === 1)
+  expect(grants()).toBe(1)
+  await recorded.ask('renew', [renewal('recorded')])
+  expect(grants()).toBe(1)
+
+  full = true
+  const silent = await moved('silent')
+  expect(await silent.ask('renew', [renewal('silent')])).toMatchObject([{ kind: 'unknown' }])
+  expect(silent.events).toEqual([])
 })
 
 it('leases of other servers are remembered while they last, and no more of them than a number', () => {
