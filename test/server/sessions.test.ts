@@ -46,7 +46,7 @@ it('asks a slow store once for a session whose client comes back before the answ
   afterwards(() => book.close())
   const { store, answers, listeners } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)
-  const caller = { principal: ANYBODY }
+  const caller = { principal: ANYBODY, remote: '-', request: '-' }
   const told: string[] = []
   const before = sessions.watch('s', caller, () => void told.push('before'), 1000)
   const now = sessions.watch('s', caller, () => void told.push('now'), 1000)

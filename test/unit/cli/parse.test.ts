@@ -65,6 +65,7 @@ describe('a lock as it is wished for', () => {
       mode: 'permits',
       capacity: 4,
       wait: Infinity,
+      patient: true,
     })
   })
 
