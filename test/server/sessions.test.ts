@@ -67,7 +67,9 @@ it('asks again for a session when the store has thrown', async () => {
   const { store, answers } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)
   const watch = (): Promise<unknown> =>
-    Promise.resolve(sessions.watch('s', { principal: ANYBODY }, () => undefined, 1000))
+    Promise.resolve(
+      sessions.watch('s', { principal: ANYBODY, remote: '-', request: '-' }, () => undefined, 1000),
+    )
   const first = watch()
   answers[0]?.(true)
   await expect(first).rejects.toThrow('the driver threw')
