@@ -32,6 +32,8 @@ export interface LockWish {
   readonly capacity: number
   /** Milliseconds. */
   readonly wait: number
+  /** It was asked for in so many words: then it is also for a store that is not there yet. */
+  readonly patient: boolean
   readonly ttl: number
 }
 
@@ -60,6 +62,7 @@ export function lockWish(name: string, given: LockGiven): LockWish {
     permits: weight,
     capacity,
     wait: wait === undefined ? DEFAULT_WAIT : parseWait('--wait', wait),
+    patient: wait !== undefined,
     ttl: ttlMs,
   }
 }
@@ -70,9 +73,14 @@ function count(option: string, text: string): number {
   return Number(text)
 }
 
-export function acquire(holdfast: Holdfast, wish: LockWish, signal: AbortSignal): Promise<Lease> {
-  const { name, mode, permits, capacity, wait, ttl } = wish
-  const options = { wait, ttl, signal }
+/** `spent`: what of the wait is over already. */
+export function acquire(
+  holdfast: Holdfast,
+  wish: LockWish,
+  { signal, spent }: { readonly signal: AbortSignal; readonly spent: number },
+): Promise<Lease> {
+  const { name, mode, permits, capacity, ttl } = wish
+  const options = { wait: Math.max(0, Math.round(wish.wait - spent)), ttl, signal }
   switch (mode) {
     case 'permits':
       return take(holdfast.semaphore(name, capacity), { ...options, permits })

@@ -114,8 +114,12 @@ export class LockReentryError extends HoldfastError {
 
 /** The store did not answer, or not in time. Nothing is known to be held. */
 export class StoreUnavailableError extends HoldfastError {
-  constructor(message: string, details: ErrorDetails = {}) {
+  /** There when asking again cannot help: a wrong password, a missing right, an unsupported server. */
+  readonly retryable?: false
+
+  constructor(message: string, details: ErrorDetails & { readonly retryable?: false | undefined } = {}) {
     super('STORE_UNAVAILABLE', message, { ...details, cause: bare(details.cause) })
+    if (details.retryable === false) this.retryable = false
   }
 }
 

@@ -280,10 +280,10 @@ export class Holdfast implements AsyncDisposable {
   }
 
   private noAnswer(answer: Unknown): HoldfastError {
-    const { cause } = answer
+    const { cause, retryable } = answer
     if (cause instanceof BrokenStoreError || cause instanceof UnsupportedError) return cause
     const { kind: store } = this.store
-    return new StoreUnavailableError(noAnswer(store, answer), { store, cause })
+    return new StoreUnavailableError(noAnswer(store, answer), { store, cause, retryable })
   }
 
   private async closeTheStore(): Promise<void> {

@@ -29,10 +29,10 @@ export function notFree(lane: Where): LockTimeoutError {
 }
 
 export function unavailable(lane: Where, answer: Unknown): StoreUnavailableError | BrokenStoreError {
-  const { cause } = answer
+  const { cause, retryable } = answer
   if (cause instanceof BrokenStoreError) return cause
   const message = noAnswer(lane.session.store.kind, answer, `, so "${lane.name}" was not acquired`)
-  return new StoreUnavailableError(message, { ...details(lane), cause })
+  return new StoreUnavailableError(message, { ...details(lane), cause, retryable })
 }
 
 /** With what the driver or the server said: a wrong password is no silence. `so`: what came of it. */

@@ -44,6 +44,8 @@ export class Audit {
   // Of this run only: an id must not be checkable against an old log.
   private readonly key = randomBytes(32)
   private scheduled = false
+  /** Lines for which there was no room. */
+  private missed = 0
 
   constructor(target: string | AuditSink | undefined, problems: Problems) {
     this.on = target !== undefined
@@ -78,9 +80,18 @@ export class Audit {
   flush(): boolean {
     this.scheduled = false
     if (this.file === null) return true
-    const failure = this.file.flush()
+    const failure = this.file.flush() ?? this.tellMissed(this.file)
     this.problems.note('audit', failure)
     return failure === null
+  }
+
+  /** The first line that finds room again says how many did not. */
+  private tellMissed(file: LineFile): Error | null {
+    if (this.missed === 0) return null
+    const { missed } = this
+    this.missed = 0
+    this.add(SERVER, 'missed', { result: 'not recorded: there was no room', count: missed })
+    return file.flush()
   }
 
   /** After the file was moved away. Null when there is a new one; undefined when there is no file at all. */
@@ -106,7 +117,11 @@ export class Audit {
       ...(token === undefined ? {} : { token: String(token) }),
       ...(id === undefined ? {} : { claim: this.disguise(id) }),
     }
-    if (this.file !== null) return this.file.add(`${JSON.stringify(entry)}\n`)
+    if (this.file !== null) {
+      const added = this.file.add(`${JSON.stringify(entry)}\n`)
+      if (!added) this.missed++
+      return added
+    }
     try {
       this.sink?.(entry)
       this.problems.note('audit', null)

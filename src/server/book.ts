@@ -48,6 +48,8 @@ export interface Activity {
 }
 
 const SWEEP_MS = 1000
+/** Leases of other servers that are remembered. Who is forgotten has a second line in the audit log. */
+const MOST_VISITORS = 50_000
 /** Bytes of a claim besides its texts, here and in the store. */
 const OVERHEAD = 1024
 /** Of the heap, for all claims; and of that, for those of one principal. */
@@ -207,7 +209,8 @@ export class Book {
     const { ttl, patience } = request
     const now = this.now()
     if (entry === undefined) {
-      if (answer.kind === 'held' || answer.kind === 'renewed') this.visitors.set(request.id, now + ttl)
+      if (answer.kind === 'held' || answer.kind === 'renewed') this.visits(request, ttl)
+      else if (answer.kind === 'lost') this.visitors.delete(request.id)
       return
     }
     wish(entry, request)
@@ -225,6 +228,17 @@ export class Book {
     if (entry !== undefined) this.hold(entry, now, entry.pickUp, event.token)
   }
 
+  /** A lease that was taken at another server is known here for so long. */
+  visits({ id }: ClaimRef, ms: number): void {
+    this.visitors.delete(id)
+    this.visitors.set(id, this.now() + ms)
+    if (this.visitors.size <= MOST_VISITORS) return
+    for (const longest of this.visitors.keys()) {
+      this.visitors.delete(longest)
+      break
+    }
+  }
+
   /** A writer that has become a reader. */
   downgraded(claim: ClaimRef): void {
     const entry = this.entryOf(claim)
@@ -232,6 +246,7 @@ export class Book {
   }
 
   released(claim: ClaimRef, answer: ReleaseAnswer): void {
+    if (answer.kind !== 'unknown') this.visitors.delete(claim.id)
     const entry = this.entryOf(claim)
     if (entry !== undefined && answer.kind !== 'unknown') {
       this.end(entry, answer.kind === 'released' ? 'released' : 'lost')

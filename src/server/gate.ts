@@ -58,7 +58,11 @@ export class Gate {
    * its own that it points at this machine (the host tells), or openly (the origin tells). Returns the headers that let
    * an allowed page read the answer.
    */
-  assertFromHere({ headers, socket }: IncomingMessage): Readonly<Record<string, string>> | null {
+  assertFromHere(request: IncomingMessage): Readonly<Record<string, string>> | null {
+    const { headers, socket } = request
+    // Node goes by the first of two; whoever stands in front may have gone by the second.
+    if ((request.headersDistinct['host']?.length ?? 0) > 1)
+      throw new Failure('WRONG_HOST', 'A request has one Host.')
     const host = HOST.exec(headers.host ?? '')?.[1]?.toLowerCase()
     // A name that somebody points at this machine is not an address of its own: health checks go by that.
     if (host === undefined || !(this.hosts.has(host) || isOwnAddress(host, socket.localAddress))) {

@@ -6,6 +6,7 @@ import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
 import { Failure, unavailable } from './failure.ts'
+import { leaveLine } from './leave-line.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { StreamCounts } from './stream-counts.ts'
@@ -166,7 +167,7 @@ export class LongPolls {
 
   /** Takes a lease back that could not be delivered, and whose secret nobody else knows. */
   undo(caller: Caller, { name, id, ttl }: ClaimRef & { readonly ttl: number }): void {
-    this.service.noteEnd(caller, 'undo', { name, id }, { kind: 'released' })
+    this.service.records.ended(caller, 'undo', { name, id }, { kind: 'released' })
     this.cleaner.cleanup.remove({ name, id }, false, ttl)
   }
 
@@ -287,7 +288,7 @@ export class LongPolls {
         if (
           answer.kind === 'held' &&
           !poll.over &&
-          !this.service.noteGrant(poll.caller, request, answer.token)
+          !this.service.records.granted(poll.caller, request, answer.token)
         )
           return this.finish(poll, unavailable())
         book.renewed(request, answer)
@@ -330,14 +331,13 @@ export class LongPolls {
   }
 
   private remove(poll: Poll): void {
-    const { caller, request, known, doubtful } = poll
+    const { caller, request, known, doubtful, unwanted } = poll
     if (known && !this.isOurs(poll)) return
-    this.service.noteEnd(caller, 'leave', request, { kind: 'released' })
+    this.service.records.ended(caller, 'leave', request, { kind: 'released' })
     // A place that is known is released, and leaves no note.
     if (doubtful && !known) this.service.withdrawals.add(caller.principal)
     if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
-    const released = this.service.store.release(request, undefined, STORE_TIMEOUT_MS)
-    if (released instanceof Promise) released.catch(() => undefined)
+    leaveLine(this.service.store, request, { lease: unwanted }, STORE_TIMEOUT_MS)
   }
 
   /**
@@ -362,7 +362,7 @@ export class LongPolls {
     const asked = when(
       this.sessions.watch(
         session,
-        { principal: poll.caller.principal, confirms: this.confirms },
+        { ...poll.caller, confirms: this.confirms },
         this.listener,
         STORE_TIMEOUT_MS,
       ),

@@ -19,11 +19,12 @@ import type {
 import type { Audit } from './audit.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
-import { behindAnother, Failure, tooMany, unavailable, unrecordable } from './failure.ts'
+import { behindAnother, Failure, tooMany, unavailable } from './failure.ts'
 import type { Limits } from './limits.ts'
 import { Load } from './load.ts'
 import { Looks } from './looks.ts'
 import type { Problems } from './problems.ts'
+import { Records } from './records.ts'
 import { Refusals } from './refusals.ts'
 import type { Right } from './rights.ts'
 import type { Sessions } from './sessions.ts'
@@ -51,7 +52,6 @@ export interface Revoked {
   readonly token: bigint
 }
 
-const TAKE_BACK_MS = 5000
 /** Leases that are taken away in one turn of the loop. */
 const REVOKED_AT_ONCE = 200
 type State =
@@ -60,8 +60,8 @@ type State =
   | { readonly kind: 'stopping' }
 
 /**
- * The store behind its rules: who may do what, how much of it, and a note of everything. Both doors, HTTP requests and
- * sessions, lead here. Refusals are thrown as `Failure`; answers are the store's.
+ * The store behind its rules: who may do what, and how much of it; what comes of it is noted by the records. Both doors, HTTP
+ * requests and sessions, lead here. Refusals are thrown as `Failure`; answers are the store's.
  */
 export class LockService {
   state: State = { kind: 'ready' }
@@ -76,8 +76,7 @@ export class LockService {
   readonly withdrawals: Withdrawals = new Withdrawals()
   private readonly tokens = new TokenBudget()
   private readonly sessions: Sessions
-  private readonly audit: Audit
-  private readonly auditRequired: boolean
+  readonly records: Records
   private readonly visible: VisibleNames
   readonly refusals: Refusals
   private readonly problems: Problems
@@ -86,18 +85,11 @@ export class LockService {
     this.store = store
     this.book = book
     this.sessions = sessions
-    this.audit = audit
     this.limits = limits
-    this.auditRequired = auditRequired
     this.problems = problems
     this.visible = new VisibleNames(store, this.looks)
     this.refusals = new Refusals({ metrics: book.metrics, audit, problems })
-    book.onLost = ({ caller, name, id, token }) =>
-      audit.record(caller, 'end', { name, result: 'lost', token, id })
-    sessions.onGrant = ({ name, id, token }) => {
-      const caller = book.waiterOf({ name, id })
-      return caller === null || this.noteGrant(caller, { name, id }, token)
-    }
+    this.records = new Records({ store, book, sessions, audit, auditRequired })
   }
 
   /** `firstTry`: if it is busy, the same claim comes again to stand in line, and only that is noted. */
@@ -114,7 +106,7 @@ export class LockService {
     const budgeted = this.budgeted(caller, request)
     const asked: ClaimRequest = mayWait ? budgeted : { ...budgeted, whenBusy: 'try' }
     return when(this.store.claim(asked, timeout), (answer) => {
-      if (!firstTry || answer.kind !== 'busy') this.noteClaim(caller, request, answer, 'claim')
+      if (!firstTry || answer.kind !== 'busy') this.records.claimed(caller, request, answer)
       if (!mayWait && answer.kind === 'busy') throw tooMany('waiters')
       return answer
     })
@@ -130,15 +122,9 @@ export class LockService {
     return when(this.store.renew(asked, timeout), (told) => {
       const answers = told.map((answer, index) => {
         const request = requests[index]
-        return request === undefined ? answer : this.renewed(caller, request, answer)
+        return request === undefined ? answer : this.records.renewed(caller, request, answer)
       })
-      if (this.audit.on) {
-        const lost = answers.filter(({ kind }) => kind === 'lost').length
-        this.audit.record(caller, 'renew', {
-          result: lost === 0 ? 'done' : `${lost} lost`,
-          count: requests.length,
-        })
-      }
+      this.records.renewedTogether(caller, answers)
       return answers
     })
   }
@@ -153,13 +139,13 @@ export class LockService {
     const refusal = next === undefined ? null : this.refusal(caller, claim, next)
     const asked = refusal === null && next !== undefined ? this.budgeted(caller, next) : undefined
     return when(this.store.release(claim, asked, timeout), (result) => {
-      this.noteEnd(caller, 'release', claim, result.released)
+      this.records.ended(caller, 'release', claim, result.released)
       // Giving something back is never refused for what was asked along with it.
       const { released } = result
       if (refusal !== null) return { released, next: { kind: 'unknown', cause: refusal } }
       if (asked === undefined || result.next === undefined) return result
       try {
-        this.noteClaim(caller, asked, result.next, 'claim')
+        this.records.claimed(caller, asked, result.next)
         return result
       } catch (cause) {
         return { released, next: { kind: 'unknown', cause } }
@@ -173,21 +159,19 @@ export class LockService {
     if (!this.book.knows(claim)) this.assertFewWithdrawals(caller)
     this.withdrawals.add(caller.principal)
     return when(this.store.withdraw(claim, timeout), (answer) => {
-      this.noteEnd(caller, 'withdraw', claim, answer)
+      this.records.ended(caller, 'withdraw', claim, answer)
       return answer
     })
   }
 
   downgrade(caller: Caller, claim: ClaimRef, timeout: number): MaybePromise<DowngradeAnswer> {
     const { store } = this
-    const { name, id } = claim
-    this.assertMay(caller, 'acquire', name)
+    this.assertMay(caller, 'acquire', claim.name)
     if (store.downgrade === undefined) {
       throw new Failure('UNSUPPORTED', `The ${store.kind} store cannot turn a write lock into a read lock.`)
     }
     return when(store.downgrade(claim, timeout), (answer) => {
-      if (answer.kind === 'downgraded') this.book.downgraded(claim)
-      if (this.audit.on) this.audit.record(caller, 'downgrade', { name, result: answer.kind, id })
+      this.records.downgraded(caller, claim, answer)
       return answer
     })
   }
@@ -215,7 +199,7 @@ export class LockService {
   ): Promise<readonly Revoked[]> {
     this.assertMay(caller, 'force-release', name)
     this.assertStarted()
-    this.assertRecordable()
+    this.records.assertPossible()
     const info = await this.store.inspect(name, timeout)
     if ('kind' in info) throw unavailable()
     const revoked: Revoked[] = []
@@ -223,8 +207,10 @@ export class LockService {
       if (token !== undefined && token !== held) continue
       // Others have their turn in between: a name may have two hundred thousand readers.
       if (index % REVOKED_AT_ONCE === REVOKED_AT_ONCE - 1) await new Promise((resume) => setImmediate(resume))
+      // Each leaves a note at the store, as if its holder had withdrawn it.
+      this.withdrawals.add(caller.principal)
       const answer = await this.store.withdraw({ name, id }, timeout)
-      this.audit.record(caller, 'force-release', { name, result: answer.kind, token: held, id, reason })
+      this.records.forced(caller, { name, id, result: answer.kind, token: held, reason })
       if (answer.kind === 'unknown') throw unavailable()
       // Held, and not by the id that we were shown.
       if (answer.kind === 'not-held' && isMasked(id)) throw behindAnother()
@@ -264,7 +250,7 @@ export class LockService {
     this.assertMay(caller, 'acquire', name)
     this.sessions.assertOwn(caller.principal, sessionOf(id))
     this.assertOpen()
-    this.assertRecordable()
+    this.records.assertPossible()
     const { shared, permits } = this.store.capabilities
     if (capacity === ALL ? !shared : capacity > 1 && !permits) {
       throw new Failure(
@@ -272,7 +258,7 @@ export class LockService {
         `The ${this.store.kind} store has no ${capacity === ALL ? 'shared locks' : 'permits'}.`,
       )
     }
-    this.assertOneName({ name, id })
+    this.records.assertOneName({ name, id })
     // The store would say that it is held, and mean what it was asked for first: a reader would take itself for a writer.
     if (!this.book.agrees(request))
       throw new Failure('ID_IN_USE', 'This id is that of a claim in another mode, or for other permits.')
@@ -294,13 +280,6 @@ export class LockService {
   private budgeted<R extends ClaimRequest | RenewRequest>({ principal }: Caller, request: R): R {
     const tokens = this.tokens.take(principal, request.tokens)
     return tokens === request.tokens ? request : { ...request, tokens }
-  }
-
-  /** One id for many names would count as one lease. */
-  private assertOneName({ name, id }: ClaimRef): void {
-    const other = this.book.nameOf(id)
-    if (other !== undefined && other !== name)
-      throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
 
   /** Why nothing is claimed along with a release. */
@@ -325,90 +304,8 @@ export class LockService {
     return full && !this.book.knows({ name, id })
   }
 
-  private assertRecordable(): void {
-    // Tried again each time: a full disk may have room by now.
-    if (this.auditRequired && !(this.audit.on && this.audit.flush())) throw unrecordable()
-  }
-
-  private noteClaim(caller: Caller, request: ClaimRequest, answer: ClaimAnswer, what: string): void {
-    // Two with one id may have been under way to a slow store at once.
-    if (answer.kind === 'held' || answer.kind === 'queued') {
-      try {
-        this.assertOneName(request)
-      } catch (failure) {
-        this.takeBack(request)
-        throw failure
-      }
-    }
-    if (answer.kind === 'held') {
-      if (!this.noteGrant(caller, request, answer.token, what)) throw unrecordable()
-    } else if (this.audit.on) {
-      const { name, id } = request
-      this.audit.record(caller, what, { name, result: answer.kind, id })
-    }
-    this.book.claimed(caller, request, answer)
-  }
-
-  /** False when it had to be recorded and could not be: then it is taken back, and nobody may hear of it. */
-  noteGrant(caller: Caller, claim: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
-    if (this.recordGrant(caller, claim, token, what)) return true
-    const { name, id } = claim
-    this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
-    this.takeBack({ name, id })
-    return false
-  }
-
-  /** False when it had to be recorded and could not be. */
-  private recordGrant(
-    caller: Caller,
-    { name, id }: ClaimRef,
-    token: bigint | undefined,
-    what: string,
-  ): boolean {
-    if (!this.audit.on) return true
-    const facts = { name, result: 'held', id, ...(token === undefined ? {} : { token }) }
-    if (this.auditRequired) return this.audit.recordNow(caller, what, facts)
-    this.audit.record(caller, what, facts)
-    return true
-  }
-
-  /** What the store does not hear of ends with its ttl; nobody knows that it is held. */
-  private takeBack({ name, id }: ClaimRef): void {
-    const taken = this.store.withdraw({ name, id }, TAKE_BACK_MS)
-    if (taken instanceof Promise) taken.catch(() => undefined)
-  }
-
   /** Something that should not happen, in a request or a session. */
   noteFault(error: unknown, { request }: Caller): void {
     this.problems.fault(error, request)
-  }
-
-  private renewed(caller: Caller, request: RenewRequest, answer: RenewAnswer): RenewAnswer {
-    if (answer.kind === 'held' || answer.kind === 'renewed') {
-      const token = answer.kind === 'held' ? answer.token : undefined
-      if (!this.noteRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
-      const maker = this.book.whose(request.id)
-      if (maker !== undefined && maker !== caller.principal.name)
-        this.sessions.renewedBy(caller.principal, sessionOf(request.id))
-    }
-    this.book.renewed(request, answer)
-    return answer
-  }
-
-  /** A waiter may learn by a renewal that the lock is its own. False when that had to be recorded and could not be. */
-  private noteRenewed(caller: Caller, claim: ClaimRef, token: bigint | undefined): boolean {
-    const { book } = this
-    const waiter = book.waiterOf(claim)
-    if (waiter !== null) return this.noteGrant(waiter, claim, token)
-    if (book.knows(claim) || book.isVisitor(claim)) return true
-    // Asked for at another server of this store, which may have recorded the grant or not have heard of it. So it is not
-    // taken back here: whoever asks hears nothing, and asks again.
-    return this.recordGrant(caller, claim, token, 'grant')
-  }
-
-  noteEnd(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
-    this.book.released(claim, answer)
-    if (this.audit.on)
-      this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
 }

@@ -12,6 +12,8 @@ type Granted = Extract<StoreEvent, { readonly kind: 'granted' }>
 interface Session {
   /** The name of the principal whose it is. */
   owner: string
+  /** Who listens. */
+  caller: Caller
   /** Of which claims it asks about the grants before anybody hears of them, and notes them then. */
   readonly confirms: ((claimId: string) => boolean) | undefined
   listener: StoreListener
@@ -39,7 +41,7 @@ export class Sessions {
   private readonly isGone: (principal: string) => boolean
   private stopping = false
   /** Asked about every other grant before anybody is told of it. */
-  onGrant: (grant: Granted) => boolean = () => true
+  onGrant: (grant: Granted, listening: Caller | null) => boolean = () => true
 
   /** `isGone`: whether there is no principal of that name any more. */
   constructor(
@@ -56,10 +58,11 @@ export class Sessions {
 
   watch(
     id: string,
-    { principal, confirms }: Pick<Caller, 'principal'> & { readonly confirms?: Session['confirms'] },
+    caller: Caller & { readonly confirms?: Session['confirms'] },
     listener: StoreListener,
     timeout: number,
   ): MaybePromise<Watch | Unknown> {
+    const { principal, confirms } = caller
     this.assertOwn(principal, id)
     const known = this.sessions.get(id)
     // Either would lose its wake-ups to the other, and their grants are noted in different ways.
@@ -68,6 +71,7 @@ export class Sessions {
     if (known !== undefined) {
       known.times = known.listener === listener ? known.times + 1 : 1
       known.listener = listener
+      known.caller = caller
       // The store is asked once: to stop one of two watches of a session may be to stop both.
       return when(known.asked ?? WATCHING, (answer) => this.standing(id, listener, answer))
     }
@@ -77,6 +81,7 @@ export class Sessions {
       })
     const session: Session = {
       owner: principal.name,
+      caller,
       confirms,
       listener,
       times: 1,
@@ -178,7 +183,10 @@ export class Sessions {
 
   private deliver(id: string, event: StoreEvent): void {
     const session = this.sessions.get(id)
-    const noted = event.kind !== 'granted' || session?.confirms?.(event.id) === true || this.onGrant(event)
+    const noted =
+      event.kind !== 'granted' ||
+      session?.confirms?.(event.id) === true ||
+      this.onGrant(event, session?.caller ?? null)
     if (!noted) return
     this.book.told(event)
     session?.listener(event)

@@ -2,7 +2,7 @@ import type { Principal } from './rights.ts'
 
 /** For how long a store remembers a withdrawal. */
 const KEPT_MS = 60_000
-/** Of one principal, and of all together. */
+/** Of one principal, and of all together. When that is reached, only those who have more than their part of it are too many. */
 const MOST = { each: 20_000, all: 100_000 }
 
 type Counts = Map<Principal, number>
@@ -31,7 +31,10 @@ export class Withdrawals {
   areTooMany(principal: Principal): boolean {
     this.turn()
     const own = (this.present.get(principal) ?? 0) + (this.former.get(principal) ?? 0)
-    return own >= MOST.each || this.all.present + this.all.former >= MOST.all
+    if (own >= MOST.each) return true
+    if (this.all.present + this.all.former < MOST.all) return false
+    const principals = new Set([...this.present.keys(), ...this.former.keys()]).size
+    return own >= MOST.all / (principals + 1)
   }
 
   private turn(): void {

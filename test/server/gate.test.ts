@@ -460,3 +460,13 @@ describe("a claim's secret", () => {
     return [...info.holders, ...info.waiters].map(({ id }) => id)
   }
 })
+
+it('takes no request with two hosts: whoever stands in front may go by the other one', async () => {
+  const server = await serve()
+  const [one, two] = ['host: localhost\r\n', 'host: evil.example\r\n']
+  const ask = (hosts: string): Promise<string> =>
+    raw(server, `GET /v1/health HTTP/1.1\r\n${hosts}connection: close\r\n\r\n`)
+  expect(await ask(one)).toContain('HTTP/1.1 200')
+  expect(await ask(one + two)).toContain('HTTP/1.1 421')
+  expect(await ask(one + one)).toContain('HTTP/1.1 421')
+})

@@ -12,7 +12,7 @@ it('goes on telling a session on its new connection when the old one ends late',
   const book = new Book('memory')
   afterwards(() => book.close())
   const sessions = new Sessions(memoryStore(), book, DEFAULT_LIMITS)
-  const caller = { principal: ANYBODY }
+  const caller = { principal: ANYBODY, remote: '-', request: '-' }
   const [told, toldBefore]: [StoreEvent[], StoreEvent[]] = [[], []]
   const before = (await sessions.watch('s', caller, (event) => void toldBefore.push(event), 1000)) as Watch
   const now = (await sessions.watch('s', caller, (event) => void told.push(event), 1000)) as Watch
@@ -46,7 +46,7 @@ it('asks a slow store once for a session whose client comes back before the answ
   afterwards(() => book.close())
   const { store, answers, listeners } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)
-  const caller = { principal: ANYBODY }
+  const caller = { principal: ANYBODY, remote: '-', request: '-' }
   const told: string[] = []
   const before = sessions.watch('s', caller, () => void told.push('before'), 1000)
   const now = sessions.watch('s', caller, () => void told.push('now'), 1000)
@@ -67,7 +67,9 @@ it('asks again for a session when the store has thrown', async () => {
   const { store, answers } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)
   const watch = (): Promise<unknown> =>
-    Promise.resolve(sessions.watch('s', { principal: ANYBODY }, () => undefined, 1000))
+    Promise.resolve(
+      sessions.watch('s', { principal: ANYBODY, remote: '-', request: '-' }, () => undefined, 1000),
+    )
   const first = watch()
   answers[0]?.(true)
   await expect(first).rejects.toThrow('the driver threw')

@@ -10,12 +10,12 @@ import { Interrupt } from '../interrupt.ts'
 import { keeperFolder } from '../keeper/folder.ts'
 import { identify, lives, scriptOf } from '../keeper/script-process.ts'
 import { COMMIT } from '../keeper/wire.ts'
-import type { Order, Report } from '../keeper/wire.ts'
+import type { Order, Report, Unreached } from '../keeper/wire.ts'
 import { LOCK_OPTIONS, lockWish } from '../lock-option.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { scrubbed, storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { print, printJson } from '../table.ts'
+import { note, print, printJson } from '../table.ts'
 
 const PRINTABLE = ['json', 'lease', 'token', 'expires'] as const
 
@@ -105,14 +105,14 @@ async function askKeeper(order: Order): Promise<Report | number> {
   try {
     // The URL and its password travel here: neither arguments nor environment.
     stdin.write(`${JSON.stringify(order)}\n`)
-    const line = await Promise.race([firstLine(stdout), interrupt.arrival(), failed])
+    const report = await Promise.race([reportOn(stdout), interrupt.arrival(), failed])
     if (interrupt.exitCode !== undefined) {
       // The keeper sees that nobody is here any more, and leaves the queue; then it is gone.
       stdin.end()
       await once(keeper, 'exit')
       return interrupt.exitCode
     }
-    const report = JSON.parse(line ?? '') as Report
+    if (report === undefined) throw noWord()
     if (report.kind === 'held') stdin.write(`${COMMIT}\n`)
     return report
   } finally {
@@ -122,7 +122,13 @@ async function askKeeper(order: Order): Promise<Report | number> {
   }
 }
 
-async function firstLine(stream: Readable): Promise<string> {
-  for await (const line of createInterface({ input: stream })) return line
-  throw new CommandError('The keeper ended without a word.', EXIT.software)
+async function reportOn(stream: Readable): Promise<Report> {
+  for await (const line of createInterface({ input: stream })) {
+    const said = JSON.parse(line) as Report | Unreached
+    if (said.kind !== 'unreached') return said
+    note(said.message)
+  }
+  throw noWord()
 }
+
+const noWord = (): CommandError => new CommandError('The keeper ended without a word.', EXIT.software)

@@ -3,12 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LockAbortedError, LockTimeoutError } from '../../core/errors.ts'
 import type { Holdfast } from '../../locks/holdfast.ts'
 import type { Lease } from '../../runtime/lease.ts'
-import { withStore } from '../connect.ts'
+import { leave } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
 import { EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
 import { acquire, LOCK_OPTIONS, lockWish } from '../lock-option.ts'
 import type { LockWish } from '../lock-option.ts'
+import { reach } from '../reach.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { scrubbed, storeAddress, STORE_OPTIONS } from '../store-option.ts'
@@ -82,17 +83,22 @@ const run: Command = command({
     }
     const address = storeAddress(given)
     if (plan.verbose) tellEvents()
-    return withStore(address, (holdfast) => runUnderLock(holdfast, plan))
+    const { holdfast, spent } = await reach(address, plan.wish, { say: note })
+    try {
+      return await runUnderLock(holdfast, plan, spent)
+    } finally {
+      await leave(holdfast)
+    }
   },
 })
 
 export default run
 
-async function runUnderLock(holdfast: Holdfast, plan: Plan): Promise<number> {
+async function runUnderLock(holdfast: Holdfast, plan: Plan, spent: number): Promise<number> {
   const { wish, onLost: what, program, args, minHold } = plan
   const interrupt = new Interrupt()
   try {
-    const lease = await take(holdfast, plan, interrupt)
+    const lease = await take(holdfast, plan, spent, interrupt)
     if (typeof lease === 'number') return lease
     const since = performance.now()
     const environment = environmentFor(lease)
@@ -116,10 +122,15 @@ async function runUnderLock(holdfast: Holdfast, plan: Plan): Promise<number> {
 }
 
 /** The lease, or the exit code when there is none. */
-async function take(holdfast: Holdfast, plan: Plan, interrupt: Interrupt): Promise<Lease | number> {
+async function take(
+  holdfast: Holdfast,
+  plan: Plan,
+  spent: number,
+  interrupt: Interrupt,
+): Promise<Lease | number> {
   const { wish, notAcquired, verbose } = plan
   try {
-    const lease = await acquire(holdfast, wish, interrupt.signal)
+    const lease = await acquire(holdfast, wish, { signal: interrupt.signal, spent })
     await settled(lease, Math.min(plan.grace + killMargin(wish.ttl), wish.ttl / 2))
     return interrupt.exitCode ?? lease
   } catch (error) {

@@ -3,13 +3,15 @@ import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Lease } from '../../runtime/lease.ts'
-import { connect, leave } from '../connect.ts'
+import { leave } from '../connect.ts'
 import { EXIT, exitCodeOf, explain } from '../exit.ts'
 import { acquire } from '../lock-option.ts'
+import type { LockWish } from '../lock-option.ts'
+import { reach } from '../reach.ts'
 import { forget, socketOf } from './folder.ts'
 import { lives } from './script-process.ts'
 import { COMMIT } from './wire.ts'
-import type { Order, Question, ReleaseReport, Report, Status } from './wire.ts'
+import type { Order, Question, ReleaseReport, Report, Status, Unreached } from './wire.ts'
 
 /**
  * The process behind `holdfast acquire`: takes a lock and keeps it until `holdfast release` asks for it back or the
@@ -27,15 +29,20 @@ async function main(): Promise<void> {
   lines.once('close', () => gone.abort())
   const [first] = (await once(lines, 'line')) as [string]
   const order = JSON.parse(first) as Order
-  const { wish, lease: id, script, address } = order
+  const { lease: id, script, address } = order
+  const { signal } = gone
+  const wish: LockWish = { ...order.wish, wait: order.wish.wait ?? Infinity }
 
-  const holdfast = await connect(address)
+  const { holdfast, spent } = await reach(address, wish, {
+    signal,
+    say: (text) => report({ kind: 'unreached', message: text }),
+  })
   try {
-    const lease = await acquire(holdfast, { ...wish, wait: wish.wait ?? Infinity }, gone.signal)
+    const lease = await acquire(holdfast, wish, { signal, spent })
     const keeper = new Keeper(lease)
     const server = await keeper.listen(id)
     try {
-      const committed = once(lines, 'line', { signal: gone.signal }).then(
+      const committed = once(lines, 'line', { signal }).then(
         ([word]) => word === COMMIT,
         () => false,
       )
@@ -103,7 +110,7 @@ function expiresAt(lease: Lease): number {
   return Math.floor(Date.now() + lease.remaining())
 }
 
-function report(said: Report): void {
+function report(said: Report | Unreached): void {
   process.stdout.write(`${JSON.stringify(said)}\n`)
 }
 

@@ -14,10 +14,15 @@ export interface Order {
 
 export const COMMIT = 'keep'
 
-/** What the keeper says on stdout: one line of JSON. */
+/** What the keeper says on stdout: a line of JSON. Before it, another one if the store is not there and is waited for. */
 export type Report =
   | { readonly kind: 'held'; readonly name: string; readonly token: string; readonly expires: number }
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: number }
+
+export interface Unreached {
+  readonly kind: 'unreached'
+  readonly message: string
+}
 
 /** What may be asked of a keeper on its socket: one word a connection, answered with one line of JSON. */
 export type Question = 'release' | 'status'

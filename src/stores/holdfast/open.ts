@@ -10,7 +10,8 @@ export async function openHoldfastStore(url: string, options: HoldfastStoreOptio
   const store = new HoldfastStore(url, options)
   const unreached = await store.reach(REACH_MS)
   if (unreached === null) return store
+  const { cause, retryable } = unreached
   store.close()
   const message = `The lock server at ${store.where} did not answer. Start one with \`holdfast serve\`, or check the address.`
-  throw new StoreUnavailableError(message, { store: 'holdfast', cause: unreached.cause })
+  throw new StoreUnavailableError(message, { store: 'holdfast', cause, retryable })
 }

@@ -35,8 +35,8 @@ export async function checkMemcached(
   }
 }
 
-function unavailable(url: string, { cause }: Unknown): Error {
+function unavailable(url: string, { cause, retryable }: Unknown): Error {
   if (cause instanceof UnsupportedError) return cause
   const message = `memcached at ${redact(url)} cannot be used. Check that it runs and can be reached.`
-  return new StoreUnavailableError(message, { store: 'memcached', cause })
+  return new StoreUnavailableError(message, { store: 'memcached', cause, retryable })
 }

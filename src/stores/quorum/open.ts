@@ -37,9 +37,9 @@ export async function openRedlockStore(url: string, given: OpenRedlockOptions = 
   const problem = await quorum.reach()
   if (problem === undefined) return quorum
   await quorum.close()
-  const { cause } = problem
+  const { cause, retryable } = problem
   const message = `The quorum at ${redact(url)} cannot be used: ${reasonOf(cause)}`
-  throw new StoreUnavailableError(message, { store: 'quorum', cause })
+  throw new StoreUnavailableError(message, { store: 'quorum', cause, retryable })
 }
 
 /** Options that are wrong must not leave connections behind. */

@@ -34,7 +34,7 @@ export async function openRedisStore(url: string, given: OpenRedisOptions = {}):
     (await unlessRefused(link, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(link, address))
   if (problem === undefined) return store
   await store.close()
-  throw unavailable(url, problem.cause)
+  throw unavailable(url, problem)
 }
 
 /** Nobody listens there, or the name is nobody's: more time will not help. Not for groups, which are found by trying. */
@@ -85,7 +85,7 @@ export async function checkRedis(
   const store = await storeOrNothing(link, address.options)
   try {
     const problem = await unlessRefused(link, address, () => store.reach(REACH_MS))
-    if (problem !== undefined) throw unavailable(url, problem.cause)
+    if (problem !== undefined) throw unavailable(url, problem)
     const findings = await checkLink(link)
     if (findings.some(({ code, level }) => code === 'role' && level === 'error')) return findings
     const refusal = (await store.probe(REACH_MS)) ?? (await wrongDatabase(link, address))
@@ -110,10 +110,11 @@ function takesNone({ cause }: Unknown): StartupFinding {
   return { level: 'error', code: 'writes', message: `takes no locks: ${why}` }
 }
 
-function unavailable(url: string, cause: unknown): StoreUnavailableError {
+function unavailable(url: string, { cause, retryable }: Unknown): StoreUnavailableError {
   const why = cause instanceof Error ? cause.message : 'no answer'
   return new StoreUnavailableError(`The Redis server at ${redact(url)} cannot be used: ${why}`, {
     store: 'redis',
     cause,
+    retryable,
   })
 }

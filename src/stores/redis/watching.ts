@@ -37,6 +37,8 @@ export class Watching {
   private readonly joining = new Set<string>()
   private connection: SubscriberConnection | null = null
   private connecting: Promise<SubscriberConnection> | null = null
+  /** A subscription for all sessions, while more of them can still join it. */
+  private anew: Promise<void> | null = null
   private attempt = 0
   private retry: NodeJS.Timeout | null = null
   private failures = 0
@@ -69,7 +71,7 @@ export class Watching {
     }
     const answer = await this.requests.ask(async () => {
       const { connection } = this
-      if (connection === null) await this.subscribeAnew()
+      if (connection === null) await this.joinAnew()
       else await connection.subscribe([channel])
       return { kind: 'watching', stop } as const
     }, timeout)
@@ -166,24 +168,48 @@ export class Watching {
   }
 
   private async reconnect(): Promise<{ readonly kind: 'connected' }> {
-    await this.subscribeAnew()
+    await this.joinAnew()
     return { kind: 'connected' }
   }
 
-  /** For all sessions: others may have come while the connection was made, or have had another one before. */
-  private async subscribeAnew(): Promise<void> {
-    const connection = this.connection ?? (await this.connect())
+  /** Once for all who wait for the connection: each by itself would subscribe to the channels of all of them. */
+  private joinAnew(): Promise<void> {
+    if (this.anew !== null) return this.anew
+    const anew: Promise<void> = this.subscribeAnew(() => {
+      if (this.anew === anew) this.anew = null
+    })
+    this.anew = anew
+    return anew
+  }
+
+  /**
+   * For all sessions: others may have come while the connection was made, or have had another one before. `full` is called when
+   * nobody can join any more.
+   */
+  private async subscribeAnew(full: () => void): Promise<void> {
+    const connection = this.connection ?? (await this.connect().finally(full))
+    full()
     const channels = [...this.sessions.keys()]
     try {
       if (channels.length === 0) throw new Error('nobody listens any more')
       await connection.subscribe(channels)
-      if (!(await this.hearing.hears(channels.filter((channel) => this.sessions.has(channel)))))
+      if (!(await this.hearsAll(channels)))
         throw new Error('the connection for wake-ups does not lead to the server that is asked for locks')
     } catch (error) {
       connection.close()
       if (this.connection === connection) this.lost()
       throw error
     }
+  }
+
+  /** A session that leaves meanwhile is not heard, and says nothing about the others. */
+  private async hearsAll(channels: readonly string[]): Promise<boolean> {
+    const here = (): string[] => channels.filter((channel) => this.sessions.has(channel))
+    for (let asked = here(); asked.length > 0; asked = here()) {
+      if (await this.hearing.hears(asked)) return true
+      if (here().length === asked.length) return false
+    }
+    return true
   }
 
   private reconnected(done: boolean): void {
@@ -193,6 +219,7 @@ export class Watching {
     } else if (this.sessions.size > 0 && this.connection === null) {
       // Whatever still comes of this attempt comes too late.
       this.connecting = null
+      this.anew = null
       this.attempt++
       if (this.retry === null) this.retryLater()
     }

@@ -20,6 +20,7 @@ export async function reached<S extends Reachable>(store: S, url: string): Promi
     {
       store: store.kind,
       cause: problem.cause,
+      retryable: problem.retryable,
     },
   )
 }

@@ -64,7 +64,19 @@ it('withdrawals are forgotten with the notes that they left', () => {
     const principal = new Principal(`p${each}`, [], [])
     for (let count = 0; count < 20_000; count++) withdrawals.add(principal)
   }
-  expect(withdrawals.areTooMany(other)).toBe(true)
+  const late = new Principal('late', [], [])
+  for (let count = 0; count < 16_000; count++) withdrawals.add(late)
+  // All together are too many: that is for those with more than their part, not for who has none of it.
+  expect([withdrawals.areTooMany(late), withdrawals.areTooMany(other)]).toEqual([true, false])
+})
+
+it('a lease that is taken away by force leaves a note, and is counted', async () => {
+  const add = vi.spyOn(Withdrawals.prototype, 'add')
+  afterwards(() => add.mockRestore())
+  const server = await serve()
+  await take(server, { name: 'a' })
+  await call(server, 'POST /v1/force-release', { body: { name: 'a', reason: 'a test' } })
+  expect(add).toHaveBeenCalledOnce()
 })
 
 it('sessions to listen for are as many as waiters, over all connections of a principal', async () => {

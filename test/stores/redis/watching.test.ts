@@ -68,6 +68,17 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       })
     })
 
+    it('is subscribed to once for all who come together, however many', async () => {
+      await redisCommand(server, 'CONFIG', 'RESETSTAT')
+      const together = Array.from({ length: 1_000 }, (_, at) => watch(`s${at}`))
+      // Some leave at once.
+      const some = Array.from({ length: 50 }, (_, at) => watch(`gone${at}`).then((one) => one.stop()))
+      await Promise.all([...together, ...some])
+      const stats = String(await redisCommand(server, 'INFO', 'commandstats'))
+      expect(Number(/cmdstat_subscribe:calls=(\d+)/.exec(stats)?.[1])).toBeLessThan(10)
+      expect(await subscribers()).toBe(1)
+    })
+
     it('ends with the session; the connection goes with the last one', async () => {
       const [ann, bob] = [await watch('ann'), await watch('bob')]
       ann.stop()

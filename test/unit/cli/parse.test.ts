@@ -50,13 +50,22 @@ describe('the words of a command line', () => {
 
 describe('a lock as it is wished for', () => {
   it('is a mutex for 15 seconds, waited for half a minute, unless told otherwise', () => {
-    const defaults = { name: 'a', mode: 'mutex', permits: 1, capacity: 1, wait: 30_000, ttl: 15_000 }
+    const defaults = {
+      name: 'a',
+      mode: 'mutex',
+      permits: 1,
+      capacity: 1,
+      wait: 30_000,
+      patient: false,
+      ttl: 15_000,
+    }
     expect(lockWish('a', {})).toEqual(defaults)
     expect(lockWish('a', { of: '4', wait: 'forever' })).toEqual({
       ...defaults,
       mode: 'permits',
       capacity: 4,
       wait: Infinity,
+      patient: true,
     })
   })
 

@@ -1,0 +1,127 @@
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { expect, it } from 'vitest'
+
+import { Book } from '../../src/server/book.ts'
+import type { AuditEntry } from '../../src/server/index.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { openSession } from './attacks/session.ts'
+import type { RawSession } from './attacks/session.ts'
+import { afterwards, call, eventually, look, serve, take, temporaryFolder } from './helpers.ts'
+
+/** Several servers of one store: what one of them does not know, because it happened at another. */
+
+const SECRET = `${'a'.repeat(22)}.${'b'.repeat(22)}`
+const CLAIM = { weight: 1, capacity: 1, ttl: 5000, patience: 5000, tokens: 1, owner: 'o' }
+
+it('a request that hangs up at one server leaves alone what another has granted for its secret', async () => {
+  const store = memoryStore()
+  const [one, other] = [await serve({ store }), await serve({ store })]
+  const holder = await take(one, { name: 'n', ttl: 60_000 })
+  const body = { name: 'n', lease: SECRET, wait: 20_000 }
+  const gone = new AbortController()
+  const first = call(one, 'POST /v1/acquire', { body, signal: gone.signal }).catch(() => 'gone')
+  await eventually('it waits', async () => (await look(one, 'n')).waiters.length === 1)
+  // The client moves on before the first server knows that it has gone.
+  const second = call(other, 'POST /v1/acquire', { body })
+  await eventually('it listens there', async () => {
+    const { text } = await call(other, 'GET /v1/metrics')
+    return text.includes('holdfast_waiting{store="memory"} 1')
+  })
+  await call(other, 'POST /v1/release', { body: { name: 'n', lease: holder.lease } })
+  expect((await second).status).toBe(200)
+  gone.abort()
+  await first
+  const metric = /holdfast_waiting\{store="memory"\} (\d+)/
+  await eventually('the first has noticed', async () => {
+    return metric.exec((await call(one, 'GET /v1/metrics')).text)?.[1] === '0'
+  })
+  expect((await look(other, 'n')).holders).toHaveLength(1)
+  expect((await call(other, 'POST /v1/renew', { body: { name: 'n', lease: SECRET } })).status).toBe(200)
+})
+
+it('a session that moves is told of a grant when it is recorded where it is now, and not before', async () => {
+  const store = memoryStore()
+  const entries: AuditEntry[] = []
+  let full = false
+  const audit = (entry: AuditEntry): void => {
+    if (full) throw new Error('ENOSPC')
+    entries.push(entry)
+  }
+  const [one, other] = [await serve({ store }), await serve({ store, audit, auditRequired: true })]
+  /** It waits at the first server, goes to the second, and is granted. */
+  const moved = async (name: string): Promise<RawSession> => {
+    const holder = await take(one, { name, ttl: 60_000 })
+    const before = await openSession(one)
+    await before.ask('watch', name)
+    await before.ask('claim', { ...CLAIM, name, id: `${name}.1`, whenBusy: 'queue' })
+    const now = await openSession(other)
+    await now.ask('watch', name)
+    await call(one, 'POST /v1/release', { body: { name, lease: holder.lease } })
+    return now
+  }
+  const renewal = (name: string) => ({ name, id: `${name}.1`, ttl: 5000, patience: 5000, tokens: 1 })
+  const grants = (): number => entries.filter(({ what }) => what === 'grant').length
+
+  const recorded = await moved('recorded')
+  await eventually('it is told', () => recorded.events.length === 1)
+  expect(grants()).toBe(1)
+  await recorded.ask('renew', [renewal('recorded')])
+  expect(grants()).toBe(1)
+
+  full = true
+  const silent = await moved('silent')
+  expect(await silent.ask('renew', [renewal('silent')])).toMatchObject([{ kind: 'unknown' }])
+  expect(silent.events).toEqual([])
+})
+
+it('leases of other servers are remembered while they last, and no more of them than a number', () => {
+  const book = new Book('memory')
+  afterwards(() => book.close())
+  const renewal = (id: string) => ({ name: 'n', id, ttl: 3_600_000, patience: 0, tokens: 0 })
+  const renewed = { kind: 'renewed', contended: false } as const
+  for (let at = 0; at < 50_001; at++) book.renewed(renewal(`s.${at}`), renewed)
+  const known = (id: string): boolean => book.isVisitor({ name: 'n', id })
+  expect([known('s.0'), known('s.1'), known('s.50000')]).toEqual([false, true, true])
+  book.released({ name: 'n', id: 's.1' }, { kind: 'released' })
+  book.renewed(renewal('s.2'), { kind: 'lost' })
+  expect([known('s.1'), known('s.2'), known('s.3')]).toEqual([false, false, true])
+})
+
+it('lines for which there was no room are counted, and the audit log says how many', async () => {
+  const fifo = join(temporaryFolder(), 'audit')
+  execFileSync('mkfifo', [fifo])
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
+  afterwards(() => closeSync(reader))
+  const server = await serve({ audit: fifo })
+  const session = await openSession(server)
+  const claims = 4000
+  for (let at = 0; at < claims; at += 100) {
+    const asked = Array.from({ length: 100 }, (_, one) => {
+      const name = `${'x'.repeat(300)}${at + one}`
+      return session.ask('claim', { ...CLAIM, ttl: 600_000, name, id: `s.${at + one}`, whenBusy: 'try' })
+    })
+    await Promise.all(asked)
+  }
+  let text = ''
+  const buffer = Buffer.alloc(1 << 16)
+  await eventually('it has caught up', async () => {
+    // Somebody reads again, and the next line tries to write the others.
+    await session.ask('claim', { ...CLAIM, name: 'after', id: 's.after', whenBusy: 'try' })
+    try {
+      for (;;) text += buffer.toString('utf8', 0, readSync(reader, buffer))
+    } catch {
+      return text.includes('"missed"') && text.endsWith('\n')
+    }
+  })
+  const lines = text.trimEnd().split('\n')
+  const entries = lines.map((line) => JSON.parse(line) as AuditEntry)
+  const recorded = entries.filter(({ name }) => name?.startsWith('x') === true).length
+  const missed = entries
+    .filter(({ what }) => what === 'missed')
+    .reduce((sum, { count = 0 }) => sum + count, 0)
+  expect(recorded).toBeLessThan(claims)
+  expect(recorded + missed).toBeGreaterThanOrEqual(claims)
+})
