@@ -91,8 +91,7 @@ describe.skipIf(!available('mariadb')).each([
       await tx.beginTransaction()
       await tx.query('SELECT * FROM holdfast_locks')
       const guarded = store.guard(early ?? (await lock.acquire()), tx)
-      if (early === undefined)
-        await expect(guarded).rejects.toMatchObject({ code: 'HOLDFAST_OLD_PICTURE' })
+      if (early === undefined) await expect(guarded).rejects.toMatchObject({ code: 'HOLDFAST_OLD_PICTURE' })
       else await guarded
       await tx.rollback()
       tx.release()

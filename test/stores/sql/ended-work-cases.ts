@@ -27,9 +27,7 @@ export function endedWorkCases<Tx extends { release(): void }>(database: () => P
     )
     await expect(guarded).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
     expect(await count(name)).toBe(0)
-    const next = holdfast
-      .mutex(name)
-      .run((lease) => store.guarded(lease, () => Promise.resolve('done')))
+    const next = holdfast.mutex(name).run((lease) => store.guarded(lease, () => Promise.resolve('done')))
     expect(await next).toBe('done')
   })
 }
