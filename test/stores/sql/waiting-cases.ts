@@ -72,7 +72,7 @@ export function waitingCases(open: () => Waiting): void {
     for (const claim of [held, hung]) expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
     const end = await lockRow('crowded')
     // More than the pool has connections, and no two in one statement.
-    const crowd = many(40).map(() => store.withdraw(hung, 20_000))
+    const crowd = many(40).map(async () => store.withdraw(hung, 20_000))
     await sleep(300)
     expect(await store.renew([{ ...held, tokens: 0 }], 8000)).toEqual([
       expect.objectContaining({ kind: 'renewed' }),
