@@ -151,6 +151,10 @@ export class MysqlDriver implements Driver<MysqlLink> {
         return work(new Link(connection, call)).finally(() => noteSent(connection))
       })
     }
+    return this.room.call(call, () => this.lendFor(source, call, work))
+  }
+
+  private async lendFor<T>(source: MysqlPool, call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
     const connection = await (this.core === undefined
       ? source.getConnection().then((lent) => new Promised(lent))
       : coreConnection(this.core))

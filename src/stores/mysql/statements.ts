@@ -91,6 +91,13 @@ const OLD_PICTURE = new DatabaseError(
  */
 export type Elsewhere = (names: readonly string[]) => Promise<readonly Row[] | undefined>
 
+/** What a transaction is to be guarded by. */
+export interface Guards {
+  readonly names: readonly string[]
+  /** Whether a picture of the rows is from after the claims on them were granted. */
+  areSeen(rows: readonly Row[]): boolean
+}
+
 export interface MysqlStatementOptions extends TableOptions {
   /** The one that connections begin with, as far as is known. */
   readonly database?: string | undefined
@@ -272,9 +279,10 @@ export class MysqlStatements implements Statements<MysqlLink> {
    */
   async guard(
     tx: MysqlConnection | SqlRunner,
-    names: readonly string[],
+    wanted: Guards,
     elsewhere: Elsewhere,
   ): Promise<readonly Row[] | undefined> {
+    const { names } = wanted
     const guards = names.map(guardOf)
     const locked = await inside(tx, this.sql.guard, { guards })
     if (locked.length < names.length) {
@@ -283,11 +291,13 @@ export class MysqlStatements implements Statements<MysqlLink> {
     }
     const [rows, seen] = await Promise.all([elsewhere(names), this.readInside(tx, guards)])
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
-    for (const [name, version] of locked) {
-      const guard = seen.find((row) => row.name === text(name))
-      if (guard?.version !== Number(version)) throw OLD_PICTURE
-    }
-    return rows ?? this.readInside(tx, names)
+    const isNewest = locked.every(
+      ([name, version]) => seen.find((row) => row.name === text(name))?.version === Number(version),
+    )
+    if (isNewest) return rows ?? this.readInside(tx, names)
+    // An earlier guard has read there. That is not SERIALIZABLE, where all that is read is the newest: nothing is locked by this.
+    if (rows === undefined || !wanted.areSeen(await this.readInside(tx, names))) throw OLD_PICTURE
+    return rows
   }
 
   private async readInside(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<Row[]> {
@@ -298,15 +308,15 @@ export class MysqlStatements implements Statements<MysqlLink> {
   /** The same for names that were never guarded before: others who guard them wait for this transaction. */
   async guardNew(
     tx: MysqlConnection | SqlRunner,
-    names: readonly string[],
+    wanted: Guards,
     elsewhere: Elsewhere,
   ): Promise<readonly Row[]> {
-    for (const name of names) {
+    for (const name of wanted.names) {
       const values = { name: guardOf(name) }
       if (typeof tx === 'function') await tx(inline(this.sql.touch, values, bare), [])
       else await inside(tx, this.sql.touch, values)
     }
-    const rows = await this.guard(tx, names, elsewhere)
+    const rows = await this.guard(tx, wanted, elsewhere)
     if (rows === undefined) throw OLD_PICTURE
     return rows
   }

@@ -136,8 +136,8 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     const { statements } = this
     await this.makeGuards(guard)
     const elsewhere: Elsewhere = (names) => this.readElsewhere(names)
-    const rows = await statements.guard(tx, guard.names, elsewhere)
-    return rows ?? statements.guardNew(tx, guard.names, elsewhere)
+    const rows = await statements.guard(tx, guard, elsewhere)
+    return rows ?? statements.guardNew(tx, guard, elsewhere)
   }
 
   /** Nobody can end the claims any more: what another connection sees of them now is true until the commit. */

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { codeOf, isSqlState } from '../sql/causes.ts'
+import { codeOf, DatabaseError, isSqlState } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -83,6 +83,8 @@ export class PostgresDriver implements Driver<PostgresLink> {
   private readonly source: PostgresSource
   private readonly turns = new Turns()
   private readonly room: Room
+  /** The one that the pool's connections lead to. Each has a table of its own, though it has the same name. */
+  private database: string | undefined
   readonly close: () => Promise<void>
   /** A connection led to a server that only reads: others that were made before may, too. */
   onReadOnly: (() => void) | null = null
@@ -105,6 +107,14 @@ export class PostgresDriver implements Driver<PostgresLink> {
         return work(new Link(source, call))
       })
     }
+    return this.room.call(call, () => this.lendFor(source, call, work))
+  }
+
+  private async lendFor<T>(
+    source: PostgresPool,
+    call: Call,
+    work: (link: PostgresLink) => Promise<T>,
+  ): Promise<T> {
     const client = await this.lendClean(source, call)
     let broken = false
     try {
@@ -139,6 +149,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
         client.release(true)
       }
       try {
+        this.requireDatabase(client)
         const inside = inTransaction(client) ?? (await askInTransaction(client))
         if (call.expired) throw new TimeIsUp()
         if (!inside) return client
@@ -150,6 +161,14 @@ export class PostgresDriver implements Driver<PostgresLink> {
       call.onExpire = null
       client.release(true)
     }
+  }
+
+  /** As far as the client tells. The pool's owner may have changed its options since. */
+  private requireDatabase(client: PostgresClient): void {
+    const { database } = client as { database?: unknown }
+    if (typeof database !== 'string') return
+    this.database ??= database
+    if (this.database !== database) throw new OtherDatabase(this.database, database)
   }
 
   /** Runs work in a transaction of its own: committed when it resolves and `check` finds nothing wrong, else rolled back. */
@@ -192,6 +211,16 @@ export class PostgresDriver implements Driver<PostgresLink> {
 }
 
 const gone = (): void => {}
+
+class OtherDatabase extends DatabaseError {
+  constructor(first: string, now: string) {
+    super(
+      `The pool's connections lead to the database "${now}" now, and to "${first}" when locks were first taken there: those ` +
+        'would be unknown here. Make another pool for another database, and a store on it',
+      'HOLDFAST_DATABASE',
+    )
+  }
+}
 
 /** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
 export const READ_ONLY = '25006'

@@ -37,13 +37,18 @@ export class Calls<Link> {
     return this.ready && !this.closed
   }
 
-  withLink<T>(timeout: number, work: (link: Link, call: Call) => Promise<T>): Promise<T | Unknown> {
-    return this.within(timeout, (call) =>
-      this.parts.driver.borrow(call, async (link) => {
+  withLink<T>(
+    timeout: number,
+    work: (link: Link, call: Call) => Promise<T>,
+    urgent = false,
+  ): Promise<T | Unknown> {
+    return this.within(timeout, (call) => {
+      call.urgent = urgent
+      return this.parts.driver.borrow(call, async (link) => {
         if (!this.ready) await this.prepare(link)
         return work(link, call)
-      }),
-    )
+      })
+    })
   }
 
   within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {

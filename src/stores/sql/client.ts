@@ -7,6 +7,8 @@ import type { Notice } from '../../core/claim-queue.ts'
 /** One call of the store, and whether its time is over. Nothing is sent for it any more then. */
 export class Call {
   expired = false
+  /** Somebody holds a lease by it: it does not stand in line behind those who only want one. */
+  urgent = false
   /** Ends what is under way: a connection that still owes an answer is no use to anybody else. */
   onExpire: (() => void) | null = null
   /** What it waits for, if that is known: the reason to tell when its time is over. */

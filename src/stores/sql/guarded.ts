@@ -51,6 +51,15 @@ export class Guard {
     })
   }
 
+  /** Whether a picture of the rows, which may be old, is from after the leases were granted. */
+  areSeen(rows: readonly Row[]): boolean {
+    return this.guarded.every((one) => {
+      const row = rows.find(({ name }) => name === one.lease.name)
+      // Whether they had run out then says nothing: they are renewed.
+      return row !== undefined && holderOf({ ...row, now: 0 }, one) !== undefined
+    })
+  }
+
   /** Throws unless the rows, which nobody else can take claims from any more, say that all the claims stand. */
   begin(rows: readonly Row[]): void {
     for (const one of this.guarded) {

@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { TimeIsUp } from './client.ts'
+import type { Call } from './client.ts'
 
 /** What one of the transactions has. */
 interface Place {
@@ -11,8 +13,9 @@ interface Place {
 const places = new AsyncLocalStorage<ReadonlyMap<Room, Place>>()
 
 /**
- * How many guarded transactions may be open at once. Each keeps a connection of the pool to its end, and if they had all
- * of them, no lease could be renewed meanwhile: neither theirs nor anybody else's of the process.
+ * What a pool's connections are for. Guarded transactions keep one each to their end, and calls one for a moment; but a crowd
+ * of calls may be in line for longer than a lease lasts. If either had all connections, no lease could be renewed meanwhile:
+ * neither theirs nor anybody else's of the process.
  */
 export class Room {
   private readonly connections: number
@@ -20,6 +23,8 @@ export class Room {
   private used = 0
   private readonly waiting: (() => void)[] = []
   private readonly places = new Set<Place>()
+  private calling = 0
+  private readonly inLine: (() => void)[] = []
 
   constructor(connections: number) {
     this.connections = connections
@@ -46,6 +51,28 @@ export class Room {
         this.waiting.shift()?.()
       }
     }
+  }
+
+  /** Makes a call, in its turn; an urgent one at once. */
+  async call<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    if (call.urgent) return work()
+    if (this.calling < this.most) this.calling++
+    else await new Promise<void>((resolve) => this.inLine.push(resolve))
+    try {
+      if (call.expired) throw new TimeIsUp()
+      return await work()
+    } finally {
+      this.calling--
+      while (this.inLine.length > 0 && this.calling < this.most) {
+        this.calling++
+        this.inLine.shift()?.()
+      }
+    }
+  }
+
+  /** Calls that may be under way at once. */
+  private get most(): number {
+    return Math.max(1, this.connections - this.kept - this.used)
   }
 
   private async wait(): Promise<void> {

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { outsideTransaction } from './same-transaction.ts'
+import { pause } from './user-table.ts'
 import type { Changed } from './user-table.ts'
 
 /**
@@ -63,15 +64,39 @@ const NAME = 'holdfast_guard'
 /** What the servers say when a savepoint has no transaction, or is not there any more. */
 const OUTSIDE = /^(25P01|3B001|ER_SP_DOES_NOT_EXIST|1305)$/
 
+/** MySQL: it is gone, or another of the same name has taken its place, and that is gone. */
+const REPLACED = /^(ER_SP_DOES_NOT_EXIST|1305)$/
+
+/** Guards that are under way in this process, in whatever transaction. */
+let underWay = 0
+const ATTEMPTS = 10
+
 /**
  * Does work that only counts inside of a transaction. A savepoint tells: one that was set outside of any is gone with its
  * statement (MySQL), or refused (PostgreSQL); and so it is with a function that uses another connection each time.
+ *
+ * The work may be done several times. Another guard in the same transaction takes the savepoint along when it releases its
+ * own (MySQL), and which functions are on one connection nobody knows. So whoever finds it gone while others are under way
+ * looks again, not in step with them: of those that look together one finds its own each time.
  */
 export async function insideTransaction<T>(run: SqlRunner, work: () => Promise<T>): Promise<T> {
-  await savepoint(run, `SAVEPOINT ${NAME}`)
-  const result = await work()
-  await savepoint(run, `RELEASE SAVEPOINT ${NAME}`)
-  return result
+  underWay += 1
+  try {
+    for (let attempt = 1, beside = underWay > 1; ; attempt++) {
+      await savepoint(run, `SAVEPOINT ${NAME}`)
+      const result = await work()
+      try {
+        await savepoint(run, `RELEASE SAVEPOINT ${NAME}`)
+        return result
+      } catch (error) {
+        beside ||= underWay > 1
+        if (!beside || !tells(error, REPLACED) || attempt === ATTEMPTS) throw error
+      }
+      await pause(attempt)
+    }
+  } finally {
+    underWay -= 1
+  }
 }
 
 async function savepoint(run: SqlRunner, sql: string): Promise<void> {

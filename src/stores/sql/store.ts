@@ -148,12 +148,13 @@ export class SqlStore<Link> implements Store {
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const answers = new Map<string, RenewAnswer>()
-    const failure = await this.call(timeout, async (link) => {
+    const held = requests.some(({ id }) => !this.waiting.has(id))
+    const renewing = async (link: Link): Promise<undefined> => {
       await this.keepAll(link, requests, answers)
       const others = requests.filter(({ id }) => !answers.has(id))
       await this.askAll(link, others, answers)
-      return undefined
-    })
+    }
+    const failure = await this.calls.withLink(timeout, renewing, held)
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
   }
 

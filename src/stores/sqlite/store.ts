@@ -176,15 +176,34 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   }
 }
 
-/** SQLite tells only by refusing to begin another one. */
+/** Transactions that were begun here only to see whether that is possible: ever, and not over yet. */
+const looks = { begun: 0, open: 0 }
+const LOOKS = 50
+
+/**
+ * SQLite tells only by refusing to begin another one. A refusal counts only if it is not for another look of ours at the same
+ * time, which is over in a moment.
+ */
 async function requireTransaction(run: SqlRunner): Promise<void> {
-  try {
-    await run('BEGIN', [])
-  } catch (error) {
-    if (saysInside(error)) return
-    throw error
+  for (let attempt = 0; attempt < LOOKS; attempt++) {
+    const { begun, open } = looks
+    try {
+      await run('BEGIN', [])
+    } catch (error) {
+      if (!saysInside(error)) throw error
+      if (open === 0 && begun === looks.begun) return
+      await new Promise((resolve) => setTimeout(resolve, attempt))
+      continue
+    }
+    looks.begun += 1
+    looks.open += 1
+    try {
+      await run('ROLLBACK', [])
+    } finally {
+      looks.open -= 1
+    }
+    break
   }
-  await run('ROLLBACK', [])
   throw outsideTransaction()
 }
 

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
-import type { Lease } from '../../../src/runtime/lease.ts'
 import { mysqlStore } from '../../../src/stores/mysql/index.ts'
+import { endedWorkCases } from '../sql/ended-work-cases.ts'
 
 /** What work may do to its transaction and go on. */
 const WORKS: Readonly<Record<string, readonly string[]>> = {
@@ -105,23 +105,12 @@ describe.skipIf(!available('mariadb'))('guarded work that ends its transaction, 
     },
   )
 
-  it('keeps its connection when the work gives it back out of habit, and commits nothing', async () => {
-    const store = mysqlStore(pool)
-    const name = `given back ${(names += 1)}`
-    const guarded = holdfast.mutex(name).run((lease) =>
-      store.guarded(lease, async (tx) => {
-        try {
-          await tx.query('INSERT INTO entries VALUES (?)', [name])
-        } finally {
-          tx.release()
-        }
-      }),
-    )
-    await expect(guarded).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
-    expect(await count(name)).toBe(0)
-    const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
-    expect(await holdfast.mutex(name).run(work)).toBe('done')
-  })
+  endedWorkCases<PoolConnection>(() => ({
+    holdfast,
+    store: mysqlStore(pool),
+    write: (tx, line) => tx.query('INSERT INTO entries VALUES (?)', [line]),
+    count,
+  }))
 
   it('does not commit what somebody left in the connection that it is given', async () => {
     const own = createPool({ uri: server.url, connectionLimit: 1 })

@@ -406,6 +406,33 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     },
   )
 
+  it.each(['options of the pool', 'user of a connection'])(
+    'has one table when the pool’s owner changes the database later: %s',
+    async (how) => {
+      await admin.query('CREATE DATABASE IF NOT EXISTS later')
+      const table = `later_${(names += 1)}`
+      const callbacks = createCallbackPool({ uri: server.url, connectionLimit: 2 })
+      const pool = callbacks.promise()
+      const store = mysqlStore(callbacks, { table })
+      const claim = request('seat')
+      expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+      const kept = await pool.getConnection()
+      if (how.startsWith('user')) await kept.changeUser({ database: 'later' })
+      else
+        Object.assign((callbacks.config as { connectionConfig?: object }).connectionConfig ?? {}, {
+          database: 'later',
+        })
+      if (how.startsWith('user')) kept.release()
+      // On one that is new, or that was changed.
+      const [[now]] = (await pool.query('SELECT DATABASE() AS name')) as unknown as [[{ name: string }]]
+      expect(now.name).toBe('later')
+      expect(await store.claim(request('seat'), 5000)).toMatchObject({ kind: 'queued' })
+      expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      if (!how.startsWith('user')) kept.release()
+      await pool.end()
+    },
+  )
+
   it('tells a wrong password at once, and does not repeat it', async () => {
     const url = server.url.replace('root@', 'root:wrong-secret@')
     const refused: unknown = await openMysqlStore(url).catch((error: unknown) => error)

@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
 import type { SqlRunner } from '../../../src/stores/mysql/index.ts'
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
+import { guardsAtOnceCases } from '../sql/guards-at-once-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
 import { waitingCases } from '../sql/waiting-cases.ts'
 import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
@@ -61,6 +63,45 @@ describe.skipIf(!available('mariadb')).each([
         },
       }
     }, true)
+  })
+
+  describe('a transaction of one’s own that several leases guard', () => {
+    guardsAtOnceCases(async () => {
+      const store = mysqlStore(pool)
+      const tx = await pool.getConnection()
+      return {
+        store,
+        guard: (lease) => store.guard(lease, tx),
+        newRunner: () => (sql, params) => tx.query(sql, params),
+        begin: () => tx.beginTransaction(),
+        rollback: () => tx.rollback(),
+        end: () => Promise.resolve(tx.release()),
+      }
+    })
+  })
+
+  describe('a transaction that has read before it is guarded', () => {
+    it.each([
+      ['may be, if the lease was granted before', true, 'guarded'],
+      ['is refused, if the lease was granted after it', false, 'HOLDFAST_OLD_PICTURE'],
+    ])('%s', async (_, before, end) => {
+      const store = mysqlStore(pool)
+      const holdfast = new Holdfast(store)
+      const lock = holdfast.mutex(`picture ${String(before)}`)
+      const early = before ? await lock.acquire() : undefined
+      const tx = await pool.getConnection()
+      await tx.beginTransaction()
+      await tx.query('SELECT * FROM holdfast_locks')
+      const lease = early ?? (await lock.acquire())
+      const guarded = store.guard(lease, tx).then(
+        () => 'guarded',
+        ({ code }: { code: unknown }) => code,
+      )
+      expect(await guarded).toBe(end)
+      await tx.rollback()
+      tx.release()
+      await holdfast.close({ drain: 0 })
+    })
   })
 
   describe('a guarded transaction and its neighbours', () => {

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { available, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
-import type { Lease } from '../../../src/runtime/lease.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { endedWorkCases } from '../sql/ended-work-cases.ts'
 import { request } from '../sql/short-run.ts'
 
 /** What work may do to its transaction and go on. */
@@ -70,23 +70,12 @@ describe.skipIf(!available('postgres'))('guarded work that ends its transaction,
     expect(await count(`${name} next`)).toBe(1)
   })
 
-  it('keeps its connection when the work gives it back out of habit, and commits nothing', async () => {
-    const store = postgresStore(pool, { listen: false })
-    const name = `given back ${(names += 1)}`
-    const guarded = holdfast.mutex(name).run((lease) =>
-      store.guarded(lease, async (tx) => {
-        try {
-          await tx.query('INSERT INTO entries VALUES ($1)', [name])
-        } finally {
-          tx.release()
-        }
-      }),
-    )
-    await expect(guarded).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', argument: 'work' })
-    expect(await count(name)).toBe(0)
-    const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
-    expect(await holdfast.mutex(name).run(work)).toBe('done')
-  })
+  endedWorkCases<PoolClient>(() => ({
+    holdfast,
+    store: postgresStore(pool, { listen: false }),
+    write: (tx, line) => tx.query('INSERT INTO entries VALUES ($1)', [line]),
+    count,
+  }))
 
   it('commits after a failure behind a savepoint', async () => {
     const store = postgresStore(pool, { listen: false })

@@ -629,6 +629,25 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     },
   )
 
+  it('takes no lock in another database that the pool’s owner has it lead to later', async () => {
+    await admin.query('CREATE DATABASE later')
+    const pool = new Pool({ connectionString: server.url, max: 3 })
+    const store = postgresStore(pool, { listen: false })
+    const claim = request('seat')
+    expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+    const kept = await pool.connect()
+    Object.assign(pool.options, { connectionString: new URL('/later', server.url).href })
+    expect(await store.claim(request('seat'), 5000)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+      cause: { code: 'HOLDFAST_DATABASE' },
+    })
+    kept.release()
+    // By the connection that leads to the first.
+    expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+    await pool.end()
+  })
+
   it('guards a transaction that uses another schema, also with a store that has done nothing yet', async () => {
     await admin.query('CREATE SCHEMA IF NOT EXISTS tenant_a')
     await withPool(async (pool) => {

@@ -7,6 +7,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/index.ts'
 import { guardMatrix } from '../sql/guard-matrix.ts'
 import { guardedCases } from '../sql/guarded-cases.ts'
+import { guardsAtOnceCases } from '../sql/guards-at-once-cases.ts'
 import { neighbourCases } from '../sql/neighbour-cases.ts'
 import { waitingCases } from '../sql/waiting-cases.ts'
 import { userTableCases, userTransactionCases } from '../sql/user-table-cases.ts'
@@ -55,6 +56,21 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
           (await pool.query<{ line: string }>('SELECT line FROM entries')).rows.map(({ line }) => line),
       }
     }, true)
+  })
+
+  describe('a transaction of one’s own that several leases guard', () => {
+    guardsAtOnceCases(async () => {
+      const store = postgresStore(pool)
+      const tx = await pool.connect()
+      return {
+        store,
+        guard: (lease) => store.guard(lease, tx),
+        newRunner: () => (sql, params) => tx.query(sql, params),
+        begin: () => tx.query('BEGIN'),
+        rollback: () => tx.query('ROLLBACK'),
+        end: () => Promise.resolve(tx.release()),
+      }
+    })
   })
 
   describe('a guarded transaction and its neighbours', () => {

@@ -224,8 +224,8 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     const [waiter, holder] = [new Holdfast(store), new Holdfast(open().store)]
     const names = Array.from({ length: 50 }, (_, index) => `pool:${index}`)
     const held = await Promise.all(names.map((name) => holder.mutex(name).acquire()))
-    const waiting = Promise.all(names.map((name) => waiter.mutex(name).acquire({ wait: 30 * SECONDS })))
-    await vi.waitFor(async () => expect((await holder.inspect('pool:49')).waiters).toHaveLength(1), 10_000)
+    const waiting = Promise.all(names.map((name) => waiter.mutex(name).acquire({ wait: 50 * SECONDS })))
+    await vi.waitFor(async () => expect((await holder.inspect('pool:49')).waiters).toHaveLength(1), 30_000)
     // With a connection for each waiter none would be left until the end.
     for (let round = 0; round < 20; round++) await ping()
     expect((await holder.inspect('pool:49')).waiters).toHaveLength(1)

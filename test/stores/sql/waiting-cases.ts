@@ -64,4 +64,21 @@ export function waitingCases(open: () => Waiting): void {
     await end()
     expect(await store.withdraw(claim, 5000)).toMatchObject({ kind: 'released' })
   })
+
+  it('renews what is held while a crowd waits for one row, on all the connections that it may have', async () => {
+    const { lockRow, ...world } = open()
+    const store = world.open()
+    const [held, hung] = [request('beside a crowd'), request('crowded')]
+    for (const claim of [held, hung]) expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+    const end = await lockRow('crowded')
+    // More than the pool has connections, and no two in one statement.
+    const crowd = many(40).map(async () => store.withdraw(hung, 20_000))
+    await sleep(300)
+    expect(await store.renew([{ ...held, tokens: 0 }], 8000)).toEqual([
+      expect.objectContaining({ kind: 'renewed' }),
+    ])
+    await end()
+    const answers = await Promise.all(crowd)
+    expect(answers.every(({ kind }) => kind === 'released' || kind === 'not-held')).toBe(true)
+  })
 }

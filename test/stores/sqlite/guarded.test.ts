@@ -4,6 +4,7 @@ import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { openSqliteStore, sqliteStore } from '../../../src/stores/sqlite/index.ts'
 import type { SqliteDatabase, SqliteStore } from '../../../src/stores/sqlite/index.ts'
 import { guardMatrix } from '../sql/guard-matrix.ts'
+import { guardsAtOnceCases } from '../sql/guards-at-once-cases.ts'
 import { folder, hasSqlite, openDatabase } from './databases.ts'
 import type { Folder } from './databases.ts'
 
@@ -122,6 +123,23 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
         database.exec('BEGIN; ROLLBACK')
         await holdfast.close({ drain: 0 })
       })
+    })
+
+    describe('in a transaction of one’s own that several leases guard', () => {
+      guardsAtOnceCases(() =>
+        Promise.resolve({
+          store,
+          guard: async (lease) => store.guard(lease, database),
+          // As a driver that answers later, each in its turn.
+          newRunner: () => async (sql, params) => {
+            await Promise.resolve()
+            return database.prepare(sql).all(...params)
+          },
+          begin: async () => database.exec('BEGIN'),
+          rollback: async () => database.exec('ROLLBACK'),
+          end: () => Promise.resolve(),
+        }),
+      )
     })
 
     it('waits for its turn to write, and says nothing of a database that is locked', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { Call } from '../../../../src/stores/sql/client.ts'
 import { roomIn } from '../../../../src/stores/sql/room.ts'
 
 describe('the room for guarded transactions in a pool', () => {
@@ -31,6 +32,37 @@ describe('the room for guarded transactions in a pool', () => {
     for (const end of ends) end()
     await Promise.all(all)
     expect(begun).toHaveLength(7)
+  })
+
+  it('has calls wait for each other, and leaves what renewals need; they wait for nobody', async () => {
+    const room = roomIn({}, 5, 2)
+    const begun: string[] = []
+    const ends: (() => void)[] = []
+    const make = (name: string, call: Call): Promise<void> =>
+      room.call(call, () => {
+        begun.push(name)
+        const { work, end } = busy()
+        ends.push(end)
+        return work()
+      })
+    const calls = ['a', 'b', 'c', 'd', 'e', 'f'].map(() => new Call())
+    const all = calls.map((call, index) => make(String(index), call).catch(() => {}))
+    const urgent = make('urgent', Object.assign(new Call(), { urgent: true }))
+    expect(begun).toEqual(['0', '1', '2', 'urgent'])
+    // One whose time is over in line sends nothing, and lets the next one go.
+    calls[3]?.expire()
+    ends[0]?.()
+    await all[0]
+    await all[3]
+    await Promise.resolve()
+    expect(begun).toEqual(['0', '1', '2', 'urgent', '4'])
+    while (begun.length < 6) {
+      for (const end of ends) end()
+      await Promise.resolve()
+    }
+    for (const end of ends) end()
+    await Promise.all([...all, urgent])
+    expect(begun).toEqual(['0', '1', '2', 'urgent', '4', '5'])
   })
 
   it('has place for one, however few the connections are', async () => {
