@@ -3,7 +3,8 @@
 //   npm run mutate -- --seed 7 --sample 200 [--only runtime,src/core/vote-cell.ts] [--workers 2] [--log FILE] [--most SECONDS]
 // The same seed gives the same sample of the same sources. All mistakes of a sample are in each copy, behind switches (mutation/switches.mjs). A
 // first run, with none switched on, tells which test files come past which of them, and how long those take. Then each is switched on alone,
-// and those files run, the likeliest and shortest first, until one fails. A file that does not come past a mistake cannot notice it.
+// and those files run, the likeliest and shortest first, until one fails; the long ones only when all mistakes had the short ones. A file that
+// does not come past a mistake cannot notice it.
 // A mistake that no test notices is listed, unless scripts/mutation/equivalent.json says why it is none. Not part of `npm test`.
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -80,9 +81,11 @@ const { values } = parseArgs({
 })
 
 /** A run counts as hanging, and so as noticed, after so long: many times what it takes without a mistake. */
-const limitFor = (ms) => 60_000 + 10 * ms
+const limitFor = (ms) => 30_000 + 10 * ms
 /** Together so many milliseconds of test files are tried at a time. */
 const ROUNDS = [2_000, 10_000, Infinity]
+/** Longer ones only when every mistake has had the others: who works off the survivors sees them early. */
+const isShort = ({ ms }) => ms <= 10_000
 
 /** The same tests every time: the seeds of random ones are given. */
 const env = { ...process.env, PROGRAM_FIRST: '1000000', SIM_FIRST: '1000000', FORCE_COLOR: '0' }
@@ -201,7 +204,7 @@ class Tests {
   async run({ mutant, files, bail, limit }) {
     this.child ??= await this.start()
     const { child } = this
-    const { failed, took, ended, broken } = await new Promise((resolve) => {
+    const { failed, took, late, ended, broken } = await new Promise((resolve) => {
       const gone = (why) => () => resolve({ failed: [why], took: [], ended: true })
       const timer = setTimeout(gone('no end in time'), limit)
       const died = gone('the tests end')
@@ -215,7 +218,7 @@ class Tests {
     })
     if (broken !== undefined) throw new Error(broken)
     if (ended) this.stop()
-    return { failed, took: took.map(([file, ms]) => [relative(this.tree, file), ms]) }
+    return { failed, late, took: took.map(([file, ms]) => [relative(this.tree, file), ms]) }
   }
 
   start() {
@@ -322,6 +325,8 @@ function filesIn(path) {
     .sort()
 }
 
+const filesPast = ({ id }, { reached }) => Object.keys(reached).filter((file) => reached[file].includes(id))
+
 /** Test files in the order in which they are tried, in rounds. */
 function roundsFor(mutant, { reached, took }, log) {
   const kills = new Map()
@@ -333,19 +338,18 @@ function roundsFor(mutant, { reached, took }, log) {
   const { tests } = FOLDERS[mutant.folder]
   const near = (file) => (tests.some((each) => file.startsWith(each)) ? 1 : 5)
   const rank = (file) => (((took[file] ?? 0) + 100) * near(file)) / (1 + 2 * (kills.get(file) ?? 0))
-  const files = Object.keys(reached)
-    .filter((file) => reached[file].includes(mutant.id))
-    .sort((a, b) => rank(a) - rank(b))
+  const files = filesPast(mutant, { reached }).sort((a, b) => rank(a) - rank(b))
   const rounds = []
   let all = 0
   for (const most of ROUNDS) {
     const round = []
     let sum = 0
-    while (files.length > 0 && (round.length === 0 || sum + took[files[0]] <= most)) {
-      const [file] = files.splice(0, 1)
+    for (const file of [...files]) {
+      if (sum + took[file] > most) continue
+      if (all + took[file] > Number(values.most) * 1000 && all > 0) continue
+      files.splice(files.indexOf(file), 1)
       sum += took[file]
       all += took[file]
-      if (all > Number(values.most) * 1000 && all > took[file]) return [...rounds, { files: round, ms: sum }]
       round.push(file)
     }
     if (round.length > 0) rounds.push({ files: round, ms: sum })
@@ -356,8 +360,12 @@ function roundsFor(mutant, { reached, took }, log) {
 /** By which test it is noticed, or null. */
 async function noticed(tests, mutant, rounds) {
   for (const { files, ms } of rounds) {
-    const { failed } = await tests.run({ mutant: { active: mutant.id }, files, bail: 1, limit: limitFor(ms) })
-    if (failed.length > 0) return failed[0]
+    const limit = limitFor(ms)
+    const { failed, late } = await tests.run({ mutant: { active: mutant.id }, files, bail: 1, limit })
+    if (failed.length === 0) continue
+    // A test that took too long: because of the mistake, if it does not without.
+    if (late !== true || (await tests.run({ mutant: {}, files, bail: 1, limit })).failed.length === 0)
+      return failed[0]
   }
   return null
 }
@@ -413,18 +421,26 @@ async function main() {
       trees.map(async (tree) => {
         const tests = new Tests(tree)
         while (rest.length > 0 && performance.now() < Number(values.for) * 1000) {
-          const mutant = rest.shift()
-          const rounds = only === undefined ? roundsFor(mutant, log.base, log) : [{ files: only, ms: 10_000 }]
-          const by = await noticed(tests, mutant, rounds)
-          results.push({ ...mutant, by })
+          const { long, ...mutant } = rest.shift()
           const { file, line, from, to } = mutant
+          const rounds =
+            long ??
+            (only === undefined ? roundsFor(mutant, log.base, log) : [{ files: only, ms: 10_000 }])
+          const later = long === undefined ? rounds.splice(rounds.findLastIndex(isShort) + 1) : []
+          const by = await noticed(tests, mutant, rounds)
+          if (by === null && later.length > 0) {
+            rest.push({ ...mutant, long: later })
+            console.log(`not yet ${file}:${line}  ${from} → ${to}`)
+            continue
+          }
+          results.push({ ...mutant, by })
           if (only === undefined) log.add({ kind: 'mutant', key: keyOf(mutant), file, by })
           console.log(
             `${results.length}/${sample.length} ${by === null ? 'SURVIVED' : 'noticed '} ${file}:${line}  ${from} → ${to}`,
           )
           console.log(
             by === null
-              ? `    ${rounds.reduce((sum, { files }) => sum + files.length, 0)} test files`
+              ? `    ${(only ?? filesPast(mutant, log.base)).length} test files`
               : `    ${by}`,
           )
         }
