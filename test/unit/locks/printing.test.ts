@@ -215,6 +215,7 @@ describe('what users get from us', () => {
     expect(inspect(holdfast)).toBe("Holdfast { store: 'far', owner: 'host:1', closed: false }")
     expect(inspect(holdfast.semaphore('s', 3))).toBe("Lock { name: 's', mode: 'permits', capacity: 3 }")
     expect(inspect([[[[lease]]]], { depth: 3 })).toContain('[Lease]')
+    for (const depth of [null, undefined]) expect(inspect(lease, { depth })).toContain("Lease { name: 'x'")
     const info = await w.env.until(holdfast.inspect('x'))
     expect(JSON.parse(JSON.stringify(info))).toMatchObject({
       holders: [{ token: String(token), owner: 'host:1' }],

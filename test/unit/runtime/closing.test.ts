@@ -153,7 +153,7 @@ describe('closing while a section runs', () => {
     const taken = await Promise.all(names.map((name) => other.mutex(`o${name}`).acquire()))
     const waits = Promise.allSettled(names.map((name) => one.mutex(`o${name}`).acquire()))
     await env.advance(100)
-    const before = performance.now()
+    const before = process.cpuUsage()
     const closing = one.close()
     for (const lease of held) {
       await lease.release()
@@ -161,8 +161,8 @@ describe('closing while a section runs', () => {
     }
     expect(await env.until(closing)).toEqual(NOTHING_LEFT)
     await waits
-    // A second, and ten when each end led to a look at everything.
-    expect(performance.now() - before).toBeLessThan(4000)
+    // A second, and ten when each end led to a look at everything. Of work: the machine may be busy.
+    expect(process.cpuUsage(before).user).toBeLessThan(4_000_000)
     expect(taken.every((lease) => lease.held)).toBe(true)
   })
 

@@ -100,10 +100,10 @@ describe('a semaphore of many permits', () => {
 
   it('costs as much as there are permits, and not their square', async () => {
     const semaphore = new Holdfast(memoryStore(), { leakWarnings: false }).semaphore('s', 15_000)
-    const before = performance.now()
+    const before = process.cpuUsage()
     const leases = await Promise.all(Array.from({ length: 15_000 }, () => semaphore.acquire()))
     for (const lease of leases) await lease.release()
-    // A quarter of a second, and six when each of them walked along all others.
-    expect(performance.now() - before).toBeLessThan(3000)
+    // A quarter of a second, and six when each of them walked along all others. Of work: the machine may be busy.
+    expect(process.cpuUsage(before).user).toBeLessThan(3_000_000)
   })
 })

@@ -262,6 +262,36 @@ describe('waiting between processes', () => {
     expect(env.mono() - then).toBeLessThan(50)
   })
 
+  it.each([
+    ['at once', 0],
+    ['after a while', 3],
+  ])('ends soon for every name that a failover brought something back for, answered %s', async (_, away) => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    const ids = 'abc'.split('')
+    const own = await env.until(holdfast.readWriteLock('mine').write.acquire())
+    holdfast
+      .readWriteLock('mine')
+      .read.acquire()
+      .catch(() => {})
+    const { holders } = (await server.inspect('mine', 1000)) as NameInfo
+    const session = holders[0]?.id.split('.')[0] ?? ''
+    const old = { weight: 1, capacity: 1, ttl: 15_000, patience: 5_000, tokens: 1, owner: 'b' }
+    for (const name of ids)
+      await server.claim({ ...old, name, id: `${session}.99${name}`, whenBusy: 'try' }, 1000)
+    store.there = store.back = away
+    const waits = ids.map((name) => holdfast.mutex(name).acquire())
+    await env.advance(100)
+    if (away === 0) store.inspect = (name, timeout) => server.inspect(name, timeout)
+    const before = env.mono()
+    store.gap()
+    await env.until(Promise.all(waits))
+    expect(env.mono() - before).toBeLessThan(100)
+    // What is known here is no stranger, though the store names it as well.
+    expect(own.held).toBe(true)
+    expect(await server.inspect('mine', 1000)).toMatchObject({ holders: [{ owner: 'test' }] })
+  })
+
   it('is not called lost when the message of its grant comes while it is given up', async () => {
     const { env, process } = world()
     const [a, b] = [process(), process()]
