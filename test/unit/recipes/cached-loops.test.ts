@@ -111,6 +111,30 @@ describe('a near cache in front of a far one', () => {
     expect(await w.env.until(second, 100)).toBe(17)
   })
 
+  it('waits for another load of the far one, which has nothing to do with it', async () => {
+    const w = world()
+    const { holdfast, env } = w.process()
+    const twins = [1, 2].map(() =>
+      cached(holdfast, {
+        cache: new Map(),
+        key: (id: number) => `t:${id}`,
+        load: async (id) => (await env.sleep(50), id),
+        ttl: TTL,
+        env,
+      }),
+    )
+    const front = cached(holdfast, {
+      cache: new Map(),
+      key: 'front',
+      load: async () => (await env.sleep(10), twins[1]?.get(17)),
+      ttl: TTL,
+      env,
+    })
+    // The lock of what it asks for is held by the load of another cache of this process.
+    const both = [twins[0]?.get(17), front.get()]
+    expect(await w.env.until(Promise.all(both), 1000)).toEqual([17, 17])
+  })
+
   it('with another key loads', async () => {
     const { w, front } = pair('near:')
     expect(await w.env.until(front.get(17), 100)).toBe(17)

@@ -10,7 +10,7 @@ import type {
 import { memoryNode, memoryStore } from '../../../../src/stores/memory/index.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
 import { fails, Held, heardOnly, never, request, SILENT, TIMEOUT, TTL, world } from './kit.ts'
-import type { Member, World } from './kit.ts'
+import type { Member, Steer, World } from './kit.ts'
 
 const CLAIM = { name: 'x', id: 'a.1' }
 
@@ -444,7 +444,17 @@ describe('a store that does not answer', () => {
     expect(a.asked.filter((what) => what === 'release').length).toBeGreaterThan(32)
   })
 
-  it('is well again as soon as it answers, and its pauses begin anew', async () => {
+  it.each<[string, Steer]>([
+    ['said so', fails],
+    ['said so later', async () => SILENT],
+    [
+      'threw',
+      () => {
+        throw new Error('it is broken')
+      },
+    ],
+    ['failed', () => Promise.reject(new Error('it is gone'))],
+  ])('and %s is well again as soon as it answers, and its pauses begin anew', async (_, silent) => {
     const all = open(3)
     await all.store.claim(request('w', 'a.0'), TIMEOUT)
     const [a] = all.members as [Member]
@@ -454,13 +464,13 @@ describe('a store that does not answer', () => {
       await all.env.advance(1)
       return a.asked.length - before
     }
-    a.on.vote = fails
+    a.on.vote = silent
     for (let at = 0; at < 500; at++) await tries()
     delete a.on.vote
     await all.env.advance(1_000)
     await tries()
     expect(await tries()).toBe(1)
-    a.on.vote = fails
+    a.on.vote = silent
     await tries()
     expect(await tries()).toBe(0)
     await all.env.advance(25)
