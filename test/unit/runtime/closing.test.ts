@@ -54,6 +54,19 @@ describe('closing while a section runs', () => {
     expect(env.mono()).toBeLessThan(4010)
   })
 
+  it('asks nobody to come to an end who has, while the lock was about to be handed on', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process()
+    const lease = await env.until(holdfast.mutex('job').acquire())
+    store.back = 50
+    const next = settled(holdfast.mutex('job').acquire())
+    expect(await env.until(lease.release())).toBe('released')
+    const closing = holdfast.close()
+    expect(await env.until(next)).toBeInstanceOf(ClosedError)
+    expect(lease.signal.aborted).toBe(false)
+    expect(await env.until(closing)).toEqual(NOTHING_LEFT)
+  })
+
   it('tells those that ask for the signal only later', async () => {
     const { env, process } = world()
     const { holdfast } = process()

@@ -95,6 +95,38 @@ describe('waiting between processes', () => {
     await env.until(waits)
   })
 
+  it('asks once, however often the subscription breaks before the answer', async () => {
+    const { env, process } = world()
+    const [a, b] = [process(), process()]
+    await env.until(a.holdfast.mutex('x').acquire())
+    const waits = Promise.allSettled([b.holdfast.mutex('x').acquire({ wait: 800 })])
+    await env.advance(100)
+    b.store.back = 300
+    const before = b.store.count('renew')
+    for (let times = 0; times < 5; times++) b.store.gap()
+    expect(b.store.count('renew') - before).toBe(1)
+    await env.until(waits)
+  })
+
+  it('sets no timers while the store takes its time to answer', async () => {
+    const { env, process } = world()
+    const [a, b] = [process(), process()]
+    await env.until(a.holdfast.mutex('x').acquire())
+    const waits = Promise.allSettled([b.holdfast.mutex('x').acquire({ wait: 900 })])
+    await env.advance(100)
+    b.store.back = 800
+    b.store.gap()
+    const setTimer = b.env.setTimer.bind(b.env)
+    let timers = 0
+    b.env.setTimer = (...args) => {
+      timers++
+      return setTimer(...args)
+    }
+    await env.advance(700)
+    expect(timers).toBeLessThan(10)
+    await env.until(waits)
+  })
+
   it('takes a push that overtakes the answer to its own request', async () => {
     const { env, process } = world()
     const a = process()

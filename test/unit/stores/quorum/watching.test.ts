@@ -80,6 +80,7 @@ describe('a release, as those hear of it who wait', () => {
     speakers[1]?.say(FREED)
     expect(told).toHaveLength(1)
     speakers[0]?.say(FREED)
+    expect(env.timers).toBe(1)
     await env.advance(5)
     expect(told).toHaveLength(2)
     await env.advance(1_000)
