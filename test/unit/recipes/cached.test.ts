@@ -389,6 +389,22 @@ describe('a caller that gives up', () => {
 })
 
 describe('forgetting a key', () => {
+  it('of a Map loads it anew', async () => {
+    const { env, process } = world()
+    const { holdfast, env: own } = process()
+    let loads = 0
+    const each = cached(holdfast, {
+      cache: new Map(),
+      key: (id: string) => id,
+      load: () => ++loads,
+      ttl: TTL,
+      env: own,
+    })
+    expect([await env.until(each.get('a')), await env.until(each.get('b'))]).toEqual([1, 2])
+    await env.until(each.forget('a'))
+    expect([await env.until(each.get('a')), await env.until(each.get('b'))]).toEqual([3, 2])
+  })
+
   it.each([
     ['a plain cache', SharedCache],
     ['a fenced cache', SharedFencedCache],

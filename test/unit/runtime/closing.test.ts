@@ -272,6 +272,18 @@ describe('closing while a section runs', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('says how long it is good then', async () => {
+    const { env, process } = world()
+    const { holdfast } = process({ ttl: 1000 })
+    const lease = await env.until(holdfast.mutex('x').acquire())
+    const { signal } = lease
+    await env.advance(200)
+    const left = Math.floor(lease.remaining())
+    expect(left).toBeGreaterThan(0)
+    await env.until(holdfast.close({ release: false }))
+    expect((signal.reason as Error).message).toContain(`ends in ${left} ms`)
+  })
+
   it('lets an owner that hears of release: false release it before it runs out', async () => {
     const w = world()
     const { holdfast, store } = w.process({ ttl: 1000 })

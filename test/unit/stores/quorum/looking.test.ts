@@ -49,6 +49,28 @@ describe('inspect', () => {
     expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toEqual([])
   })
 
+  it('shows the token that a majority has, and not a larger one that only a minority proposed', async () => {
+    const { store, members, env } = open(3)
+    const [a, b, c] = members as [Member, Member, Member]
+    for (const each of [a, b]) alone(each, 'a.1')
+    await env.advance(1_500)
+    alone(c, 'a.1')
+    const { token } = a.votes.inspect('x') as { token: bigint }
+    expect((c.votes.inspect('x') as { token: bigint }).token).toBeGreaterThan(token)
+    expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toMatchObject([{ token }])
+  })
+
+  it('shows the largest token where no majority has one', async () => {
+    const { store, members, env } = open(3)
+    for (const each of members) {
+      alone(each, 'a.1')
+      await env.advance(1_500)
+    }
+    const tokens = members.map(({ votes }) => (votes.inspect('x') as { token: bigint }).token)
+    expect(new Set(tokens).size).toBe(3)
+    expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toMatchObject([{ token: tokens[2] }])
+  })
+
   it('says that it lasts as long as a majority remembers it', async () => {
     const { store, members } = open(5)
     ;[500, 100, 400, 200, 300].forEach((ttl, at) => alone(members[at] as Member, 'a.1', ttl))

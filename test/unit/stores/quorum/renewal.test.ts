@@ -255,6 +255,22 @@ describe('tokens of a renewal', () => {
     expect(next.token).toBeGreaterThanOrEqual(answer.token + 3n)
   })
 
+  it('are waited for while the stores agree on them, also when all have answered', async () => {
+    const lease = await holding(3)
+    const confirms = new Held()
+    for (const { on } of lease.members) on.confirm = confirms.steer
+    const [first] = lease.members as [Member]
+    first.votes.confirm({ ...CLAIM, attempt: 1, base: lease.token, token: lease.token + 50n, count: 1 })
+    let answer: unknown = null
+    const renewing = lease.renew(3).then((heard) => (answer = heard))
+    await lease.env.settle()
+    expect(answer).toBeNull()
+    expect(confirms.count).toBe(2)
+    for (let at = 0; at < 2; at++) confirms.release()
+    await renewing
+    expect(answer).toMatchObject({ kind: 'held', count: 3 })
+  })
+
   it('are none where the stores cannot agree: the time is extended all the same', async () => {
     const lease = await holding(3)
     for (const { on } of lease.members) on.confirm = () => ({ kind: 'lost' })

@@ -353,6 +353,22 @@ describe('which servers vote', () => {
     expect(c.asked).toEqual(['identify', 'vote'])
   })
 
+  it('is asked of one whose address leads elsewhere as soon as it can be reached, also if it was not well', async () => {
+    const all = world(3)
+    const [a] = all.members as [Member]
+    let moved: (reachable: boolean) => void = () => {}
+    Object.assign(a.votes, { onMove: (listener: typeof moved) => void (moved = listener) })
+    const store = quorumStore(all.stores, { setUp: 'now', clock: all.clock })
+    await store.claim(request('x', 'a.1'), TIMEOUT)
+    a.on.vote = fails
+    await store.claim(request('y', 'a.2'), TIMEOUT)
+    a.asked.length = 0
+    moved(false)
+    expect(a.asked).toEqual([])
+    moved(true)
+    expect(a.asked).toEqual(['identify'])
+  })
+
   it('is unknown, and asked again, while no majority says', async () => {
     const all = open(3)
     for (const { on } of all.members.slice(0, 2)) on.identify = fails
