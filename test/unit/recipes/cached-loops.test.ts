@@ -154,6 +154,26 @@ it('a load that forgets its own key hears that it would wait for itself', async 
   await expect(w.env.until(each.get(), 100)).rejects.toBeInstanceOf(LockReentryError)
 })
 
+it('what a load has started may ask for its key when the load is over', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  let later: Promise<void> = Promise.resolve()
+  let loads = 0
+  const each: Cached<number> = cached(holdfast, {
+    cache: new Map(),
+    key: 'k',
+    load: () => {
+      later = env.sleep(100).then(() => each.forget())
+      return ++loads
+    },
+    ttl: TTL,
+    env,
+  })
+  expect(await w.env.until(each.get())).toBe(1)
+  await w.env.until(later)
+  expect(await w.env.until(each.get())).toBe(2)
+})
+
 it('a refresh in the background may ask for what its caller is loading', async () => {
   const w = world()
   const { holdfast, env } = w.process()

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import type { ListPage, NameInfo, Store } from '../../../../src/core/contract.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
-import { fails, request, TIMEOUT, TTL, world } from './kit.ts'
-import type { Member, World } from './kit.ts'
+import { fails, request, SILENT, TIMEOUT, TTL, world } from './kit.ts'
+import type { Member, Steer, World } from './kit.ts'
 
 function open(count: number): World & { readonly store: Store } {
   const all = world(count)
@@ -127,6 +127,23 @@ describe('the list of names', () => {
       // After a page that is just full an empty one may follow, and no more.
       expect(pages + 1).toBeLessThanOrEqual(Math.ceil(all.length / limit) + 1)
     }
+  })
+
+  it('has a name that a majority may have: some keep there what they cannot read', async () => {
+    const { store, members } = open(3)
+    const [a, b, c] = members as [Member, Member, Member]
+    alone(a, 'a.1', TTL, 'odd')
+    await store.claim(request('x', 'a.2'), TIMEOUT)
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['x'] })
+    const unreadable = { ...SILENT, retryable: false }
+    const oddly: Steer = (call, name) => (name === 'odd' ? unreadable : (call() as never))
+    b.on.inspect = oddly
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['odd', 'x'] })
+    c.on.inspect = oddly
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['odd', 'x'] })
+    // Silence is another matter: they are asked again, and nothing is said of the names.
+    b.on.inspect = c.on.inspect = fails
+    expect(await store.list({}, TIMEOUT)).toMatchObject({ kind: 'unknown' })
   })
 
   it('needs a majority that answers', async () => {
