@@ -95,6 +95,22 @@ describe('waiting between processes', () => {
     await env.until(waits)
   })
 
+  it('asks for the lock in the same moment in which a task of this process lost it', async () => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    const first = await env.until(holdfast.mutex('x').acquire())
+    const second = holdfast.mutex('x').acquire()
+    await env.advance(10)
+    const { holders } = (await server.inspect('x', 1000)) as NameInfo
+    const id = holders[0]?.id ?? ''
+    await server.withdraw({ name: 'x', id }, 1000)
+    const before = store.count('claim')
+    store.forge({ kind: 'revoked', name: 'x', id })
+    expect(first.held).toBe(false)
+    expect(store.count('claim') - before).toBe(1)
+    await env.until(second)
+  })
+
   it('asks once, however often the subscription breaks before the answer', async () => {
     const { env, process } = world()
     const [a, b] = [process(), process()]

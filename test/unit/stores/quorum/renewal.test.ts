@@ -286,6 +286,27 @@ describe('tokens of a renewal', () => {
     expect(await lease.renew(3)).toMatchObject({ kind: 'held', count: 3 })
   })
 
+  it.each<[string, Steer]>([
+    ['lost it', says('lost')],
+    ['is fenced', says('fenced')],
+    ['is not ready', says('not-ready')],
+    ['is silent', failsAll],
+    ['gives no tokens', but({ kind: 'renewed' })],
+  ])('are none where two cannot agree and the third %s', async (_, third) => {
+    const lease = await holding(3)
+    for (const { on } of lease.members) on.confirm = () => ({ kind: 'lost' })
+    const ahead: Steer = (call) =>
+      (call() as readonly HeldAnswer[]).map((answer) => ({ ...answer, token: answer.token + 9n }))
+    lease.extend(ahead, undefined, third)
+    let answer: unknown = null
+    lease
+      .renew(3)
+      .then((heard) => (answer = heard))
+      .catch(() => {})
+    await lease.env.settle()
+    expect(answer).toEqual({ kind: 'renewed', contended: false })
+  })
+
   it('need a majority that proposes', async () => {
     const lease = await holding(5)
     lease.extend(never, never)

@@ -132,6 +132,22 @@ describe('a claim', () => {
     expect(next.token).toBeGreaterThanOrEqual(answer.token + 5n)
   })
 
+  it('asks nobody to accept the token who votes when it is held', async () => {
+    const all = open(3)
+    const late = new Held()
+    const [, , c] = all.members as [Member, Member, Member]
+    c.on.vote = (call) =>
+      late.steer(() => {
+        const given = call() as HeldAnswer
+        return { ...given, token: given.token - 1n }
+      })
+    expect((await all.store.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('held')
+    late.release()
+    await all.env.settle()
+    expect(c.asked).toContain('vote')
+    expect(c.asked).not.toContain('confirm')
+  })
+
   it('is not held where the others do not accept the token', async () => {
     const all = open(3)
     const [a, b, c] = all.members as [Member, Member, Member]
