@@ -147,7 +147,10 @@ export function quorum(readyIn: readonly (number | undefined)[]): RedlockFinding
   }
   const who = voting === count ? `${count} servers` : `${voting} of ${count} servers vote`
   const message = `${who}: ${spare === 0 ? 'none' : spare} ${voting === count ? '' : 'more '}may fail`
-  const even = count % 2 === 0 ? { hint: `${count === 2 ? 'One server' : `${count - 1} servers`} would stand as many failures.` } : {}
+  const even =
+    count % 2 === 0
+      ? { hint: `${count === 2 ? 'One server' : `${count - 1} servers`} would stand as many failures.` }
+      : {}
   const level = voting === count && count % 2 === 1 ? 'ok' : 'warning'
   return { level, code: 'quorum', message, ...even }
 }

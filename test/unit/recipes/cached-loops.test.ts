@@ -114,24 +114,24 @@ describe('a near cache in front of a far one', () => {
   it('waits for another load of the far one, which has nothing to do with it', async () => {
     const w = world()
     const { holdfast, env } = w.process()
-    const twins = [1, 2].map(() =>
+    const twin = (): Cached<number, number> =>
       cached(holdfast, {
         cache: new Map(),
-        key: (id: number) => `t:${id}`,
+        key: (id) => `t:${id}`,
         load: async (id) => (await env.sleep(50), id),
         ttl: TTL,
         env,
-      }),
-    )
+      })
+    const [one, other] = [twin(), twin()]
     const front = cached(holdfast, {
       cache: new Map(),
       key: 'front',
-      load: async () => (await env.sleep(10), twins[1]?.get(17)),
+      load: async () => (await env.sleep(10), other.get(17)),
       ttl: TTL,
       env,
     })
     // The lock of what it asks for is held by the load of another cache of this process.
-    const both = [twins[0]?.get(17), front.get()]
+    const both = [one.get(17), front.get()]
     expect(await w.env.until(Promise.all(both), 1000)).toEqual([17, 17])
   })
 

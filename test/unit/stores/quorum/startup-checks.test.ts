@@ -55,7 +55,7 @@ describe('what an operator hears of a server of a quorum', () => {
   ])('is that it %s', async (says, level, cause) => {
     const { readyIn, findings } = await check(() => ({ kind: 'unknown', cause }))
     expect(readyIn).toBeUndefined()
-    expect(findings).toMatchObject([{ level, message: expect.stringContaining(`a:1 ${says}`) }])
+    expect(findings).toMatchObject([{ level, message: expect.stringContaining(`a:1 ${says}`) as string }])
   })
 
   it('is that it does not answer, when it throws', async () => {
