@@ -205,6 +205,14 @@ describe('what users get from us', () => {
     expect(Object.keys(kept as object)).toEqual(['code'])
   })
 
+  it('keeps its stack also where that is made when it is read', () => {
+    const cause = Object.assign(new Error('why'), { command: 'SECRET' })
+    Object.defineProperty(cause, 'stack', { get: () => 'their stack', configurable: true })
+    const { cause: kept } = new root.StoreUnavailableError('message', { cause })
+    expect(kept).not.toBe(cause)
+    expect((kept as Error).stack).toBe('their stack')
+  })
+
   it('prints facts that help', async () => {
     const w = world()
     const { holdfast } = w.process({ owner: 'host:1' })

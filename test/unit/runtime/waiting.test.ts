@@ -111,6 +111,45 @@ describe('waiting between processes', () => {
     await env.until(second)
   })
 
+  it('keeps its place although somebody says that it was taken away', async () => {
+    const { env, process, server } = world()
+    const [a, b, c] = [process(), process(), process()]
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const third = c.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const { waiters } = (await server.inspect('x', 1000)) as NameInfo
+    b.store.forge({ kind: 'revoked', name: 'x', id: waiters[0]?.id ?? '' })
+    await env.advance(100)
+    expect(await server.inspect('x', 1000)).toMatchObject({ waiters: waiters.map(({ id }) => ({ id })) })
+    await env.until(first.release())
+    await env.until((await env.until(second)).release())
+    await env.until(third)
+  })
+
+  it('asks often again when the lock has had another holder meanwhile', async () => {
+    const { env, process } = world({ queue: false, wakeups: 'poll' })
+    const { holdfast, store } = process()
+    let mark = 'a'
+    store.claim = () => {
+      store.sent.push({ method: 'claim', size: 1 })
+      return { kind: 'busy', mark }
+    }
+    const waits = Promise.allSettled([holdfast.mutex('x').acquire({ wait: 60_000 })])
+    const askedIn = async (ms: number): Promise<number> => {
+      const before = store.count('claim')
+      await env.advance(ms)
+      return store.count('claim') - before
+    }
+    const often = await askedIn(5_000)
+    await env.advance(20_000)
+    const seldom = await askedIn(5_000)
+    expect(seldom).toBeLessThan(often)
+    for (mark of ['b', 'c', 'd']) expect(await askedIn(5_000)).toBeGreaterThan((seldom + often) / 2)
+    await env.until(waits)
+  })
+
   it('asks once, however often the subscription breaks before the answer', async () => {
     const { env, process } = world()
     const [a, b] = [process(), process()]

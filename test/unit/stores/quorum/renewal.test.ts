@@ -213,6 +213,19 @@ describe('a store that lost a lease', () => {
     expect(lease.holders()).toEqual([undefined, undefined, undefined])
   })
 
+  it('is not asked to take back what was released meanwhile', async () => {
+    const lease = await holding(3)
+    const kept = new Held()
+    lease.extend(() => kept.steer(() => [{ kind: 'renewed', contended: false }]), says('free'), says('free'))
+    const renewing = lease.renew()
+    await lease.store.release(CLAIM, undefined, TIMEOUT)
+    const asked = extensions(lease)
+    kept.release()
+    expect(await renewing).toEqual({ kind: 'lost' })
+    await lease.env.settle()
+    expect(extensions(lease)).toEqual(asked)
+  })
+
   it('does not count if it does not take it back', async () => {
     const lease = await holding(3)
     lease.extend(says('free'), says('free'))
