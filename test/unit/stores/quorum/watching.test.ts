@@ -213,6 +213,18 @@ describe('to listen', () => {
     expect(env.timers).toBe(0)
   })
 
+  it('is tried again once a second at all that are silent, however many they are', async () => {
+    const { members, stores, clock, env } = world(5)
+    const silent = members.slice(0, 2)
+    for (const { on } of silent) on.watch = fails
+    const store = quorumStore(stores, { setUp: 'now', clock })
+    const watch = (await store.watch('b', () => {}, TIMEOUT)) as Watch
+    await env.advance(10_500)
+    expect(silent.map(({ asked }) => asked.length)).toEqual([11, 11])
+    watch.stop()
+    expect(env.timers).toBe(0)
+  })
+
   it.each([
     ['the first', 0],
     ['a later', 1_000],
