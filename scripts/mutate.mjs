@@ -3,14 +3,12 @@
 //   npm run mutate -- --seed 7 --sample 200 [--only runtime,src/core/vote-cell.ts] [--workers 2] [--log FILE] [--most SECONDS]
 // The same seed gives the same sample of the same sources. All mistakes of a sample are in each copy, behind switches (mutation/switches.mjs). A
 // first run, with none switched on, tells which test files come past which of them, and how long those take. Then each is switched on alone,
-// and those files run, the likeliest and shortest first, until one fails. A file that does not come past a mistake cannot notice it.
+// and those files run, the likeliest and shortest first, until one fails; the long ones only when all mistakes had the short ones. A file that
+// does not come past a mistake cannot notice it.
 // A mistake that no test notices is listed, unless scripts/mutation/equivalent.json says why it is none. Not part of `npm test`.
-import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
-  appendFileSync,
   cpSync,
-  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -25,8 +23,10 @@ import { parseArgs } from 'node:util'
 
 import { parseAst } from 'vitest/node'
 
+import { keyOf, Log } from './mutation/log.mjs'
 import { pointsOf } from './mutation/points.mjs'
 import { withSwitches } from './mutation/switches.mjs'
+import { end, running, Tests } from './mutation/tests.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const EQUIVALENT = join(ROOT, 'scripts/mutation/equivalent.json')
@@ -80,12 +80,11 @@ const { values } = parseArgs({
 })
 
 /** A run counts as hanging, and so as noticed, after so long: many times what it takes without a mistake. */
-const limitFor = (ms) => 60_000 + 10 * ms
+const limitFor = (ms) => 30_000 + 10 * ms
 /** Together so many milliseconds of test files are tried at a time. */
 const ROUNDS = [2_000, 10_000, Infinity]
-
-/** The same tests every time: the seeds of random ones are given. */
-const env = { ...process.env, PROGRAM_FIRST: '1000000', SIM_FIRST: '1000000', FORCE_COLOR: '0' }
+/** Longer ones only when every mistake has had the others: who works off the survivors sees them early. */
+const isShort = ({ ms }) => ms <= 10_000
 
 /** The fast tests but those of the package's files. Few at a time in one thread: imports are half of what they cost. */
 const CONFIG = `import base from './vitest.config.ts'
@@ -187,68 +186,6 @@ function copyOfTree(sample) {
   return to
 }
 
-/** Vitests that have not ended, each with its process group. */
-const running = new Set()
-
-/** A vitest in a tree. It ends with the run that hangs or dies, and the next one starts it again. */
-class Tests {
-  constructor(tree) {
-    this.tree = tree
-    this.child = null
-  }
-
-  /** What failed: nothing, a test, or the run. */
-  async run({ mutant, files, bail, limit }) {
-    this.child ??= await this.start()
-    const { child } = this
-    const { failed, took, ended, broken } = await new Promise((resolve) => {
-      const gone = (why) => () => resolve({ failed: [why], took: [], ended: true })
-      const timer = setTimeout(gone('no end in time'), limit)
-      const died = gone('the tests end')
-      child.once('exit', died)
-      child.once('message', (answer) => {
-        clearTimeout(timer)
-        child.off('exit', died)
-        resolve(answer)
-      })
-      child.send({ mutant, files: files?.map((file) => join(this.tree, file)), bail })
-    })
-    if (broken !== undefined) throw new Error(broken)
-    if (ended) this.stop()
-    return { failed, took: took.map(([file, ms]) => [relative(this.tree, file), ms]) }
-  }
-
-  start() {
-    const child = fork(join(ROOT, 'scripts/mutation/warm-vitest.mjs'), {
-      cwd: this.tree,
-      env,
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-      detached: true,
-    })
-    running.add(child)
-    child.on('exit', () => running.delete(child))
-    let errors = ''
-    child.stderr.on('data', (chunk) => (errors = (errors + chunk).slice(-2000)))
-    return new Promise((resolve, reject) => {
-      child.once('message', () => resolve(child))
-      child.once('exit', () => reject(new Error(`vitest does not start: ${errors}`)))
-    })
-  }
-
-  stop() {
-    if (this.child !== null) end(this.child)
-    this.child = null
-  }
-}
-
-function end(child) {
-  try {
-    process.kill(-Number(child.pid), 'SIGKILL')
-  } catch {
-    // It has ended already.
-  }
-}
-
 /** Which test files come past which mistakes, and how long each takes. */
 async function firstRun(tree) {
   const reachedTo = join(tree, '.reached.jsonl')
@@ -277,35 +214,6 @@ async function mustPass(tests, mutant) {
   return took
 }
 
-/** The log of a run: what was found out about which mistake, and the first run of which tree. */
-class Log {
-  constructor(file, hash) {
-    this.file = file
-    this.hash = hash
-    const lines = file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
-    this.entries = lines.filter((line) => line !== '').map((line) => JSON.parse(line))
-  }
-
-  get base() {
-    return this.entries.findLast((each) => each.kind === 'base' && each.hash === this.hash)
-  }
-
-  /** Noticed stays noticed while the source is what it was; what survived may be noticed by other tests. */
-  of(mutant) {
-    const key = keyOf(mutant)
-    return this.entries.findLast((each) => each.key === key && (each.by !== null || each.hash === this.hash))
-  }
-
-  add(entry) {
-    const whole = { ...entry, hash: this.hash }
-    this.entries.push(whole)
-    if (this.file !== undefined) appendFileSync(this.file, `${JSON.stringify(whole)}\n`)
-  }
-}
-
-const keyOf = ({ file, line, column, before, from, to }) =>
-  [file, line, column, before.trim(), from, to].join('|')
-
 function hashOf(sample) {
   const hash = createHash('sha256').update(JSON.stringify(sample))
   for (const path of ['src', 'test', 'scripts/mutation/active.mjs', 'vitest.config.ts']) {
@@ -322,6 +230,8 @@ function filesIn(path) {
     .sort()
 }
 
+const filesPast = ({ id }, { reached }) => Object.keys(reached).filter((file) => reached[file].includes(id))
+
 /** Test files in the order in which they are tried, in rounds. */
 function roundsFor(mutant, { reached, took }, log) {
   const kills = new Map()
@@ -333,22 +243,20 @@ function roundsFor(mutant, { reached, took }, log) {
   const { tests } = FOLDERS[mutant.folder]
   const near = (file) => (tests.some((each) => file.startsWith(each)) ? 1 : 5)
   const rank = (file) => (((took[file] ?? 0) + 100) * near(file)) / (1 + 2 * (kills.get(file) ?? 0))
-  const files = Object.keys(reached)
-    .filter((file) => reached[file].includes(mutant.id))
-    .sort((a, b) => rank(a) - rank(b))
+  let files = filesPast(mutant, { reached }).sort((a, b) => rank(a) - rank(b))
   const rounds = []
   let all = 0
   for (const most of ROUNDS) {
-    const round = []
-    let sum = 0
-    while (files.length > 0 && (round.length === 0 || sum + took[files[0]] <= most)) {
-      const [file] = files.splice(0, 1)
-      sum += took[file]
-      all += took[file]
-      if (all > Number(values.most) * 1000 && all > took[file]) return [...rounds, { files: round, ms: sum }]
-      round.push(file)
-    }
-    if (round.length > 0) rounds.push({ files: round, ms: sum })
+    const round = { files: [], ms: 0 }
+    files = files.filter((file) => {
+      const ms = took[file]
+      if (round.ms + ms > most || (all > 0 && all + ms > Number(values.most) * 1000)) return true
+      round.ms += ms
+      all += ms
+      round.files.push(file)
+      return false
+    })
+    if (round.files.length > 0) rounds.push(round)
   }
   return rounds
 }
@@ -356,8 +264,12 @@ function roundsFor(mutant, { reached, took }, log) {
 /** By which test it is noticed, or null. */
 async function noticed(tests, mutant, rounds) {
   for (const { files, ms } of rounds) {
-    const { failed } = await tests.run({ mutant: { active: mutant.id }, files, bail: 1, limit: limitFor(ms) })
-    if (failed.length > 0) return failed[0]
+    const limit = limitFor(ms)
+    const { failed, late } = await tests.run({ mutant: { active: mutant.id }, files, bail: 1, limit })
+    if (failed.length === 0) continue
+    // A test that took too long: because of the mistake, if it does not without.
+    if (late !== true || (await tests.run({ mutant: {}, files, bail: 1, limit })).failed.length === 0)
+      return failed[0]
   }
   return null
 }
@@ -413,19 +325,24 @@ async function main() {
       trees.map(async (tree) => {
         const tests = new Tests(tree)
         while (rest.length > 0 && performance.now() < Number(values.for) * 1000) {
-          const mutant = rest.shift()
-          const rounds = only === undefined ? roundsFor(mutant, log.base, log) : [{ files: only, ms: 10_000 }]
-          const by = await noticed(tests, mutant, rounds)
-          results.push({ ...mutant, by })
+          const { long, ...mutant } = rest.shift()
           const { file, line, from, to } = mutant
+          const rounds =
+            long ?? (only === undefined ? roundsFor(mutant, log.base, log) : [{ files: only, ms: 10_000 }])
+          const later = long === undefined ? rounds.splice(rounds.findLastIndex(isShort) + 1) : []
+          const by = await noticed(tests, mutant, rounds)
+          if (by === null && later.length > 0) {
+            rest.push({ ...mutant, long: later })
+            console.log(`not yet ${file}:${line}  ${from} → ${to}`)
+            continue
+          }
+          results.push({ ...mutant, by })
           if (only === undefined) log.add({ kind: 'mutant', key: keyOf(mutant), file, by })
           console.log(
             `${results.length}/${sample.length} ${by === null ? 'SURVIVED' : 'noticed '} ${file}:${line}  ${from} → ${to}`,
           )
           console.log(
-            by === null
-              ? `    ${rounds.reduce((sum, { files }) => sum + files.length, 0)} test files`
-              : `    ${by}`,
+            by === null ? `    ${(only ?? filesPast(mutant, log.base)).length} test files` : `    ${by}`,
           )
         }
         tests.stop()

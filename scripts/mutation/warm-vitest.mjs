@@ -34,11 +34,14 @@ async function run({ mutant, files, bail }) {
     })
   if (failed.length === 0 && unhandledErrors.length > 0)
     failed.push(`an error that nobody handled: ${String(unhandledErrors[0]?.message).split('\n')[0]}`)
+  const late = ran
+    .flatMap((module) => [...module.children.allTests('failed')])
+    .every((test) => (test.result().errors ?? []).some(({ message }) => /timed out in/.test(message)))
   const took = ran.map((module) => {
     const { collectDuration, duration } = module.diagnostic()
     return [module.moduleId, Math.round(collectDuration + duration)]
   })
-  return { failed, took }
+  return { failed, took, late: failed.length > 0 && late }
 }
 
 process.on('message', (message) => {

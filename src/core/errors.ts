@@ -39,8 +39,9 @@ const brand = (code: ErrorCode | 'ANY'): symbol => Symbol.for(`holdfast.error.${
 
 export class HoldfastError extends Error {
   readonly code: ErrorCode
-  readonly lock?: string
-  readonly store?: string
+  // Declared, not defined: a field that nobody set would be printed as undefined.
+  declare readonly lock?: string
+  declare readonly store?: string
 
   constructor(code: ErrorCode, message: string, { cause, lock, store }: ErrorDetails = {}) {
     super(message, cause === undefined ? undefined : { cause })
@@ -86,7 +87,7 @@ export class LockTimeoutError extends HoldfastError {
 export class LockLostError extends HoldfastError {
   readonly token: bigint
   /** Only from `run`: what the function returned or threw. */
-  readonly outcome?: RunOutcome
+  declare readonly outcome?: RunOutcome
 
   constructor(
     message: string,

@@ -42,7 +42,6 @@ export class Closing extends Deadline {
   private cutShort: readonly string[] = []
   /** Claims that are held. Once closing has begun, none is added. */
   private readonly held = new Set<Claim>()
-  private lookComes = false
   /** Claims of which the store has not said that it forgot them, and the end of their time. */
   private readonly unsettled = new Map<Claim, number>()
   private resolve: (result: CloseResult | Promise<CloseResult>) => void = () => undefined
@@ -84,10 +83,8 @@ export class Closing extends Deadline {
     this.look()
   }
 
-  /** Something ended. What led to it may have more to say to the store, so the look comes after that: one for all that end together. */
+  /** Something ended. What led to it may have more to say to the store, so the look comes after that. */
   look(): void {
-    if (this.lookComes) return
-    this.lookComes = true
     // Not queueMicrotask, which a user's fake timers replace.
     NOW.then(() => this.lookNow()).catch(() => {})
   }
@@ -112,7 +109,6 @@ export class Closing extends Deadline {
   }
 
   private lookNow(): void {
-    this.lookComes = false
     if (this.phase === 'draining' && this.held.size === 0) this.leave('release')
     else if (this.phase === 'leaving' && this.session.quiet) this.finish('in time')
   }

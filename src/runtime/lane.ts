@@ -268,13 +268,13 @@ export class Lane {
     })
   }
 
-  /** Readers: the claim that one more of them may share. */
+  /** Readers: the claim that one more of them may share; rather one that needs no request for that. */
   private openClaim(now: number): Claim | null {
     if (!this.shared) return null
     let open: Claim | null = null
     for (const claim of this.claims) {
       if (claim.state !== 'held' || !mayPassOn(claim, now)) continue
-      if (claim.tokensLeft > 0) return claim
+      if (claim.tokensLeft > 0 && isUpToDate(claim, now)) return claim
       open ??= claim
     }
     return open

@@ -379,7 +379,6 @@ class Pause extends Deadline {
 
 /** All lanes of a name, as they are now. */
 function withSiblings(first: Lane): readonly Lane[] {
-  if (first.sibling === null) return [first]
   const lanes: Lane[] = []
   for (let lane: Lane | null = first; lane !== null; lane = lane.sibling) lanes.push(lane)
   return lanes

@@ -46,11 +46,6 @@ export class Membership {
     for (const { voter, at } of quorum.nodes) voter.onMove?.((reachable) => this.moved(at, reachable))
   }
 
-  /** All stores are known to be different ones. */
-  get complete(): boolean {
-    return this.unknownNodes === 0 && this.refusal === null
-  }
-
   /** Nothing, or why no lock can be had. Waits only as long as fewer than a majority are known. */
   check(): MaybePromise<Unknown | undefined> {
     return this.askAndWait(false)

@@ -78,7 +78,7 @@ interface Checked {
   readonly findings: readonly RedlockFinding[]
 }
 
-async function checkNode({ label, link, store }: Member, probation: number): Promise<Checked> {
+export async function checkNode({ label, link, store }: Member, probation: number): Promise<Checked> {
   try {
     const node = await store.votes?.identify(probation, ANSWER_MS)
     if (node === undefined || node.kind === 'unknown') return gone(label, node?.cause)
@@ -134,7 +134,7 @@ async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
 }
 
 /** Whether a lock can be had, and how many servers may fail until none can. */
-function quorum(readyIn: readonly (number | undefined)[]): RedlockFinding {
+export function quorum(readyIn: readonly (number | undefined)[]): RedlockFinding {
   const count = readyIn.length
   const majority = Math.floor(count / 2) + 1
   const voting = readyIn.filter((ms) => ms === 0).length
@@ -150,7 +150,10 @@ function quorum(readyIn: readonly (number | undefined)[]): RedlockFinding {
   }
   const who = voting === count ? `${count} servers` : `${voting} of ${count} servers vote`
   const message = `${who}: ${spare === 0 ? 'none' : spare} ${voting === count ? '' : 'more '}may fail`
-  const even = count % 2 === 0 ? { hint: `${count - 1} servers would stand as many failures.` } : {}
+  const even =
+    count % 2 === 0
+      ? { hint: `${count === 2 ? 'One server' : `${count - 1} servers`} would stand as many failures.` }
+      : {}
   const level = voting === count && count % 2 === 1 ? 'ok' : 'warning'
   return { level, code: 'quorum', message, ...even }
 }

@@ -68,14 +68,13 @@ export class QuorumStore implements Store {
 
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
     if (request.capacity !== 1) return unsupported()
-    if (this.membership.complete) return this.attempt(request, timeout)
     const refused = this.membership.check()
     if (!(refused instanceof Promise)) return refused ?? this.attempt(request, timeout)
     return refused.then((problem) => problem ?? this.attempt(request, timeout))
   }
 
   renew(requests: readonly RenewRequest[], timeout: number): MaybePromise<readonly RenewAnswer[]> {
-    const known = this.membership.complete || this.membership.check()
+    const known = this.membership.check()
     if (!(known instanceof Promise)) return renewAll(this.quorum, this.grants, requests, timeout)
     return this.atMost(known, timeout / 2).then(() =>
       renewAll(this.quorum, this.grants, requests, timeout / 2),

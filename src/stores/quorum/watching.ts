@@ -117,7 +117,7 @@ class SessionWatch {
   }
 
   private tryAgain(): void {
-    if (this.stopped || this.again !== null) return
+    if (this.stopped) return
     this.again = this.setTimer(() => {
       this.again = null
       let pending = this.watches.filter((watch) => watch === null).length

@@ -31,6 +31,18 @@ describe('a name', () => {
     expect(store.count()).toBe(0)
   })
 
+  it.each([
+    [null, 'got null'],
+    [undefined, 'got undefined'],
+    [7, 'got 7'],
+    [{ secret: 1 }, 'got an object'],
+    ['a\nb', 'got "a\\nb"'],
+    ['x'.repeat(600), `got "${'x'.repeat(40)}…"`],
+  ])('that is refused is shown, as far as that helps', (name, shown) => {
+    const { holdfast } = world().process()
+    expect(() => holdfast.mutex(name as string)).toThrow(shown)
+  })
+
   it.each(['a', ' ', 'ü'.repeat(256), '🚂'.repeat(128), '{x}', '{}', '../..', '__proto__', 'a:b/c%20*?'])(
     'like %j is fine',
     async (name) => {

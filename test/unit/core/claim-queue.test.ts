@@ -20,8 +20,13 @@ class Desk {
     return this.run({ kind: 'renew', request: { name: 'n', id, ttl, patience, tokens } })
   }
 
-  release(id: string): AnswerOf['release'] {
-    return this.run({ kind: 'release', claim: { name: 'n', id } })
+  release(id: string, next?: Partial<ClaimRequest>): AnswerOf['release'] {
+    const request = next === undefined ? {} : { next: { ...usual, ...next } }
+    return this.run({ kind: 'release', claim: { name: 'n', id }, ...request })
+  }
+
+  withdraw(id: string): AnswerOf['withdraw'] {
+    return this.run({ kind: 'withdraw', claim: { name: 'n', id } })
   }
 
   private run<C extends QueueCommand>(command: C): AnswerOf[C['kind']] {
@@ -40,6 +45,22 @@ const usual: ClaimRequest = {
   whenBusy: 'queue',
   owner: 'test',
 }
+
+describe('a release that comes with the next claim', () => {
+  it.each<[string, Partial<ClaimRequest>, string, (desk: Desk) => unknown]>([
+    ['was withdrawn', {}, 'busy', (desk) => desk.withdraw('a.2')],
+    ['is held already', {}, 'held', (desk) => desk.claim('a.2', { capacity: 2 })],
+    ['has another capacity', { capacity: 3 }, 'mismatch', () => {}],
+  ])('lets in who waits, also if that one %s', (_, more, answer, before) => {
+    const desk = new Desk()
+    const capacity = 2
+    before(desk)
+    for (const id of ['a.1', 'b.1', 'c.1', 'd.1']) desk.claim(id, { capacity })
+    const [first = ''] = desk.state.waiters.keys()
+    expect(desk.release('a.1', { id: 'a.2', capacity, ...more }).next).toMatchObject({ kind: answer })
+    expect(desk.state.holders.get(first)).toBeDefined()
+  })
+})
 
 describe('a waiter that was silent for longer than its patience', () => {
   it('does not keep a name at its capacity', () => {

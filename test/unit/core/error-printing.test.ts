@@ -105,6 +105,10 @@ describe('an error as text', () => {
     expect(text).toMatch(/\[cause\]: Error: inner\n[^]*\[cause\]: ClosedError: ours[^]*lock: 'y'/)
     expect(inspect(new ClosedError('x'))).not.toContain('[cause]')
     expect(inspect({ error: new ClosedError('x') }, { depth: 1 })).toContain('ClosedError: x')
+    for (const cause of ['in words', 17, null])
+      expect(inspect(new ClosedError('x', { cause }))).toContain(
+        `[cause]: ${cause === null ? '[object Null]' : cause}`,
+      )
     expect(inspect({ error: new ClosedError('x') }, { depth: 0 })).toBe('{ error: [HoldfastError] }')
     expect(inspect({ deep: { deeper: { error: new ClosedError('x') } } }, { depth: 2 })).toContain(
       '[HoldfastError]',

@@ -28,6 +28,13 @@ const DETAILS = {
 const make = (made: ErrorClass): errors.HoldfastError => new made('message', DETAILS)
 
 describe('errors', () => {
+  it('have no field for what nobody said', () => {
+    const error = new errors.ClosedError('message')
+    expect(Object.keys(error).sort()).toEqual(['code', 'name'])
+    const told = new errors.ClosedError('message', { lock: 'x', store: 'memory' })
+    expect(Object.keys(told).sort()).toEqual(['code', 'lock', 'name', 'store'])
+  })
+
   it('are documented, each with its code, and nothing else is', () => {
     const inCode = classes.map(([name, made]) => `${make(made).code} ${name}`).sort()
     const inDocs = [...documented.matchAll(/^## `(\w+)` \(`(\w+)`\)$/gm)].map(

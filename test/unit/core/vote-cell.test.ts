@@ -139,6 +139,16 @@ describe('a vote', () => {
 })
 
 describe('who wants to hear', () => {
+  it('is told of to the holder, the first one only', () => {
+    asked('a.1')
+    asked('b.1')
+    expect(heard).toEqual([])
+    asked('b.1', { interest: true })
+    expect(heard).toEqual([{ session: 'a', event: { kind: 'contended', name: 'x', id: 'a.1' } }])
+    asked('c.1', { interest: true })
+    expect(heard).toHaveLength(1)
+  })
+
   it('of a release is told of it, the first one and once', () => {
     asked('a.1')
     asked('b.1', { interest: true })

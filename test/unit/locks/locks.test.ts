@@ -245,6 +245,7 @@ describe('closing', () => {
     await expect(b.holdfast.mutex('z').acquire()).rejects.toBeInstanceOf(ClosedError)
     await expect(b.holdfast.mutex('z').tryAcquire()).rejects.toBeInstanceOf(ClosedError)
     await expect(b.holdfast.inspect('z')).rejects.toBeInstanceOf(ClosedError)
+    await expect(b.holdfast.list()).rejects.toBeInstanceOf(ClosedError)
   })
 
   it('can leave what is held to run out by itself, and the lease says when', async () => {

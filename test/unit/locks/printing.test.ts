@@ -205,6 +205,14 @@ describe('what users get from us', () => {
     expect(Object.keys(kept as object)).toEqual(['code'])
   })
 
+  it('keeps its stack also where that is made when it is read', () => {
+    const cause = Object.assign(new Error('why'), { command: 'SECRET' })
+    Object.defineProperty(cause, 'stack', { get: () => 'their stack', configurable: true })
+    const { cause: kept } = new root.StoreUnavailableError('message', { cause })
+    expect(kept).not.toBe(cause)
+    expect((kept as Error).stack).toBe('their stack')
+  })
+
   it('prints facts that help', async () => {
     const w = world()
     const { holdfast } = w.process({ owner: 'host:1' })
@@ -215,6 +223,7 @@ describe('what users get from us', () => {
     expect(inspect(holdfast)).toBe("Holdfast { store: 'far', owner: 'host:1', closed: false }")
     expect(inspect(holdfast.semaphore('s', 3))).toBe("Lock { name: 's', mode: 'permits', capacity: 3 }")
     expect(inspect([[[[lease]]]], { depth: 3 })).toContain('[Lease]')
+    for (const depth of [null, undefined]) expect(inspect(lease, { depth })).toContain("Lease { name: 'x'")
     const info = await w.env.until(holdfast.inspect('x'))
     expect(JSON.parse(JSON.stringify(info))).toMatchObject({
       holders: [{ token: String(token), owner: 'host:1' }],

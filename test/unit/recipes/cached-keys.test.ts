@@ -39,6 +39,27 @@ describe('a value that cannot be read back', () => {
     expect(cache.writes).toEqual([])
   })
 
+  it('and that a codec makes no text of is told to onError, with its type', async () => {
+    const w = world()
+    const { holdfast, env } = w.process()
+    const errors: unknown[] = []
+    const onError = (error: unknown): void => void errors.push(error)
+    const lenient = { encode: () => 17 as never, decode: () => 'decoded' }
+    const cache = new Map<string, unknown>()
+    const each = cached(holdfast, {
+      cache,
+      key: 'k',
+      load: () => 'v',
+      ttl: TTL,
+      codec: lenient,
+      onError,
+      env,
+    })
+    expect(await w.env.until(each.get())).toBe('v')
+    expect(String(errors[0])).toContain('made no text of a string')
+    expect(cache.size).toBe(0)
+  })
+
   it('and stands in the cache from before is told to onError, and loaded over', async () => {
     const { env, process } = world()
     const cache = new SharedCache(env)

@@ -111,6 +111,30 @@ describe('a near cache in front of a far one', () => {
     expect(await w.env.until(second, 100)).toBe(17)
   })
 
+  it('waits for another load of the far one, which has nothing to do with it', async () => {
+    const w = world()
+    const { holdfast, env } = w.process()
+    const twin = (): Cached<number, number> =>
+      cached(holdfast, {
+        cache: new Map(),
+        key: (id) => `t:${id}`,
+        load: async (id) => (await env.sleep(50), id),
+        ttl: TTL,
+        env,
+      })
+    const [one, other] = [twin(), twin()]
+    const front = cached(holdfast, {
+      cache: new Map(),
+      key: 'front',
+      load: async () => (await env.sleep(10), other.get(17)),
+      ttl: TTL,
+      env,
+    })
+    // The lock of what it asks for is held by the load of another cache of this process.
+    const both = [one.get(17), front.get()]
+    expect(await w.env.until(Promise.all(both), 1000)).toEqual([17, 17])
+  })
+
   it('with another key loads', async () => {
     const { w, front } = pair('near:')
     expect(await w.env.until(front.get(17), 100)).toBe(17)
@@ -128,6 +152,26 @@ it('a load that forgets its own key hears that it would wait for itself', async 
     env,
   })
   await expect(w.env.until(each.get(), 100)).rejects.toBeInstanceOf(LockReentryError)
+})
+
+it('what a load has started may ask for its key when the load is over', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  let later: Promise<void> = Promise.resolve()
+  let loads = 0
+  const each: Cached<number> = cached(holdfast, {
+    cache: new Map(),
+    key: 'k',
+    load: () => {
+      later = env.sleep(100).then(() => each.forget())
+      return ++loads
+    },
+    ttl: TTL,
+    env,
+  })
+  expect(await w.env.until(each.get())).toBe(1)
+  await w.env.until(later)
+  expect(await w.env.until(each.get())).toBe(2)
 })
 
 it('a refresh in the background may ask for what its caller is loading', async () => {

@@ -389,6 +389,22 @@ describe('a caller that gives up', () => {
 })
 
 describe('forgetting a key', () => {
+  it('of a Map loads it anew', async () => {
+    const { env, process } = world()
+    const { holdfast, env: own } = process()
+    let loads = 0
+    const each = cached(holdfast, {
+      cache: new Map(),
+      key: (id: string) => id,
+      load: () => ++loads,
+      ttl: TTL,
+      env: own,
+    })
+    expect([await env.until(each.get('a')), await env.until(each.get('b'))]).toEqual([1, 2])
+    await env.until(each.forget('a'))
+    expect([await env.until(each.get('a')), await env.until(each.get('b'))]).toEqual([3, 2])
+  })
+
   it.each([
     ['a plain cache', SharedCache],
     ['a fenced cache', SharedFencedCache],
@@ -397,6 +413,7 @@ describe('forgetting a key', () => {
     async (_, Kind) => {
       const { env, process } = world()
       const cache = new Kind(env)
+      const errors: unknown[] = []
       let database = 'old'
       const [one, other] = [process(), process()].map(({ holdfast, env: own }) =>
         cached(holdfast, {
@@ -408,6 +425,7 @@ describe('forgetting a key', () => {
             return read
           },
           ttl: TTL,
+          onError: (error) => errors.push(error),
           env: own,
         }),
       )
@@ -417,6 +435,7 @@ describe('forgetting a key', () => {
       await env.until(Promise.resolve(other?.forget()))
       expect(await env.until(Promise.all([one?.get(), other?.get()]))).toEqual(['new', 'new'])
       expect(await env.until(Promise.resolve(first))).toBe('old')
+      expect(errors).toEqual([])
     },
   )
 })

@@ -72,6 +72,9 @@ it.each([
   '{}',
   '{"began":1}',
   '{"began":1,"ended":2,"token":"3"}',
+  '{"began":1,"ended":2,"outcome":{"kind":"result"}}',
+  '{"began":1,"token":"3","outcome":{"kind":"result"}}',
+  '{"ended":2,"token":"3","outcome":{"kind":"result"}}',
 ])('a record that no run has written keeps none from running: %j', async (text) => {
   const w = world()
   const memory = new SharedCache(w.env)

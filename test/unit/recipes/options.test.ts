@@ -43,6 +43,12 @@ describe('an option that is none', () => {
     })
   })
 
+  it.each([undefined, null, 60_000])('and none at all (%s): what has to be given is said', (options) => {
+    expect(() => cached(world().process().holdfast, options as never)).toThrow(
+      'must be given: cached(holdfast, { cache, key, load, ttl })',
+    )
+  })
+
   it('is told what was most likely meant', () => {
     const given = { ...load, refreshafter: 1 }
     expect(() => cached(world().process().holdfast, given)).toThrow('Did you mean "refreshAfter"?')

@@ -87,6 +87,23 @@ describe('a striped stock', () => {
     expect(await timeFor(8)).toBe(8 * 10)
   })
 
+  it('sends who comes where the fewest are, also when some have gone', async () => {
+    const w = world()
+    const shelf = new Shelf(w.env, [100, 100])
+    shelf.latency = () => 5
+    const { stock } = shop(w, shelf)
+    for (let times = 0; times < 10; times++) {
+      const three = [stock.take(), stock.take(), stock.take()]
+      await w.env.until(Promise.race(three))
+      await w.env.advance(1)
+      // At one segment there is one left, at the other nobody.
+      const began = w.env.mono()
+      await w.env.until(stock.take())
+      expect(w.env.mono() - began).toBe(10)
+      await w.env.until(Promise.all(three))
+    }
+  })
+
   it('gives what several segments have only together', async () => {
     const w = world()
     const shelf = new Shelf(w.env, [2, 0, 1, 2])

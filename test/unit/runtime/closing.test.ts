@@ -54,6 +54,19 @@ describe('closing while a section runs', () => {
     expect(env.mono()).toBeLessThan(4010)
   })
 
+  it('asks nobody to come to an end who has, while the lock was about to be handed on', async () => {
+    const { env, process } = world()
+    const { holdfast, store } = process()
+    const lease = await env.until(holdfast.mutex('job').acquire())
+    store.back = 50
+    const next = settled(holdfast.mutex('job').acquire())
+    expect(await env.until(lease.release())).toBe('released')
+    const closing = holdfast.close()
+    expect(await env.until(next)).toBeInstanceOf(ClosedError)
+    expect(lease.signal.aborted).toBe(false)
+    expect(await env.until(closing)).toEqual(NOTHING_LEFT)
+  })
+
   it('tells those that ask for the signal only later', async () => {
     const { env, process } = world()
     const { holdfast } = process()
@@ -153,7 +166,7 @@ describe('closing while a section runs', () => {
     const taken = await Promise.all(names.map((name) => other.mutex(`o${name}`).acquire()))
     const waits = Promise.allSettled(names.map((name) => one.mutex(`o${name}`).acquire()))
     await env.advance(100)
-    const before = performance.now()
+    const before = process.cpuUsage()
     const closing = one.close()
     for (const lease of held) {
       await lease.release()
@@ -161,8 +174,8 @@ describe('closing while a section runs', () => {
     }
     expect(await env.until(closing)).toEqual(NOTHING_LEFT)
     await waits
-    // A second, and ten when each end led to a look at everything.
-    expect(performance.now() - before).toBeLessThan(4000)
+    // A second, and ten when each end led to a look at everything. Of work: the machine may be busy.
+    expect(process.cpuUsage(before).user).toBeLessThan(4_000_000)
     expect(taken.every((lease) => lease.held)).toBe(true)
   })
 
@@ -257,6 +270,18 @@ describe('closing while a section runs', () => {
     expect(lease.held).toBe(false)
     expect(() => lease.assertHeld()).toThrow(LockLostError)
     expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('says how long it is good then', async () => {
+    const { env, process } = world()
+    const { holdfast } = process({ ttl: 1000 })
+    const lease = await env.until(holdfast.mutex('x').acquire())
+    const { signal } = lease
+    await env.advance(200)
+    const left = Math.floor(lease.remaining())
+    expect(left).toBeGreaterThan(0)
+    await env.until(holdfast.close({ release: false }))
+    expect((signal.reason as Error).message).toContain(`ends in ${left} ms`)
   })
 
   it('lets an owner that hears of release: false release it before it runs out', async () => {

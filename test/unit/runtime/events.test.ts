@@ -2,6 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 
 import { describe, expect, it } from 'vitest'
 
+import { Holdfast } from '../../../src/index.ts'
+import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { world } from './far-store.ts'
 
 const KINDS = ['waiting', 'acquired', 'renewed', 'at-risk', 'lost', 'released']
@@ -43,6 +45,16 @@ describe('events', () => {
     ])
     expect(seen[3]?.[1]).toMatchObject({ name: 'x', store: 'far', held: 200 })
     expect(seen[4]?.[1]).toMatchObject({ name: 'x', store: 'far', waited: 200 })
+  })
+
+  it('tell of no wait where the store answers at once', async () => {
+    const holdfast = new Holdfast(memoryStore())
+    const seen = await recorded(async () => {
+      const { read, write } = holdfast.readWriteLock('x')
+      for (const lock of [holdfast.mutex('m'), holdfast.semaphore('s', 2), write, read])
+        await (await lock.acquire()).release()
+    })
+    expect(new Set(seen.map(([kind]) => kind))).toEqual(new Set(['acquired', 'released']))
   })
 
   it('warn of a lease at risk before they tell that it is lost', async () => {

@@ -110,6 +110,29 @@ describe.each([0, 1])('readers at a store %i ms away', (distance) => {
     expect('kind' in info ? info : info.holders.length).toBeLessThanOrEqual(3)
     expect(a.store.count('claim') + a.store.count('renew')).toBeLessThan(20)
   })
+
+  it('are a few claims there also if all of them only try', async () => {
+    const w = world()
+    const [a] = pair(w, distance)
+    for (let count = 0; count < 500; count++) await w.env.until(tryRead(a))
+    expect(a.store.count('claim') + a.store.count('renew')).toBeLessThan(100)
+  })
+
+  it('use the tokens of all their claims before they ask for more', async () => {
+    const w = world()
+    const [a] = pair(w, distance)
+    // From the second reader on it listens, and knows of every queue.
+    for (const lease of [await w.env.until(read(a)), await w.env.until(read(a))])
+      await w.env.until(lease.release())
+    await w.env.until(Promise.all([tryRead(a), tryRead(a)]))
+    const info = await w.server.inspect('c', 1000)
+    const tokens = 16 * ('kind' in info ? 0 : info.holders.length)
+    const before = a.store.count()
+    for (let used = 2; used < tokens; used++) await w.env.until(tryRead(a))
+    expect(a.store.count()).toBe(before)
+    await w.env.until(read(a))
+    expect(a.store.count()).toBeGreaterThan(before)
+  })
 })
 
 /** Readers that overlap without a pause, one each `every` ms for `lasting` ms. Returns when each began. */

@@ -135,6 +135,17 @@ describe('deadlines', () => {
     expect(env.timers).toBe(0)
   })
 
+  it('leave no timer behind that would fire for nothing, once they are stopped', () => {
+    const env = new VirtualEnv()
+    const deadlines = new Deadlines(steady(env), env, { background: true })
+    const alarm = new Alarm()
+    deadlines.set(alarm, 50, 50)
+    alarm.cancel()
+    expect(env.timers).toBe(1)
+    deadlines.stop()
+    expect(env.timers).toBe(0)
+  })
+
   it('that are still there are not stopped', async () => {
     const env = new VirtualEnv()
     const deadlines = new Deadlines(steady(env), env, { background: true })

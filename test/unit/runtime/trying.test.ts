@@ -5,12 +5,13 @@ import { world } from './far-store.ts'
 import type { World } from './far-store.ts'
 
 /** A semaphore behind a network, and what its store was asked. */
-function far(capacity: number): { w: World; semaphore: Semaphore; claims: () => number } {
+function far(capacity: number): { w: World; semaphore: Semaphore; claims: () => number; gap: () => void } {
   const w = world()
   const { holdfast, store } = w.process()
   store.there = 1
   store.back = 1
-  return { w, semaphore: holdfast.semaphore('s', capacity), claims: () => store.count('claim') }
+  const claims = (): number => store.count('claim')
+  return { w, semaphore: holdfast.semaphore('s', capacity), claims, gap: () => store.gap() }
 }
 
 describe('a try of a semaphore', () => {
@@ -49,11 +50,15 @@ describe('a try of a semaphore', () => {
   })
 
   it('is refused at once, without a question, when somebody here is known to wait, or all that can be had is asked for', async () => {
-    const { w, semaphore, claims } = far(2)
+    const { w, semaphore, claims, gap } = far(2)
     const both = await w.env.until(semaphore.acquire({ permits: 2 }))
     const waiting = semaphore.acquire()
     await w.env.advance(20)
     const asked = claims()
+    expect(await semaphore.tryAcquire()).toBe(null)
+    expect(claims()).toBe(asked)
+    // Also while the store is asked whether that one's turn has come.
+    gap()
     expect(await semaphore.tryAcquire()).toBe(null)
     expect(claims()).toBe(asked)
     await w.env.until(both.release())

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Store } from '../../../src/core/contract.ts'
+import type { ReleaseResult, Store } from '../../../src/core/contract.ts'
 import { Holdfast, InvalidArgumentError, LockLostError, StoreUnavailableError } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
@@ -67,6 +67,20 @@ describe('a lease tells the truth about how long it is good', () => {
     expect(lease.remaining()).toBe(0)
     expect(() => lease.assertHeld()).toThrow(LockLostError)
     await expect(lease.release()).resolves.toBe('expired')
+  })
+
+  it.each([
+    ['at once', (answer: ReleaseResult) => answer],
+    ['later', async (answer: ReleaseResult) => answer],
+  ])('has expired if the store, asked to release it, says %s that it is not held', async (_, when) => {
+    const { env, process } = world()
+    const { holdfast, store } = process()
+    const lease = await env.until(holdfast.mutex('a').acquire())
+    store.release = () => when({ released: { kind: 'not-held' } }) as never
+    await expect(env.until(lease.release())).resolves.toBe('expired')
+    const other = await env.until(holdfast.mutex('b').acquire())
+    store.release = () => when({ released: { kind: 'released' } }) as never
+    await expect(env.until(other.release())).resolves.toBe('released')
   })
 
   it('is checked by assertHeld before any timer could fire, right after a blocked event loop', async () => {

@@ -95,6 +95,93 @@ describe('waiting between processes', () => {
     await env.until(waits)
   })
 
+  it('asks for the lock in the same moment in which a task of this process lost it', async () => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    const first = await env.until(holdfast.mutex('x').acquire())
+    const second = holdfast.mutex('x').acquire()
+    await env.advance(10)
+    const { holders } = (await server.inspect('x', 1000)) as NameInfo
+    const id = holders[0]?.id ?? ''
+    await server.withdraw({ name: 'x', id }, 1000)
+    const before = store.count('claim')
+    store.forge({ kind: 'revoked', name: 'x', id })
+    expect(first.held).toBe(false)
+    expect(store.count('claim') - before).toBe(1)
+    await env.until(second)
+  })
+
+  it('keeps its place although somebody says that it was taken away', async () => {
+    const { env, process, server } = world()
+    const [a, b, c] = [process(), process(), process()]
+    const first = await env.until(a.holdfast.mutex('x').acquire())
+    const second = b.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const third = c.holdfast.mutex('x').acquire()
+    await env.advance(100)
+    const { waiters } = (await server.inspect('x', 1000)) as NameInfo
+    b.store.forge({ kind: 'revoked', name: 'x', id: waiters[0]?.id ?? '' })
+    await env.advance(100)
+    expect(await server.inspect('x', 1000)).toMatchObject({ waiters: waiters.map(({ id }) => ({ id })) })
+    await env.until(first.release())
+    await env.until((await env.until(second)).release())
+    await env.until(third)
+  })
+
+  it('asks often again when the lock has had another holder meanwhile', async () => {
+    const { env, process } = world({ queue: false, wakeups: 'poll' })
+    const { holdfast, store } = process()
+    let mark = 'a'
+    store.claim = () => {
+      store.sent.push({ method: 'claim', size: 1 })
+      return { kind: 'busy', mark }
+    }
+    const waits = Promise.allSettled([holdfast.mutex('x').acquire({ wait: 60_000 })])
+    const askedIn = async (ms: number): Promise<number> => {
+      const before = store.count('claim')
+      await env.advance(ms)
+      return store.count('claim') - before
+    }
+    const often = await askedIn(5_000)
+    await env.advance(20_000)
+    const seldom = await askedIn(5_000)
+    expect(seldom).toBeLessThan(often)
+    for (mark of ['b', 'c', 'd']) expect(await askedIn(5_000)).toBeGreaterThan((seldom + often) / 2)
+    await env.until(waits)
+  })
+
+  it('asks once, however often the subscription breaks before the answer', async () => {
+    const { env, process } = world()
+    const [a, b] = [process(), process()]
+    await env.until(a.holdfast.mutex('x').acquire())
+    const waits = Promise.allSettled([b.holdfast.mutex('x').acquire({ wait: 800 })])
+    await env.advance(100)
+    b.store.back = 300
+    const before = b.store.count('renew')
+    for (let times = 0; times < 5; times++) b.store.gap()
+    expect(b.store.count('renew') - before).toBe(1)
+    await env.until(waits)
+  })
+
+  it('sets no timers while the store takes its time to answer', async () => {
+    const { env, process } = world()
+    const [a, b] = [process(), process()]
+    await env.until(a.holdfast.mutex('x').acquire())
+    const waits = Promise.allSettled([b.holdfast.mutex('x').acquire({ wait: 900 })])
+    await env.advance(100)
+    b.store.back = 800
+    b.store.gap()
+    const setTimer = b.env.setTimer.bind(b.env)
+    let timers = 0
+    b.env.setTimer = (...args) => {
+      timers++
+      return setTimer(...args)
+    }
+    await env.advance(700)
+    expect(timers).toBeLessThan(10)
+    await env.until(waits)
+  })
+
   it('takes a push that overtakes the answer to its own request', async () => {
     const { env, process } = world()
     const a = process()
@@ -260,6 +347,36 @@ describe('waiting between processes', () => {
     await env.until(lease.release())
     await env.until(fourth)
     expect(env.mono() - then).toBeLessThan(50)
+  })
+
+  it.each([
+    ['at once', 0],
+    ['after a while', 3],
+  ])('ends soon for every name that a failover brought something back for, answered %s', async (_, away) => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    const ids = 'abc'.split('')
+    const own = await env.until(holdfast.readWriteLock('mine').write.acquire())
+    holdfast
+      .readWriteLock('mine')
+      .read.acquire()
+      .catch(() => {})
+    const { holders } = (await server.inspect('mine', 1000)) as NameInfo
+    const session = holders[0]?.id.split('.')[0] ?? ''
+    const old = { weight: 1, capacity: 1, ttl: 15_000, patience: 5_000, tokens: 1, owner: 'b' }
+    for (const name of ids)
+      await server.claim({ ...old, name, id: `${session}.99${name}`, whenBusy: 'try' }, 1000)
+    store.there = store.back = away
+    const waits = ids.map((name) => holdfast.mutex(name).acquire())
+    await env.advance(100)
+    if (away === 0) store.inspect = (name, timeout) => server.inspect(name, timeout)
+    const before = env.mono()
+    store.gap()
+    await env.until(Promise.all(waits))
+    expect(env.mono() - before).toBeLessThan(100)
+    // What is known here is no stranger, though the store names it as well.
+    expect(own.held).toBe(true)
+    expect(await server.inspect('mine', 1000)).toMatchObject({ holders: [{ owner: 'test' }] })
   })
 
   it('is not called lost when the message of its grant comes while it is given up', async () => {

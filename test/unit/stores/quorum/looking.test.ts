@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import type { ListPage, NameInfo, Store } from '../../../../src/core/contract.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
-import { fails, request, TIMEOUT, TTL, world } from './kit.ts'
-import type { Member, World } from './kit.ts'
+import { fails, request, SILENT, TIMEOUT, TTL, world } from './kit.ts'
+import type { Member, Steer, World } from './kit.ts'
 
 function open(count: number): World & { readonly store: Store } {
   const all = world(count)
@@ -47,6 +47,28 @@ describe('inspect', () => {
     ] as const)
       votes.vote({ ...request('x', 'a.1'), attempt, probation: 0, interest: false })
     expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toEqual([])
+  })
+
+  it('shows the token that a majority has, and not a larger one that only a minority proposed', async () => {
+    const { store, members, env } = open(3)
+    const [a, b, c] = members as [Member, Member, Member]
+    for (const each of [a, b]) alone(each, 'a.1')
+    await env.advance(1_500)
+    alone(c, 'a.1')
+    const { token } = a.votes.inspect('x') as { token: bigint }
+    expect((c.votes.inspect('x') as { token: bigint }).token).toBeGreaterThan(token)
+    expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toMatchObject([{ token }])
+  })
+
+  it('shows the largest token where no majority has one', async () => {
+    const { store, members, env } = open(3)
+    for (const each of members) {
+      alone(each, 'a.1')
+      await env.advance(1_500)
+    }
+    const tokens = members.map(({ votes }) => (votes.inspect('x') as { token: bigint }).token)
+    expect(new Set(tokens).size).toBe(3)
+    expect(((await store.inspect('x', TIMEOUT)) as NameInfo).holders).toMatchObject([{ token: tokens[2] }])
   })
 
   it('says that it lasts as long as a majority remembers it', async () => {
@@ -105,6 +127,23 @@ describe('the list of names', () => {
       // After a page that is just full an empty one may follow, and no more.
       expect(pages + 1).toBeLessThanOrEqual(Math.ceil(all.length / limit) + 1)
     }
+  })
+
+  it('has a name that a majority may have: some keep there what they cannot read', async () => {
+    const { store, members } = open(3)
+    const [a, b, c] = members as [Member, Member, Member]
+    alone(a, 'a.1', TTL, 'odd')
+    await store.claim(request('x', 'a.2'), TIMEOUT)
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['x'] })
+    const unreadable = { ...SILENT, retryable: false }
+    const oddly: Steer = (call, name) => (name === 'odd' ? unreadable : (call() as never))
+    b.on.inspect = oddly
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['odd', 'x'] })
+    c.on.inspect = oddly
+    expect(await store.list({}, TIMEOUT)).toEqual({ names: ['odd', 'x'] })
+    // Silence is another matter: they are asked again, and nothing is said of the names.
+    b.on.inspect = c.on.inspect = fails
+    expect(await store.list({}, TIMEOUT)).toMatchObject({ kind: 'unknown' })
   })
 
   it('needs a majority that answers', async () => {

@@ -213,6 +213,19 @@ describe('a store that lost a lease', () => {
     expect(lease.holders()).toEqual([undefined, undefined, undefined])
   })
 
+  it('is not asked to take back what was released meanwhile', async () => {
+    const lease = await holding(3)
+    const kept = new Held()
+    lease.extend(() => kept.steer(() => [{ kind: 'renewed', contended: false }]), says('free'), says('free'))
+    const renewing = lease.renew()
+    await lease.store.release(CLAIM, undefined, TIMEOUT)
+    const asked = extensions(lease)
+    kept.release()
+    expect(await renewing).toEqual({ kind: 'lost' })
+    await lease.env.settle()
+    expect(extensions(lease)).toEqual(asked)
+  })
+
   it('does not count if it does not take it back', async () => {
     const lease = await holding(3)
     lease.extend(says('free'), says('free'))
@@ -255,6 +268,22 @@ describe('tokens of a renewal', () => {
     expect(next.token).toBeGreaterThanOrEqual(answer.token + 3n)
   })
 
+  it('are waited for while the stores agree on them, also when all have answered', async () => {
+    const lease = await holding(3)
+    const confirms = new Held()
+    for (const { on } of lease.members) on.confirm = confirms.steer
+    const [first] = lease.members as [Member]
+    first.votes.confirm({ ...CLAIM, attempt: 1, base: lease.token, token: lease.token + 50n, count: 1 })
+    let answer: unknown = null
+    const renewing = lease.renew(3).then((heard) => (answer = heard))
+    await lease.env.settle()
+    expect(answer).toBeNull()
+    expect(confirms.count).toBe(2)
+    for (let at = 0; at < 2; at++) confirms.release()
+    await renewing
+    expect(answer).toMatchObject({ kind: 'held', count: 3 })
+  })
+
   it('are none where the stores cannot agree: the time is extended all the same', async () => {
     const lease = await holding(3)
     for (const { on } of lease.members) on.confirm = () => ({ kind: 'lost' })
@@ -268,6 +297,27 @@ describe('tokens of a renewal', () => {
     lease.extend()
     await lease.env.advance(TTL - 1)
     expect(await lease.renew(3)).toMatchObject({ kind: 'held', count: 3 })
+  })
+
+  it.each<[string, Steer]>([
+    ['lost it', says('lost')],
+    ['is fenced', says('fenced')],
+    ['is not ready', says('not-ready')],
+    ['is silent', failsAll],
+    ['gives no tokens', but({ kind: 'renewed' })],
+  ])('are none where two cannot agree and the third %s', async (_, third) => {
+    const lease = await holding(3)
+    for (const { on } of lease.members) on.confirm = () => ({ kind: 'lost' })
+    const ahead: Steer = (call) =>
+      (call() as readonly HeldAnswer[]).map((answer) => ({ ...answer, token: answer.token + 9n }))
+    lease.extend(ahead, undefined, third)
+    let answer: unknown = null
+    lease
+      .renew(3)
+      .then((heard) => (answer = heard))
+      .catch(() => {})
+    await lease.env.settle()
+    expect(answer).toEqual({ kind: 'renewed', contended: false })
   })
 
   it('need a majority that proposes', async () => {

@@ -4,7 +4,7 @@ import { settingsOf, checkNodes } from '../../../../src/stores/quorum/options.ts
 import { capabilitiesOf } from '../../../../src/stores/quorum/capabilities.ts'
 import { parseRedlockUrl } from '../../../../src/stores/quorum/url.ts'
 import { parseUrl } from '../../../../src/stores/redis/url.ts'
-import { memoryStore } from '../../../../src/stores/memory/index.ts'
+import { memoryNode, memoryStore } from '../../../../src/stores/memory/index.ts'
 import type { Store } from '../../../../src/core/contract.ts'
 
 describe('a redlock URL', () => {
@@ -104,6 +104,14 @@ describe('the settings of a quorum', () => {
     expect(() => checkNodes(many(32))).toThrow(/more than 31/)
     expect(() => checkNodes(a as never)).toThrow(/must be an array/)
     expect(() => checkNodes([a, b, b])).toThrow(/stores 2 and 3 are the same store/)
+  })
+
+  it('take no Redis that cannot vote, and say which it is', () => {
+    const redis = (votes: Store['votes']): Store => ({ ...memoryStore(), kind: 'redis', votes }) as Store
+    const { votes } = memoryNode()
+    checkNodes([redis(votes), redis(votes)])
+    expect(() => checkNodes([redis(votes), redis(undefined)])).toThrow(/store 2 cannot be one of a quorum/)
+    expect(() => checkNodes([redis(undefined), memoryStore()])).toThrow(/store 1 cannot be one of a quorum/)
   })
 
   it('follow from the weakest of the stores', () => {

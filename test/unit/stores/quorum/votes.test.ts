@@ -10,7 +10,7 @@ import type {
 import { memoryNode, memoryStore } from '../../../../src/stores/memory/index.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
 import { fails, Held, heardOnly, never, request, SILENT, TIMEOUT, TTL, world } from './kit.ts'
-import type { Member, World } from './kit.ts'
+import type { Member, Steer, World } from './kit.ts'
 
 const CLAIM = { name: 'x', id: 'a.1' }
 
@@ -130,6 +130,22 @@ describe('a claim', () => {
     await all.store.release(CLAIM, undefined, TIMEOUT)
     const next = (await all.store.claim(request('x', 'b.1'), TIMEOUT)) as HeldAnswer
     expect(next.token).toBeGreaterThanOrEqual(answer.token + 5n)
+  })
+
+  it('asks nobody to accept the token who votes when it is held', async () => {
+    const all = open(3)
+    const late = new Held()
+    const [, , c] = all.members as [Member, Member, Member]
+    c.on.vote = (call) =>
+      late.steer(() => {
+        const given = call() as HeldAnswer
+        return { ...given, token: given.token - 1n }
+      })
+    expect((await all.store.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('held')
+    late.release()
+    await all.env.settle()
+    expect(c.asked).toContain('vote')
+    expect(c.asked).not.toContain('confirm')
   })
 
   it('is not held where the others do not accept the token', async () => {
@@ -353,6 +369,22 @@ describe('which servers vote', () => {
     expect(c.asked).toEqual(['identify', 'vote'])
   })
 
+  it('is asked of one whose address leads elsewhere as soon as it can be reached, also if it was not well', async () => {
+    const all = world(3)
+    const [a] = all.members as [Member]
+    let moved: (reachable: boolean) => void = () => {}
+    Object.assign(a.votes, { onMove: (listener: typeof moved) => void (moved = listener) })
+    const store = quorumStore(all.stores, { setUp: 'now', clock: all.clock })
+    await store.claim(request('x', 'a.1'), TIMEOUT)
+    a.on.vote = fails
+    await store.claim(request('y', 'a.2'), TIMEOUT)
+    a.asked.length = 0
+    moved(false)
+    expect(a.asked).toEqual([])
+    moved(true)
+    expect(a.asked).toEqual(['identify'])
+  })
+
   it('is unknown, and asked again, while no majority says', async () => {
     const all = open(3)
     for (const { on } of all.members.slice(0, 2)) on.identify = fails
@@ -444,7 +476,17 @@ describe('a store that does not answer', () => {
     expect(a.asked.filter((what) => what === 'release').length).toBeGreaterThan(32)
   })
 
-  it('is well again as soon as it answers, and its pauses begin anew', async () => {
+  it.each<[string, Steer]>([
+    ['said so', fails],
+    ['said so later', async () => SILENT],
+    [
+      'threw',
+      () => {
+        throw new Error('it is broken')
+      },
+    ],
+    ['failed', () => Promise.reject(new Error('it is gone'))],
+  ])('and %s is well again as soon as it answers, and its pauses begin anew', async (_, silent) => {
     const all = open(3)
     await all.store.claim(request('w', 'a.0'), TIMEOUT)
     const [a] = all.members as [Member]
@@ -454,13 +496,13 @@ describe('a store that does not answer', () => {
       await all.env.advance(1)
       return a.asked.length - before
     }
-    a.on.vote = fails
+    a.on.vote = silent
     for (let at = 0; at < 500; at++) await tries()
     delete a.on.vote
     await all.env.advance(1_000)
     await tries()
     expect(await tries()).toBe(1)
-    a.on.vote = fails
+    a.on.vote = silent
     await tries()
     expect(await tries()).toBe(0)
     await all.env.advance(25)

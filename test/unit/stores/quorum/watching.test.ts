@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { Store, StoreEvent, Unknown, Watch } from '../../../../src/core/contract.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
-import { fails, Held, request, TIMEOUT, world } from './kit.ts'
+import { fails, Held, request, SILENT, TIMEOUT, world } from './kit.ts'
 import type { Member, World } from './kit.ts'
 
 const FREED: StoreEvent = { kind: 'freed', name: 'x' }
@@ -80,6 +80,7 @@ describe('a release, as those hear of it who wait', () => {
     speakers[1]?.say(FREED)
     expect(told).toHaveLength(1)
     speakers[0]?.say(FREED)
+    expect(env.timers).toBe(1)
     await env.advance(5)
     expect(told).toHaveLength(2)
     await env.advance(1_000)
@@ -209,6 +210,38 @@ describe('to listen', () => {
     watch.stop()
     await env.advance(10_000)
     expect(first.asked).toHaveLength(asked)
+    expect(env.timers).toBe(0)
+  })
+
+  it('is tried again once a second at all that are silent, however many they are', async () => {
+    const { members, stores, clock, env } = world(5)
+    const silent = members.slice(0, 2)
+    for (const { on } of silent) on.watch = fails
+    const store = quorumStore(stores, { setUp: 'now', clock })
+    const watch = (await store.watch('b', () => {}, TIMEOUT)) as Watch
+    await env.advance(10_500)
+    expect(silent.map(({ asked }) => asked.length)).toEqual([11, 11])
+    watch.stop()
+    expect(env.timers).toBe(0)
+  })
+
+  it.each([
+    ['the first', 0],
+    ['a later', 1_000],
+  ])('is not tried again when %s try fails after it has stopped', async (_, ms) => {
+    const { members, stores, clock, env } = world(3)
+    const [slow] = members as [Member]
+    const held = new Held()
+    slow.on.watch = ms === 0 ? () => held.steer(() => SILENT) : fails
+    const store = quorumStore(stores, { setUp: 'now', clock })
+    const watch = (await store.watch('b', () => {}, TIMEOUT)) as Watch
+    slow.on.watch = () => held.steer(() => SILENT)
+    await env.advance(ms)
+    const asked = slow.asked.length
+    watch.stop()
+    held.release()
+    await env.advance(10_000)
+    expect(slow.asked).toHaveLength(asked)
     expect(env.timers).toBe(0)
   })
 
