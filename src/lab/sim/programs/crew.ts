@@ -1,6 +1,6 @@
 import type { SimProcess, World } from '../world.ts'
 import { Actor } from './actor.ts'
-import type { Place } from './actor.ts'
+import type { Place } from './place.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
 import type { CloseResult } from '../../../runtime/closing.ts'

@@ -1,7 +1,7 @@
 import { ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lease, ReleaseOutcome } from '../../../runtime/lease.ts'
 import type { Chapter } from '../diary.ts'
-import type { Place } from './actor.ts'
+import type { Place } from './place.ts'
 import type { Made } from './context.ts'
 import type { Call, Grant, Wanted } from './trace.ts'
 
