@@ -1,6 +1,6 @@
 import type { NameInfo } from '../../../core/contract.ts'
 import { LockLostError, LockTimeoutError } from '../../../core/errors.ts'
-import type { PermitOptions } from '../../../locks/options.ts'
+import type { LockOptions, PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Lock } from '../../../locks/lock.ts'
 import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
@@ -12,6 +12,7 @@ import { make, rootOf, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
+import { CallerSignal } from './caller-signal.ts'
 import { answeredInTime, codeOf } from './place.ts'
 import type { Place } from './place.ts'
 import type { Call, CallEnd } from './trace.ts'
@@ -67,15 +68,14 @@ export class Actor {
 
   private async section(step: Section, around: Inside | undefined): Promise<void> {
     const { process, trace } = this.place
-    const locks = step.locks.map((ref) => make(process.holdfast, ref)) as unknown as Locks
+    const locks = step.locks.map((ref) => make(process.holdfast, ref, defaultsOf(step))) as unknown as Locks
+    for (const { ref, lock } of locks) trace.onStripe(ref, lock.name)
     const call = this.begin(step, locks, around)
-    const controller = new AbortController()
-    const abort = (): void => {
-      call.abortedAt = this.now()
-      controller.abort()
-    }
+    const signal = step.sharedSignal === true ? this.place.signal : new CallerSignal()
+    signal.join(call)
+    const abort = (): void => signal.abort(this.now())
     const timer = step.abort === undefined ? undefined : process.env.setTimer(abort, step.abort, true)
-    const options = optionsOf(step, controller.signal)
+    const options = optionsOf(step, signal.signal)
     try {
       const all = step.all === true || locks.length > 1
       const target = all ? process.holdfast.all(locks.map(({ lock }) => lock)) : locks[0].lock
@@ -90,6 +90,7 @@ export class Actor {
         trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
     } finally {
       timer?.cancel()
+      signal.leave(call)
       this.chapters.delete(call)
     }
   }
@@ -143,16 +144,23 @@ export class Actor {
     const [first] = own
     const held = lease.held
     for (const each of own) each.ending()
-    if (step.end === 'dispose') await lease[Symbol.asyncDispose]()
-    const outcome = await lease.release()
-    for (const each of own) each.released(outcome)
+    // By nothing else: a second release would give back what the end of a block did not.
+    const outcome = step.end === 'dispose' ? await disposed(lease) : await lease.release()
+    for (const each of own) each.released(outcome ?? 'unknown')
     answeredInTime(this.place, 'release', endedAt)
     if (lease.held) first?.lied('after its release')
     // Where a look at a clock is no chance for the world to stand still.
     if (this.place.diary === undefined && asserts(lease))
       first?.lied('after its release, when it was asked to throw')
     const { calm } = this.place
-    if (held && outcome !== 'released' && calm && this.closed() === undefined && !this.mayBeLost(call))
+    if (
+      held &&
+      outcome !== undefined &&
+      outcome !== 'released' &&
+      calm &&
+      this.closed() === undefined &&
+      !this.mayBeLost(call)
+    )
       this.place.trace.found(
         'errors',
         `release() of a lease on "${lease.name}" that was held said ${outcome}`,
@@ -308,6 +316,11 @@ class Thrown extends Error {}
 
 const FORCE_MS = 200
 
+/** As `await using` does it. What became of it nobody is told. */
+async function disposed(lease: Lease | LeaseSet): Promise<undefined> {
+  await lease[Symbol.asyncDispose]()
+}
+
 function asserts(lease: Lease | LeaseSet): boolean {
   try {
     lease.assertHeld()
@@ -324,11 +337,23 @@ function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
 
 function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
   const { how, wait, ttl, permits, maxHold, abort } = step
+  const atLock = isAtLock(step)
   return {
-    ...(how === 'try' || wait === undefined ? {} : { wait }),
+    ...(how === 'try' || wait === undefined || atLock ? {} : { wait }),
     ...(ttl === undefined ? {} : { ttl }),
     ...(permits === undefined ? {} : { permits }),
-    ...(maxHold === undefined ? {} : { maxHold }),
+    ...(maxHold === undefined || atLock ? {} : { maxHold }),
     ...(abort === undefined ? {} : { signal }),
   }
+}
+
+function defaultsOf(step: Section): LockOptions {
+  const { wait, maxHold } = step
+  if (!isAtLock(step)) return {}
+  return { ...(wait === undefined ? {} : { wait }), ...(maxHold === undefined ? {} : { maxHold }) }
+}
+
+/** A set has no locks of its own to say it to. */
+function isAtLock({ atLock, all, locks }: Section): boolean {
+  return atLock === true && all !== true && locks.length === 1
 }

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../../core/errors.ts'
 import type { Diary } from '../diary.ts'
 import type { SimProcess, World } from '../world.ts'
+import type { CallerSignal } from './caller-signal.ts'
 import type { Holding } from './holding.ts'
 import type { Trace } from './trace.ts'
 
@@ -16,6 +17,8 @@ export interface Place {
   readonly calm: boolean
   /** The leases of the process that are not given back. */
   readonly open: Set<Holding>
+  /** Of all of its calls that have none of their own. */
+  readonly signal: CallerSignal
   /** Work that goes on by itself. */
   readonly beside: (work: Promise<void>) => void
 }
