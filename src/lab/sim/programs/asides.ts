@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-import { LockLostError } from '../../../core/errors.ts'
+import { CapacityMismatchError, ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
 import { Holdfast } from '../../../locks/holdfast.ts'
 import type { Lease } from '../../../runtime/lease.ts'
@@ -149,7 +149,22 @@ const ABOUT_OURSELVES = [
   }),
 ]
 
+/** One name as two kinds of lock, inside of its own section: waiting would never end. */
+async function otherKind({ holdfast }: Around): Promise<void> {
+  if (!holdfast.store.capabilities.shared) return
+  const name = `${NAME}:kinds`
+  const inside = (): Promise<unknown> => holdfast.mutex(name).tryAcquire()
+  const told = await holdfast
+    .readWriteLock(name)
+    .read.run(() => inside().catch((error: unknown) => error), { wait: 0 })
+    .catch(() => undefined)
+  // Nobody was let in, or it was told.
+  if (told === undefined || told instanceof CapacityMismatchError || told instanceof ClosedError) return
+  throw new Error(`a mutex inside of a reader of its name: ${inspect(told)}`)
+}
+
 const LOOKS = [
+  fine('another kind of lock inside', otherKind),
   fine('work outside', ({ holdfast }) => holdfast.outside(() => undefined)),
   fine('keys of every kind', ({ holdfast }) => {
     const striped = holdfast.striped(NAME, 2)

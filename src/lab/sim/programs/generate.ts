@@ -101,7 +101,7 @@ class Generator {
     const faults = world === 'stormy' ? faultsFrom(random, target) : []
     const fair = this.chance(0.5) ? 'turns' : 'strict'
     const plain = { seed, world, processes, ttl, fair, tasks, closes, faults } as const
-    return odder(plain)
+    return odder(plain, this.options.permits)
   }
 
   guests({ processes, until, calm }: GuestOptions): Pick<Program, 'tasks' | 'closes'> {

@@ -6,8 +6,9 @@ import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './pro
 const RARE = 0x5bd1e995
 const RARER = 0x2c1b3c6d
 
-export function odder(program: Program): Program {
-  return rarer(rare(program))
+/** `permits`: there are semaphores. */
+export function odder(program: Program, permits: boolean): Program {
+  return rarer(rare(program), permits)
 }
 
 function rare(program: Program): Program {
@@ -24,7 +25,7 @@ function rare(program: Program): Program {
   }
 }
 
-function rarer(program: Program): Program {
+function rarer(program: Program, permits: boolean): Program {
   const chance = new Random((program.seed ^ RARER) >>> 0)
   const [again, atLock, shared] = [chance.next() < 0.2, chance.next() < 0.2, chance.next() < 0.2]
   const dispose = chance.next() < 0.3
@@ -35,9 +36,11 @@ function rarer(program: Program): Program {
   }
   const [first, ...later] = program.closes
   const plain = first !== undefined && Object.keys(first.options).length === 0
+  const tasks = program.tasks.map((task) => changed(task, change))
+  const many = permits && chance.next() < 0.03 ? crowd(program.processes, chance) : []
   return {
     ...program,
-    tasks: program.tasks.map((task) => changed(task, change)),
+    tasks: [...tasks, ...many],
     closes: plain && dispose ? [{ ...first, dispose: true as const }, ...later] : program.closes,
   }
 }
@@ -76,6 +79,24 @@ function entersAgain(section: Section, chance: Random): Section {
     end: 'release',
   }
   return { ...section, locks: [own], inside: [...inside, inner, hold()] }
+}
+
+/** So many permits of one process that a list of them would not do, and some more who want one. */
+function crowd(processes: number, chance: Random): TaskPlan[] {
+  const capacity = 18 + chance.below(30)
+  const process = chance.below(processes)
+  const section = (): Section => ({
+    do: 'lock',
+    locks: [{ name: 'crowd', mode: 'permits', capacity }],
+    how: chance.pick(['run', 'acquire', 'acquire', 'try']),
+    times: 1 + chance.below(2),
+    wait: chance.pick([0, 20, 4000, 4000]),
+    ...(chance.next() < 0.2 && { abort: chance.below(30) }),
+    inside: [{ do: 'sleep', ms: chance.below(40) }],
+    end: 'release',
+  })
+  const size = capacity + chance.below(12)
+  return Array.from({ length: size }, () => ({ process, at: chance.below(30), steps: [section()] }))
 }
 
 /** The same task with other sections, from the outermost to those inside. */
