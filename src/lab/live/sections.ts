@@ -275,8 +275,11 @@ export class Sections {
     const inner = await lock.acquire({ wait: WAIT_MS })
     if (inner.token !== outer.token)
       this.failed('a nested acquire', began, new Error(`its token is not that of the lease around it`))
+    const left = outer.remaining()
+    const asked = performance.now()
     await inner.release()
-    if (!outer.held && outer.remaining() > 0)
+    // One that was lost has told of it.
+    if (!outer.held && !outer.signal.aborted && performance.now() - asked < left)
       this.failed('a nested release', began, new Error('it ended the lease around it'))
   }
 
@@ -291,8 +294,11 @@ export class Sections {
       const left = lease.remaining()
       if (!lease.held) return
       story.check(lease)
-      if (left > 0 || told) return
-      told = true
+      if (told) return
+      const why = asserted(lease)
+      told = left <= 0 || (why !== undefined && lease.held)
+      if (left > 0 && told) this.failed('assertHeld', began, why)
+      if (left > 0 || !told) return
       this.failed('a lease', began, new Error('it says that it is held, and that nothing is left of it'))
     }, CHECK_EVERY_MS)
   }
@@ -322,6 +328,8 @@ export class Sections {
       const answer = this.inTime('release', SETTLES_MS, lease.release())
       // From the call on it is somebody else's, whatever the store will say.
       if (lease.held) story.check(lease)
+      if ('assertHeld' in lease && asserted(lease) === undefined)
+        this.failed('assertHeld', began, new Error('it says nothing of a lease that was released'))
       story.released(await answer)
     } catch (error) {
       story.released('unknown')
@@ -355,4 +363,14 @@ export class Sections {
 
 function sure(lease: Lease | (Lease & Doubtful)): boolean | Promise<boolean> {
   return 'sure' in lease ? lease.sure() : lease.remaining() >= MARGIN_MS
+}
+
+/** What a lease throws that is asked to. Those of other libraries have no such question. */
+function asserted(lease: Lease): unknown {
+  try {
+    if ('assertHeld' in lease) lease.assertHeld()
+    return undefined
+  } catch (error) {
+    return error
+  }
 }

@@ -75,6 +75,11 @@ describe('The lab', () => {
     ['tries that are always refused', 'refusesTries', /^refusals: .* although nobody was in its way/],
     ['waits that nobody can end', 'goesOnWaiting', /^errors: .*it goes on 1000 ms after it was to end/],
     ['locks that cannot be made', 'throwsAtOnce', /^clients: client \d ended by itself: exit code/],
+    [
+      'a nested release that ends the lease around it',
+      'innerEndsOuter',
+      /^errors: .*it ended the lease around it/,
+    ],
     ['one client that gets nothing', 'someGetNothing', /^liveness: client 2 was given nothing/],
     ['permits that nobody renews', 'renewsNoPermits', /^renewal: .*lost its lease/],
   ])('finds %s', async (_what, plant, verdict) => {
@@ -115,6 +120,17 @@ describe('The lab', () => {
     expect(exitCode(tally([record]))).toBe(1)
     // Careful code never writes with such a lease, and the writes of the others are few.
     expect(record.verdicts.find(({ check }) => check === 'exclusivity')?.seen).toBe('held')
+  })
+
+  it.concurrent('finds an assertHeld that says the opposite', async () => {
+    const record = await play('assertsWrong')
+    const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
+    for (const said of [
+      /assertHeld failed with .*planted: not held/,
+      /assertHeld failed with .*of a lease that was released/,
+    ])
+      expect(errors).toContainEqual(expect.stringMatching(said))
+    expect(exitCode(tally([record]))).toBe(1)
   })
 
   it.concurrent('finds permits and readers that go one at a time', async () => {
