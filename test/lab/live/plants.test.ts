@@ -10,7 +10,8 @@ import { lockServer } from '../../cli/cli.ts'
 
 const PLANTS = new URL('plants.mjs', import.meta.url).href
 
-describe('The lab', () => {
+// Nothing here depends on how fast the machine is, but on a slow one it takes longer.
+describe('The lab', { timeout: 180_000 }, () => {
   let server: Awaited<ReturnType<typeof lockServer>>
   beforeAll(async () => void (server = await lockServer()))
   afterAll(async () => {
