@@ -16,7 +16,7 @@ export const meetingMutants = [
         replace: 'task.fail(error);\n        this.trim();\n        this.retire();',
       },
     ],
-    ...programs('progress', 6000, 5077),
+    ...programs('progress', 100),
   },
   {
     id: 'close-skips-lanes',

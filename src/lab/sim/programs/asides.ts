@@ -120,6 +120,8 @@ const ABOUT_OURSELVES = [
   mistake('work that has begun', ({ holdfast }) => holdfast.mutex(NAME).run(any(Promise.resolve()))),
   mistake('outside of nothing', ({ holdfast }) => holdfast.outside(any(undefined))),
   mistake('a list of none', ({ holdfast }) => holdfast.list({ limit: 0 })),
+  mistake('a close on no signals', ({ holdfast }) => holdfast.closeOn(any('SIGUSR2'))),
+  mistake('no clocks', ({ holdfast: { store } }) => new Holdfast(store, any({ env: {} }))),
   mistake('a misspelt close', ({ holdfast }) => holdfast.close(any({ drian: 5 }))),
   mistake('a store that can do the impossible', ({ holdfast: { store } }) => {
     const capabilities = { ...store.capabilities, minTtl: 'soon' }
@@ -165,6 +167,11 @@ async function otherKind({ holdfast }: Around): Promise<void> {
 
 const LOOKS = [
   fine('another kind of lock inside', otherKind),
+  fine('a close on a signal, and not', ({ holdfast }) => {
+    const undo = holdfast.closeOn(['SIGUSR2'])
+    undo()
+    undo()
+  }),
   fine('work outside', ({ holdfast }) => holdfast.outside(() => undefined)),
   fine('keys of every kind', ({ holdfast }) => {
     const striped = holdfast.striped(NAME, 2)

@@ -38,9 +38,10 @@ function rarer(program: Program, permits: boolean): Program {
   const plain = first !== undefined && Object.keys(first.options).length === 0
   const tasks = program.tasks.map((task) => changed(task, change))
   const many = permits && chance.next() < 0.03 ? crowd(program.processes, chance) : []
+  const quick = chance.next() < 0.1 ? hasty(program.processes, chance) : []
   return {
     ...program,
-    tasks: [...tasks, ...many],
+    tasks: [...tasks, ...many, ...quick],
     closes: plain && dispose ? [{ ...first, dispose: true as const }, ...later] : program.closes,
   }
 }
@@ -97,6 +98,18 @@ function crowd(processes: number, chance: Random): TaskPlan[] {
   })
   const size = capacity + chance.below(12)
   return Array.from({ length: size }, () => ({ process, at: chance.below(30), steps: [section()] }))
+}
+
+/** Somebody asks, and does not want it any more before the answer comes; others come right behind. */
+function hasty(processes: number, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const common = { do: 'lock', locks: [{ name: 'hasty', mode: 'mutex' }], times: 1, end: 'release' } as const
+  const first: Section = { ...common, how: 'try', abort: chance.next(), inside: [] }
+  const then: Section = { ...common, how: 'run', wait: 4000, inside: [{ do: 'sleep', ms: chance.below(5) }] }
+  return [
+    { process, at: 0, steps: [first] },
+    { process, at: 0, steps: [then] },
+  ]
 }
 
 /** The same task with other sections, from the outermost to those inside. */
