@@ -30,7 +30,7 @@ export const meetingMutants = [
           'for (let lane = first; lane !== null && (lane === first || !lane.idle); lane = lane.sibling)\n        lanes.push(lane);',
       },
     ],
-    ...programs('close', 1500, 81),
+    ...programs('close', 1500, 130),
   },
   {
     id: 'writer-that-left-blocks-readers',

@@ -20,8 +20,8 @@ function drainOf({ from, options }: Closed): number {
   return options.release === false ? from : from + (options.drain ?? DRAIN_MS)
 }
 
-/** Until when somebody of the process had something when it was closed. */
+/** Until when somebody of the process had something. What is nested in a lease may have come after the call, and keeps its claim. */
 function lastHeld({ process, from }: Closed, { grants, endedAt }: Trace): number {
-  const own = grants.filter((grant) => grant.process === process && grant.from <= from)
+  const own = grants.filter((grant) => grant.process === process)
   return Math.max(from, ...own.map(({ to }) => to ?? endedAt))
 }
