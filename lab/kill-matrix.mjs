@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { endMutants } from './mutants/ends.mjs'
 import { meetingMutants } from './mutants/meeting.mjs'
 import { promiseMutants } from './mutants/promises.mjs'
 import { storeMutants } from './mutants/store.mjs'
@@ -47,6 +48,7 @@ export const mutants = [
   ...upkeepMutants,
   ...meetingMutants,
   ...promiseMutants,
+  ...endMutants,
 ]
 
 /** The folders of the build that a simulation needs. */

@@ -16,7 +16,7 @@ export const meetingMutants = [
         replace: 'task.fail(error);\n        this.trim();\n        this.retire();',
       },
     ],
-    ...programs('progress', 6000, 5077),
+    ...programs('progress', 100),
   },
   {
     id: 'close-skips-lanes',
@@ -30,7 +30,7 @@ export const meetingMutants = [
           'for (let lane = first; lane !== null && (lane === first || !lane.idle); lane = lane.sibling)\n        lanes.push(lane);',
       },
     ],
-    ...programs('close', 1500, 81),
+    ...programs('close', 1500, 130),
   },
   {
     id: 'writer-that-left-blocks-readers',

@@ -59,13 +59,23 @@ describe('a program', () => {
     const steps = programs.flatMap(({ tasks }) => tasks.flatMap((task) => task.steps))
     const some = (is: (section: Section) => boolean): void => expect(sections.some(is)).toBe(true)
     for (const how of ['run', 'acquire', 'try']) some((each) => each.how === how)
-    for (const key of ['all', 'wait', 'ttl', 'permits', 'maxHold', 'abort'] as const)
+    for (const key of [
+      'all',
+      'wait',
+      'ttl',
+      'permits',
+      'maxHold',
+      'abort',
+      'sharedSignal',
+      'atLock',
+      'throws',
+    ] as const)
       some((each) => each[key] !== undefined)
     for (const mode of ['mutex', 'read', 'write', 'permits'])
       some(({ locks }) => locks.some((lock) => lock.mode === mode))
     for (const key of ['key', 'reentrant', 'renew', 'ttl'] as const)
       some(({ locks }) => locks.some((lock) => lock[key] !== undefined))
-    for (const end of ['release', 'twice', 'never']) some((each) => each.end === end)
+    for (const end of ['release', 'twice', 'dispose', 'never']) some((each) => each.end === end)
     for (const inside of ['detach', 'downgrade', 'lock'])
       some((each) => each.inside.some((step) => step.do === inside))
     some(({ wait }) => wait === 0)
@@ -73,6 +83,7 @@ describe('a program', () => {
       expect(steps.some((each) => each.do === what)).toBe(true)
     expect(new Set(programs.map(({ world }) => world))).toEqual(new Set(['direct', 'calm', 'stormy']))
     expect(programs.some(({ closes }) => closes.length > 0)).toBe(true)
+    expect(programs.some(({ closes }) => closes.some(({ dispose }) => dispose === true))).toBe(true)
     const faults = new Set(programs.flatMap((each) => each.faults.map(({ kind }) => kind)))
     expect(faults).toEqual(new Set(['delay', 'loss', 'duplicate', 'echo']))
   })

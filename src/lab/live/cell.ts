@@ -25,8 +25,9 @@ export interface CellOptions {
 
 const CALM_MS = 300
 /** Before the first fault: enough to see whether locks move on. */
+const FIRST_GRANTS = 60
 const CALM_GRANTS = 25
-const CALM_AT_MOST_MS = 5000
+const CALM_AT_MOST_MS = 10_000
 const START_SLACK_MS = 5000
 const LIVENESS_SLACK_MS = 5000
 /** A fault that missed, or was over too soon, is made again so many times. */
@@ -87,7 +88,8 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
   const over = (): boolean =>
     performance.now() >= until || signal?.aborted === true || scene.working.length === 0
   // What holds without any fault has to be seen first.
-  await calm(scene, scene.kinds, over)
+  await scene.meetings()
+  await calm(scene, scene.kinds, over, FIRST_GRANTS)
   until = performance.now() + (forMs ?? Infinity)
   const strike = async (one: Nemesis): Promise<void> => {
     onFault(one.kind)
@@ -113,11 +115,16 @@ async function act(scene: Scene, nemeses: readonly Nemesis[], options: CellOptio
 }
 
 /** A section of each of these kinds that outlives its ttl, and some hand-overs, while nothing is in the way. */
-async function calm(scene: Scene, kinds: Scene['kinds'], over: () => boolean): Promise<void> {
+async function calm(
+  scene: Scene,
+  kinds: Scene['kinds'],
+  over: () => boolean,
+  least: number = CALM_GRANTS,
+): Promise<void> {
   for (const kind of kinds) if (!over()) await scene.longSection(kind)
   const grants = (): number => scene.clients.reduce((sum, client) => sum + client.grants, 0)
   const before = grants()
-  await scene.until(() => grants() >= before + CALM_GRANTS || over(), CALM_AT_MOST_MS)
+  await scene.until(() => grants() >= before + least || over(), CALM_AT_MOST_MS)
 }
 
 /** Waits until nothing can be laid to the faults any more, and looks whether everything works again. */

@@ -10,6 +10,8 @@ export interface LabName {
   readonly kind: 'mutex' | 'read-write' | 'semaphore'
   /** Of a semaphore. */
   readonly capacity?: number
+  /** Nobody uses it but those who are told to hold it at the same time. */
+  readonly meeting?: true
 }
 
 /** What a run was made with: everything that has to be known to judge it. */

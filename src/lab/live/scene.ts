@@ -53,6 +53,8 @@ export interface Stage {
 const START_MS = 60_000
 /** How long a client that was told to may take to be given a lock, beyond the longest lease. */
 const TURN_MS = 10_000
+/** And to be given one that nobody else wants. */
+const MEET_MS = 5000
 const ANSWER_MS = 5000
 /** How long closing may take beyond the longest lease. */
 const CLOSE_MS = 3000
@@ -123,7 +125,7 @@ export class Scene {
   async spawn(): Promise<LiveClient> {
     const { url, token, ttl, foreign, execPath = process.execPath } = this.stage
     const library = foreign?.library ?? this.stage.library
-    const { names } = this
+    const names = this.names.filter(({ meeting }) => meeting === undefined) as unknown as Scene['names']
     const way = await Way.open(url)
     const order = {
       do: 'begin' as const,
@@ -197,6 +199,30 @@ export class Scene {
     client.send({ do: 'long', kind, ms })
     const over = (): boolean => client.longSections > before || client.state !== 'working'
     await this.until(over, ms + this.expiry + TURN_MS)
+  }
+
+  /**
+   * Lets as many hold a lock at once as it is for. That they are not given it is a finding. Whether they would meet by themselves depends on how
+   * many sections the machine has the time for.
+   */
+  async meetings(): Promise<void> {
+    for (const at of this.names) if (at.meeting === true) await this.meet(at)
+  }
+
+  private async meet(at: LabName): Promise<void> {
+    const { name, capacity = Infinity } = at
+    const party = this.working.filter((_, index) => index < capacity)
+    for (const client of party) client.send({ do: 'meet', at })
+    const there = (): LiveClient[] => party.filter(({ lingering }) => lingering === name)
+    const all = (): boolean => there().length === party.filter(({ state }) => state === 'working').length
+    await this.until(all, this.expiry + MEET_MS)
+    const late = party.filter(({ waitsFor }) => waitsFor === name).map(({ label }) => label)
+    const { length: held } = there()
+    if (late.length > 0 && held > 0) {
+      const message = `"${name}" was held by ${held} and not given to ${late.join(', ')}, although there was room`
+      this.stuck.push({ check: 'throughput', message, at: this.diary.now(), clients: late })
+    }
+    for (const client of party) this.goOn(client)
   }
 
   /** One of those that are at work. */
@@ -319,14 +345,18 @@ export class Scene {
   }
 }
 
-/** The mutexes, and one of every other kind of lock that the store has. */
+/** The mutexes, and of every other kind of lock that the store has one, and one to meet at. */
 function namesOf({ names }: Stage, { shared, permits }: Capabilities): readonly [LabName, ...LabName[]] {
   const [first, ...others] = names
+  const several = (name: string, kind: LabName['kind'], more: Partial<LabName> = {}): LabName[] => [
+    { name: `${first}:${name}`, kind, ...more },
+    { name: `${first}:meeting:${name}`, kind, ...more, meeting: true },
+  ]
   return [
     { name: first, kind: 'mutex' },
     ...others.map((name): LabName => ({ name, kind: 'mutex' })),
-    ...(shared ? [{ name: `${first}:rw`, kind: 'read-write' } as const] : []),
-    ...(permits ? [{ name: `${first}:permits`, kind: 'semaphore', capacity: PERMITS } as const] : []),
+    ...(shared ? several('rw', 'read-write') : []),
+    ...(permits ? several('permits', 'semaphore', { capacity: PERMITS }) : []),
   ]
 }
 

@@ -30,6 +30,8 @@ const EARLY_MS = 2
 export interface Wishes {
   /** The next one is of this kind of lock, and lasts so long. */
   long: { readonly kind: LabName['kind']; readonly ms: number } | undefined
+  /** The next one is of this lock, for as long as the others who have it. */
+  meet: LabName | undefined
   stand(where: Place, name: string): Promise<void>
   readonly lingers: boolean
 }
@@ -56,11 +58,19 @@ interface Asked {
   readonly permits?: number
 }
 
+/** Which lock is asked for, and how. */
+interface Deal {
+  readonly name: LabName
+  readonly manner: Manner
+}
+
 /** One section after the other: every kind of lock that the store has, asked for in every way there is. */
 export class Sections {
   private readonly tools: SectionTools
   /** What this section was told to be. */
   private long: Wishes['long']
+  /** What is to be done next, of everything that can be: all of it in turns, for few sections must do where the machine is slow. */
+  private deck: readonly Deal[] = []
 
   constructor(tools: SectionTools) {
     this.tools = tools
@@ -68,6 +78,9 @@ export class Sections {
 
   async next(): Promise<void> {
     const { wishes } = this.tools
+    const { meet } = wishes
+    wishes.meet = undefined
+    if (meet !== undefined) return this.meet(meet)
     this.long = wishes.long
     wishes.long = undefined
     await this.section()
@@ -75,52 +88,71 @@ export class Sections {
     wishes.long ??= this.long
   }
 
-  private async section(): Promise<void> {
-    const { random, order, wishes } = this.tools
-    const [first, ...others] = order.names
-    const steady = wishes.lingers || random.next() < 0.6
-    const wanted = this.long?.kind ?? (steady ? 'mutex' : undefined)
-    const [one, ...more] = order.names.filter(({ kind }) => wanted === undefined || kind === wanted)
-    const name = one === undefined ? random.pick([first, ...others]) : random.pick([one, ...more])
-    await (name.kind === 'mutex'
-      ? this.mutex(name, steady)
-      : name.kind === 'semaphore'
-        ? this.permits(name)
-        : this.readWrite(name))
+  /** What several may hold, several do. */
+  private async meet({ name, kind, capacity = 1 }: LabName): Promise<void> {
+    const { library, wishes } = this.tools
+    const permits = kind === 'semaphore'
+    const lock = permits ? library.semaphore(name, capacity) : library.readWriteLock(name).read
+    const shape = { weight: 1, capacity: permits ? capacity : ALL }
+    await this.play({ lock, name, manner: 'wait', shape }, () => wishes.stand('among others', name))
   }
 
-  private async mutex({ name }: LabName, steady: boolean): Promise<void> {
-    const { library, random } = this.tools
-    const manner = steady && random.next() < 0.7 ? 'wait' : this.manner()
+  private async section(): Promise<void> {
+    const { random, order, wishes } = this.tools
+    const steady = wishes.lingers || random.next() < 0.6
+    const wanted = this.long?.kind ?? (steady ? 'mutex' : undefined)
+    if (wanted === undefined) return this.dealt(this.deal())
+    const [one, ...more] = order.names.filter(({ kind }) => kind === wanted)
+    // Who was told to do something in its section has to be given one.
+    const told = wishes.lingers || this.long !== undefined
+    const manner = told || (steady && random.next() < 0.7) ? 'wait' : random.pick(order.manners)
+    if (one !== undefined) await this.dealt({ name: random.pick([one, ...more]), manner })
+  }
+
+  private dealt({ name, manner }: Deal): Promise<void> {
+    if (name.kind === 'mutex') return this.mutex(name, manner)
+    // Only a mutex may be taken again inside.
+    const plain = manner === 'nested' ? 'wait' : manner
+    return name.kind === 'semaphore' ? this.permits(name, plain) : this.readWrite(name, plain)
+  }
+
+  private deal(): Deal {
+    const { random, order } = this.tools
+    if (this.deck.length === 0)
+      this.deck = order.names
+        .flatMap((name) => order.manners.map((manner) => ({ name, manner, at: random.next() })))
+        .sort((a, b) => a.at - b.at)
+    const [next, ...rest] = this.deck
+    this.deck = rest
+    return next as Deal
+  }
+
+  private async mutex({ name }: LabName, manner: Manner): Promise<void> {
+    const { library } = this.tools
     const lock = library.mutex(name, { reentrant: manner === 'nested' })
     const asked: Asked = { lock, name, manner, shape: {} }
     if (manner !== 'nested') return this.play(asked, (lease) => this.update(name, lease))
     await this.nested(asked)
   }
 
-  private async permits({ name, capacity = 1 }: LabName): Promise<void> {
+  private async permits({ name, capacity = 1 }: LabName, manner: Manner): Promise<void> {
     const { library, random } = this.tools
     const permits = random.next() < 0.3 ? Math.min(2, capacity) : 1
     const lock = library.semaphore(name, capacity)
-    const manner = this.manner()
     const shape = { weight: permits, capacity }
-    await this.play({ lock, name, shape, permits, manner: manner === 'nested' ? 'wait' : manner }, () =>
-      this.work(),
-    )
+    await this.play({ lock, name, shape, permits, manner }, () => this.work())
   }
 
-  private async readWrite({ name }: LabName): Promise<void> {
+  private async readWrite({ name }: LabName, manner: Manner): Promise<void> {
     const { library, random } = this.tools
     const both = library.readWriteLock(name)
-    const manner = this.manner()
-    const plain = manner === 'nested' ? 'wait' : manner
     if (random.next() < 0.6) {
       const shape = { weight: 1, capacity: ALL }
-      await this.play({ lock: both.read, name, manner: plain, shape }, () => this.work())
+      await this.play({ lock: both.read, name, manner, shape }, () => this.work())
       return
     }
     const shape = { weight: ALL, capacity: ALL }
-    await this.play({ lock: both.write, name, manner: plain, shape }, async (lease, story) => {
+    await this.play({ lock: both.write, name, manner, shape }, async (lease, story) => {
       await this.update(name, lease)
       if (library.store.downgrade === undefined || !lease.held || random.next() >= 0.3) return
       story.downgrading()
@@ -128,12 +160,6 @@ export class Sections {
       story.downgraded('downgraded')
       await sleep(random.below(WORK_MS))
     })
-  }
-
-  /** Who was told to do something in its section has to be given one. */
-  private manner(): Manner {
-    const { random, order, wishes } = this.tools
-    return wishes.lingers || this.long !== undefined ? 'wait' : random.pick(order.manners)
   }
 
   private async work(): Promise<void> {
@@ -249,8 +275,11 @@ export class Sections {
     const inner = await lock.acquire({ wait: WAIT_MS })
     if (inner.token !== outer.token)
       this.failed('a nested acquire', began, new Error(`its token is not that of the lease around it`))
+    const left = outer.remaining()
+    const asked = performance.now()
     await inner.release()
-    if (!outer.held && outer.remaining() > 0)
+    // One that was lost has told of it.
+    if (!outer.held && !outer.signal.aborted && performance.now() - asked < left)
       this.failed('a nested release', began, new Error('it ended the lease around it'))
   }
 
@@ -265,8 +294,11 @@ export class Sections {
       const left = lease.remaining()
       if (!lease.held) return
       story.check(lease)
-      if (left > 0 || told) return
-      told = true
+      if (told) return
+      const why = asserted(lease)
+      told = left <= 0 || (why !== undefined && lease.held)
+      if (left > 0 && told) this.failed('assertHeld', began, why)
+      if (left > 0 || !told) return
       this.failed('a lease', began, new Error('it says that it is held, and that nothing is left of it'))
     }, CHECK_EVERY_MS)
   }
@@ -296,6 +328,8 @@ export class Sections {
       const answer = this.inTime('release', SETTLES_MS, lease.release())
       // From the call on it is somebody else's, whatever the store will say.
       if (lease.held) story.check(lease)
+      if ('assertHeld' in lease && asserted(lease) === undefined)
+        this.failed('assertHeld', began, new Error('it says nothing of a lease that was released'))
       story.released(await answer)
     } catch (error) {
       story.released('unknown')
@@ -329,4 +363,14 @@ export class Sections {
 
 function sure(lease: Lease | (Lease & Doubtful)): boolean | Promise<boolean> {
   return 'sure' in lease ? lease.sure() : lease.remaining() >= MARGIN_MS
+}
+
+/** What a lease throws that is asked to. Those of other libraries have no such question. */
+function asserted(lease: Lease): unknown {
+  try {
+    if ('assertHeld' in lease) lease.assertHeld()
+    return undefined
+  } catch (error) {
+    return error
+  }
 }

@@ -33,7 +33,7 @@ export interface WorkOrder {
 }
 
 /** Before it looks whether the lease still holds, or between that look and the write, where nothing but a token helps. */
-export type Place = 'before the check' | 'after the check'
+export type Place = 'before the check' | 'after the check' | 'among others'
 
 export type ToWorker =
   | WorkOrder
@@ -42,6 +42,8 @@ export type ToWorker =
   | { readonly do: 'go' }
   /** The next section is to last so long: beyond the ttl, so that its lease has to be renewed. */
   | { readonly do: 'long'; readonly kind: LabName['kind']; readonly ms: number }
+  /** Take this lock next, beside others who do, and have it until told to go on. */
+  | { readonly do: 'meet'; readonly at: LabName }
   /** Keep the event loop busy. */
   | { readonly do: 'block'; readonly ms: number }
   /** No further section; then give everything back and end. */

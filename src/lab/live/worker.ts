@@ -17,6 +17,8 @@ import type { FromWorker, Place, ToWorker, WorkOrder } from './worker-protocol.t
 const tell = (message: FromWorker): void => void process.send?.(message)
 
 let linger: Place | undefined
+/** Where it is to be among others. */
+let meeting: string | undefined
 let goOn: (() => void) | undefined
 let current: Lease | undefined
 let finishing = false
@@ -24,11 +26,13 @@ const stop = new AbortController()
 
 const wishes: Wishes = {
   long: undefined,
+  meet: undefined,
   get lingers() {
     return linger !== undefined
   },
   async stand(where, name) {
-    if (linger !== where) return
+    // One that was given up may still be waited for when the next one is called.
+    if (linger !== where || (where === 'among others' && name !== meeting)) return
     linger = undefined
     const told = new Promise<void>((resolve) => void (goOn = resolve))
     tell({ kind: 'lingering', name })
@@ -138,8 +142,14 @@ process.on('message', (message: ToWorker) => {
     case 'long':
       wishes.long = message
       break
+    case 'meet':
+      wishes.meet = message.at
+      meeting = message.at.name
+      linger = 'among others'
+      break
     case 'go':
       linger = undefined
+      wishes.meet = undefined
       goOn?.()
       break
     case 'block':

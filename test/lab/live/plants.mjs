@@ -232,6 +232,41 @@ export const goesOnWaiting = (order) =>
     }),
   )
 
+/** Whatever is given back inside of a section gives back what is around it, too. */
+export const innerEndsOuter = (order) =>
+  withLocks(order, (lock) => {
+    let around
+    const taken = acquiring(lock, async (go) => {
+      const lease = await go()
+      const outer = around
+      if (outer === undefined) return lease
+      const release = async () => {
+        const outcome = await lease.release()
+        await outer.release()
+        return outcome
+      }
+      return lied(lease, { release })
+    })
+    const run = (body, options) =>
+      lock.run(async (lease) => {
+        around = lease
+        return body(lease).finally(() => (around = undefined))
+      }, options)
+    return { ...taken, run }
+  })
+
+/** `assertHeld` throws while the lease is held, and says nothing afterwards. */
+export const assertsWrong = (order) =>
+  withLocks(order, (lock) =>
+    acquiring(lock, async (go) => {
+      const lease = await go()
+      const assertHeld = () => {
+        if (lease.held) throw new Error('planted: not held')
+      }
+      return lied(lease, { assertHeld })
+    }),
+  )
+
 /** Permits and readers go one at a time, as if each asked for everything. */
 export async function oneAtATime(order) {
   const client = await sound(order)

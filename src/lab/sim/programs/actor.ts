@@ -1,34 +1,21 @@
 import type { NameInfo } from '../../../core/contract.ts'
-import { HoldfastError, LockLostError, LockTimeoutError } from '../../../core/errors.ts'
-import type { PermitOptions } from '../../../locks/options.ts'
+import { LockLostError, LockTimeoutError } from '../../../core/errors.ts'
+import type { LockOptions, PermitOptions } from '../../../locks/options.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { Lock } from '../../../locks/lock.ts'
 import type { LeaseSet, LockSet } from '../../../locks/lock-set.ts'
-import type { Chapter, Diary } from '../diary.ts'
-import type { SimProcess, World } from '../world.ts'
+import type { Chapter } from '../diary.ts'
 import { ASIDES } from './asides.ts'
+import { inspected, listed } from './checks/looks.ts'
+import { together, waited } from './checks/told.ts'
 import { make, rootOf, wanted } from './context.ts'
 import type { Inside, Made } from './context.ts'
 import { Holding } from './holding.ts'
 import type { Section, Step } from './program.ts'
-import type { Call, CallEnd, Trace } from './trace.ts'
-import { KNOWN_MS } from './bounds.ts'
-
-/** Whom a task belongs to, and where it writes down what it sees. */
-export interface Place {
-  readonly index: number
-  readonly process: SimProcess
-  readonly world: World
-  readonly trace: Trace
-  /** Of a scenario: where its checks read. */
-  readonly diary?: Diary
-  /** Nothing goes wrong on the way to the store. */
-  readonly calm: boolean
-  /** The leases of the process that are not given back. */
-  readonly open: Set<Holding>
-  /** Work that goes on by itself. */
-  readonly beside: (work: Promise<void>) => void
-}
+import { CallerSignal } from './caller-signal.ts'
+import { answeredInTime, codeOf } from './place.ts'
+import type { Place } from './place.ts'
+import type { Call, CallEnd } from './trace.ts'
 
 type Locks = readonly [Made, ...Made[]]
 
@@ -67,9 +54,9 @@ export class Actor {
       case 'downgrade':
         return this.downgrade(step.awaited, own)
       case 'inspect':
-        return this.inspect(step.name)
+        return inspected(this.place, step.name)
       case 'list':
-        return this.look('list', async () => (await process.holdfast.list({ limit: 1000 })).names)
+        return listed(this.place)
       case 'aside':
         return this.aside(step.which, own[0]?.lease)
       case 'force':
@@ -81,15 +68,14 @@ export class Actor {
 
   private async section(step: Section, around: Inside | undefined): Promise<void> {
     const { process, trace } = this.place
-    const locks = step.locks.map((ref) => make(process.holdfast, ref)) as unknown as Locks
+    const locks = step.locks.map((ref) => make(process.holdfast, ref, defaultsOf(step))) as unknown as Locks
+    for (const { ref, lock } of locks) trace.onStripe(ref, lock.name)
     const call = this.begin(step, locks, around)
-    const controller = new AbortController()
-    const abort = (): void => {
-      call.abortedAt = this.now()
-      controller.abort()
-    }
+    const signal = step.sharedSignal === true ? this.place.signal : new CallerSignal()
+    signal.join(call)
+    const abort = (): void => signal.abort(this.now())
     const timer = step.abort === undefined ? undefined : process.env.setTimer(abort, step.abort, true)
-    const options = optionsOf(step, controller.signal)
+    const options = optionsOf(step, signal.signal)
     try {
       const all = step.all === true || locks.length > 1
       const target = all ? process.holdfast.all(locks.map(({ lock }) => lock)) : locks[0].lock
@@ -104,6 +90,7 @@ export class Actor {
         trace.found('errors', `a section of p${call.process} heard that its lease was lost, which it was not`)
     } finally {
       timer?.cancel()
+      signal.leave(call)
       this.chapters.delete(call)
     }
   }
@@ -124,7 +111,7 @@ export class Actor {
         around,
       )
       await this.steps(step.inside, inside, own)
-      this.together(lease)
+      together(this.place.trace, lease)
       endedAt = this.now()
       for (const each of own) each.ending()
       if (step.throws === true) throw new Thrown()
@@ -143,7 +130,7 @@ export class Actor {
       // What became of the release nobody is told.
       for (const each of own) each.released('unknown')
     }
-    this.answeredInTime('run', endedAt)
+    answeredInTime(this.place, 'run', endedAt)
   }
 
   private async take({ step, locks, target, call, options, around }: Asking): Promise<void> {
@@ -151,22 +138,29 @@ export class Actor {
     if (lease === null) return this.settled(call, 'refused')
     const own = this.granted(call, locks, lease)
     await this.steps(step.inside, around, own)
-    this.together(lease)
+    together(this.place.trace, lease)
     if (step.end === 'never') return void this.place.trace.leaks++
     const endedAt = this.now()
     const [first] = own
     const held = lease.held
     for (const each of own) each.ending()
-    if (step.end === 'dispose') await lease[Symbol.asyncDispose]()
-    const outcome = await lease.release()
-    for (const each of own) each.released(outcome)
-    this.answeredInTime('release', endedAt)
+    // By nothing else: a second release would give back what the end of a block did not.
+    const outcome = step.end === 'dispose' ? await disposed(lease) : await lease.release()
+    for (const each of own) each.released(outcome ?? 'unknown')
+    answeredInTime(this.place, 'release', endedAt)
     if (lease.held) first?.lied('after its release')
     // Where a look at a clock is no chance for the world to stand still.
     if (this.place.diary === undefined && asserts(lease))
       first?.lied('after its release, when it was asked to throw')
     const { calm } = this.place
-    if (held && outcome !== 'released' && calm && this.closed() === undefined && !this.mayBeLost(call))
+    if (
+      held &&
+      outcome !== undefined &&
+      outcome !== 'released' &&
+      calm &&
+      this.closed() === undefined &&
+      !this.mayBeLost(call)
+    )
       this.place.trace.found(
         'errors',
         `release() of a lease on "${lease.name}" that was held said ${outcome}`,
@@ -209,7 +203,7 @@ export class Actor {
     const over = lease.remaining() <= 0 || lease.signal.aborted
     if (over && lease.held && this.closed() === undefined)
       this.place.trace.found('signal', `a grant of "${lease.name}" was over when it came`)
-    this.together(lease)
+    together(this.place.trace, lease)
     // The first of several may have run out while the last one was waited for: then nobody is given any.
     const mayBeOver =
       this.closed() !== undefined || call.wants.some(({ name }) => this.place.trace.wasForced(name))
@@ -224,41 +218,15 @@ export class Actor {
     })
   }
 
-  /** What a set says of itself is true of all that are in it. Asked in this order: what is left gets less, whatever stands still. */
-  private together(set: Lease | LeaseSet): void {
-    if (!('leases' in set)) return
-    const { leases } = set
-    const wrong = (what: string): void => this.place.trace.found('set', `a set of "${set.name}" ${what}`)
-    const names = leases.map(({ name }) => name)
-    if (names.join() !== [...new Set(names)].sort().join()) wrong('was not taken in the order of the names')
-    const tokens = leases.map(({ token }) => token)
-    if (tokens.some((token) => token > set.token) || !tokens.includes(set.token))
-      wrong('does not have the largest of its tokens')
-    const least = Math.min(...leases.map((lease) => lease.remaining()))
-    if (set.remaining() > least) wrong('says that it is good for longer than a part of it')
-    const over = leases.some(({ held }) => !held)
-    if (over && set.held) wrong('says that it is held, and a part of it is not')
-    if (leases.some(({ signal }) => signal.aborted) && !set.signal.aborted)
-      wrong('did not tell that a part of it is lost')
-  }
-
   private settled(call: Call, end: CallEnd, error?: unknown): void {
     call.to = this.now()
     call.end = end
     if (error !== undefined)
       call.error = codeOf(error) ?? (error instanceof Error ? error.message : typeof error)
-    if (error instanceof LockTimeoutError) this.waited(call, error)
+    if (error instanceof LockTimeoutError) waited(this.place, call, error)
     if (end !== 'granted')
       for (const chapter of this.chapters.get(call)?.values() ?? []) chapter.failed(call.error ?? 'busy')
     if (call.error === 'LOCK_TIMEOUT' && call.wait === undefined) call.end = 'refused'
-  }
-
-  /** The error says for how long its caller waited, by clocks that are right in a program's own world. */
-  private waited({ wait, wants, from, to = from }: Call, error: LockTimeoutError): void {
-    const { trace, diary } = this.place
-    if (wait === undefined || wants.length > 1 || diary !== undefined) return
-    if (Math.abs(error.waited - (to - from)) > WAITED_MS)
-      trace.found('errors', `a wait of ${to - from} ms is said to have been one of ${error.waited}`)
   }
 
   private async downgrade(awaited: boolean, own: readonly Holding[]): Promise<void> {
@@ -290,68 +258,6 @@ export class Actor {
         this.place.trace.found('errors', `downgrade() said ${String(error)}`)
     })
     if (awaited) await going
-  }
-
-  /** Who stands in line all the time must be seen, too. */
-  private async inspect(name: string): Promise<void> {
-    const { trace, calm, diary, process } = this.place
-    const from = this.now()
-    await this.look(
-      'inspect',
-      async () => {
-        const { holders, waiters } = await process.holdfast.inspect(name)
-        const inLine = trace.calls.some(
-          (call) => call.from < from - KNOWN_MS && this.standsInLine(call, name, from - KNOWN_MS),
-        )
-        if (inLine && waiters.length === 0 && calm && diary === undefined && !trace.wasForced(name))
-          trace.found('errors', `inspect() does not show who waits for "${name}"`)
-        return holders.length > 0 ? [name] : []
-      },
-      name,
-    )
-  }
-
-  /** It waits for this name alone, somebody of another process is in its way all the time, and none of its own could hand it on. */
-  private standsInLine({ wants, wait, end, abortedAt, process }: Call, name: string, since: number): boolean {
-    const { trace } = this.place
-    const [want] = wants
-    if (wants.length > 1 || want?.name !== name || want.nesting !== 'none') return false
-    const settled = wait === undefined || end !== undefined || abortedAt !== undefined
-    if (settled || trace.closeOf(process) !== undefined) return false
-    const there = trace.grants.filter((one) => one.name === name && (one.to ?? Infinity) >= since)
-    const inItsWay = there.some(
-      ({ from, to, weight, readsFrom }) =>
-        from < since && to === undefined && readsFrom === undefined && weight + want.weight > want.capacity,
-    )
-    return inItsWay && !there.some((one) => one.process === process)
-  }
-
-  /** What is held all the time must be seen. `only`: of all names, this one was asked about. */
-  private async look(
-    what: 'inspect' | 'list',
-    ask: () => Promise<readonly string[]>,
-    only?: string,
-  ): Promise<void> {
-    const { trace, calm, diary } = this.place
-    const from = this.now()
-    try {
-      const seen = await ask()
-      // Of the stores that scenarios play on some have nothing to list.
-      if (diary !== undefined) return
-      // Who was warned of a close is not told again when the lease ends.
-      const held = trace.grants.filter(
-        (grant) => grant.to === undefined && grant.from < from && trace.closeOf(grant.process) === undefined,
-      )
-      const names = new Set(held.map(({ name }) => name))
-      for (const name of names)
-        if ((only ?? name) === name && calm && !seen.includes(name) && !trace.wasForced(name))
-          trace.found('errors', `${what}() does not show "${name}", which is held`)
-    } catch (error) {
-      const code = codeOf(error)
-      const excused = (code === 'CLOSED' && this.closed() !== undefined) || (!calm && code !== undefined)
-      if (!excused) trace.found('errors', `${what}() said ${String(error)}`)
-    }
-    this.answeredInTime(what, from)
   }
 
   /** A mistake is told at once, and nothing is asked of the store; and a look is a look. */
@@ -396,12 +302,6 @@ export class Actor {
     )
   }
 
-  private answeredInTime(what: string, from: number): void {
-    const took = this.now() - from
-    if (this.place.calm && from > 0 && took > ANSWERED_MS)
-      this.place.trace.found('settles', `${what} took ${took} ms in a calm world`)
-  }
-
   private closed(): unknown {
     return this.place.trace.closeOf(this.place.index)
   }
@@ -414,10 +314,12 @@ export class Actor {
 /** By a user's function. */
 class Thrown extends Error {}
 
-const ANSWERED_MS = 25
 const FORCE_MS = 200
-/** By how much what a caller measures may differ from what it is told. */
-const WAITED_MS = 2
+
+/** As `await using` does it. What became of it nobody is told. */
+async function disposed(lease: Lease | LeaseSet): Promise<undefined> {
+  await lease[Symbol.asyncDispose]()
+}
 
 function asserts(lease: Lease | LeaseSet): boolean {
   try {
@@ -433,17 +335,25 @@ function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
   return 'leases' in lease ? lease.leases : [lease]
 }
 
-function codeOf(error: unknown): string | undefined {
-  return error instanceof HoldfastError ? error.code : undefined
-}
-
 function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
   const { how, wait, ttl, permits, maxHold, abort } = step
+  const atLock = isAtLock(step)
   return {
-    ...(how === 'try' || wait === undefined ? {} : { wait }),
+    ...(how === 'try' || wait === undefined || atLock ? {} : { wait }),
     ...(ttl === undefined ? {} : { ttl }),
     ...(permits === undefined ? {} : { permits }),
-    ...(maxHold === undefined ? {} : { maxHold }),
+    ...(maxHold === undefined || atLock ? {} : { maxHold }),
     ...(abort === undefined ? {} : { signal }),
   }
+}
+
+function defaultsOf(step: Section): LockOptions {
+  const { wait, maxHold } = step
+  if (!isAtLock(step)) return {}
+  return { ...(wait === undefined ? {} : { wait }), ...(maxHold === undefined ? {} : { maxHold }) }
+}
+
+/** A set has no locks of its own to say it to. */
+function isAtLock({ atLock, all, locks }: Section): boolean {
+  return atLock === true && all !== true && locks.length === 1
 }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 
-import { LockLostError } from '../../../core/errors.ts'
+import { CapacityMismatchError, ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
 import { Holdfast } from '../../../locks/holdfast.ts'
 import type { Lease } from '../../../runtime/lease.ts'
@@ -120,6 +120,8 @@ const ABOUT_OURSELVES = [
   mistake('work that has begun', ({ holdfast }) => holdfast.mutex(NAME).run(any(Promise.resolve()))),
   mistake('outside of nothing', ({ holdfast }) => holdfast.outside(any(undefined))),
   mistake('a list of none', ({ holdfast }) => holdfast.list({ limit: 0 })),
+  mistake('a close on no signals', ({ holdfast }) => holdfast.closeOn(any('SIGUSR2'))),
+  mistake('no clocks', ({ holdfast: { store } }) => new Holdfast(store, any({ env: {} }))),
   mistake('a misspelt close', ({ holdfast }) => holdfast.close(any({ drian: 5 }))),
   mistake('a store that can do the impossible', ({ holdfast: { store } }) => {
     const capabilities = { ...store.capabilities, minTtl: 'soon' }
@@ -149,7 +151,27 @@ const ABOUT_OURSELVES = [
   }),
 ]
 
+/** One name as two kinds of lock, inside of its own section: waiting would never end. */
+async function otherKind({ holdfast }: Around): Promise<void> {
+  if (!holdfast.store.capabilities.shared) return
+  const name = `${NAME}:kinds`
+  const inside = (): Promise<unknown> => holdfast.mutex(name).tryAcquire()
+  const told = await holdfast
+    .readWriteLock(name)
+    .read.run(() => inside().catch((error: unknown) => error), { wait: 0 })
+    .catch(() => undefined)
+  // Nobody was let in, or it was told.
+  if (told === undefined || told instanceof CapacityMismatchError || told instanceof ClosedError) return
+  throw new Error(`a mutex inside of a reader of its name: ${inspect(told)}`)
+}
+
 const LOOKS = [
+  fine('another kind of lock inside', otherKind),
+  fine('a close on a signal, and not', ({ holdfast }) => {
+    const undo = holdfast.closeOn(['SIGUSR2'])
+    undo()
+    undo()
+  }),
   fine('work outside', ({ holdfast }) => holdfast.outside(() => undefined)),
   fine('keys of every kind', ({ holdfast }) => {
     const striped = holdfast.striped(NAME, 2)

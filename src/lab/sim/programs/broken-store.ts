@@ -2,7 +2,7 @@ import type { Store } from '../../../core/contract.ts'
 import type { Random } from '../../../testkit/random.ts'
 
 /** What a store does that its author got wrong. */
-const WAYS = ['throws', 'rejects', 'nonsense', 'nothing', 'thenable', 'short'] as const
+const WAYS = ['throws', 'rejects', 'nonsense', 'nothing', 'thenable', 'short', 'refuses', 'queues'] as const
 const METHODS: ReadonlySet<string | symbol> = new Set([
   'claim',
   'renew',
@@ -37,6 +37,16 @@ function spoiled(way: Exclude<(typeof WAYS)[number], 'throws'>, answer: unknown)
       return Promise.resolve(answer).then(() => ({ kind: 'nonsense' }))
     case 'nothing':
       return undefined
+    // As a wrong password: asking again is of no use.
+    case 'refuses':
+      return Promise.resolve(answer).then(() => ({
+        kind: 'unknown',
+        cause: new Error('refused'),
+        retryable: false,
+      }))
+    // Also who was not to wait.
+    case 'queues':
+      return Promise.resolve(answer).then(() => ({ kind: 'queued' }))
     // Nothing is wrong with a promise of another kind.
     case 'thenable':
       return thenable(Promise.resolve(answer))

@@ -1,5 +1,6 @@
 import { ALL } from '../../../core/contract.ts'
 import type { Holdfast } from '../../../locks/holdfast.ts'
+import type { LockOptions } from '../../../locks/options.ts'
 import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import { STRIPES } from './generate.ts'
@@ -21,9 +22,10 @@ export interface Made {
   readonly both: ReadWriteLock | undefined
 }
 
-export function make(holdfast: Holdfast, ref: LockRef): Made {
+/** `defaults`: what is said where the lock is made, and not in the call. */
+export function make(holdfast: Holdfast, ref: LockRef, defaults: LockOptions): Made {
   const { name, mode, key, capacity = 1, reentrant = false, renew = true, ttl } = ref
-  const options = { renew, ...(ttl === undefined ? {} : { ttl }) }
+  const options = { ...defaults, renew, ...(ttl === undefined ? {} : { ttl }) }
   if (mode === 'permits') return { ref, lock: holdfast.semaphore(name, capacity, options), both: undefined }
   if (key !== undefined) {
     return { ref, lock: holdfast.striped(name, STRIPES, options).for(key), both: undefined }

@@ -1,6 +1,8 @@
+import type { Holdfast } from '../../../locks/holdfast.ts'
 import type { SimProcess, World } from '../world.ts'
 import { Actor } from './actor.ts'
-import type { Place } from './actor.ts'
+import { CallerSignal } from './caller-signal.ts'
+import type { Place } from './place.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
 import type { CloseResult } from '../../../runtime/closing.ts'
@@ -36,6 +38,7 @@ export class Crew {
       ...(noted === 'noted' && { diary: process.diary }),
       calm,
       open: new Set(),
+      signal: new CallerSignal(),
       beside: (work) => this.work(index, work),
     }))
   }
@@ -48,8 +51,8 @@ export class Crew {
       const begin = (): Promise<void> => new Actor(place, index).steps(steps, undefined, [])
       this.work(process, env.sleep(at).then(begin))
     })
-    for (const { process, at, options } of closes)
-      this.places[process]?.process.env.setTimer(() => this.close(process, options), at, true)
+    for (const { process, at, options, dispose } of closes)
+      this.places[process]?.process.env.setTimer(() => this.close(process, options, dispose), at, true)
   }
 
   /** Tasks of one process that are under way. */
@@ -57,7 +60,7 @@ export class Crew {
     return this.tasks.get(index) ?? 0
   }
 
-  close(index: number, options: CloseOptions): void {
+  close(index: number, options: CloseOptions, dispose?: true): void {
     const { trace, world } = this
     const place = this.places[index]
     if (place === undefined) return
@@ -78,7 +81,9 @@ export class Crew {
             `${who} ${lease.held ? 'is held' : 'was not told'} after close() of its Holdfast`,
           )
     }
-    place.process.holdfast.close(options).then(done, (error: unknown) => {
+    const { holdfast } = place.process
+    const closing = dispose === true ? disposed(holdfast) : holdfast.close(options)
+    closing.then(done, (error: unknown) => {
       done()
       trace.found('close', `close() rejected with ${String(error)}`)
     })
@@ -115,7 +120,12 @@ export class Crew {
     this.closing++
     const done = (): void => {
       this.closing--
-      if (first.to === undefined) trace.found('close', `a second close() of p${index} ended before the first`)
+      const at = world.now()
+      const look = (): void => {
+        if ((first.to ?? Infinity) > at)
+          trace.found('close', `a second close() of p${index} ended before the first`)
+      }
+      world.env.setTimer(look, TOLD_MS, true)
     }
     holdfast.close(options).then(done, (error: unknown) => {
       done()
@@ -135,4 +145,9 @@ export class Crew {
       this.trace.found('noise', `a task crashed: ${String(error)}`)
     })
   }
+}
+
+/** As `await using` does it. */
+async function disposed(holdfast: Holdfast): Promise<undefined> {
+  await holdfast[Symbol.asyncDispose]()
 }

@@ -1,6 +1,7 @@
 import { Random } from '../../../testkit/random.ts'
 import { faultsFrom } from '../faults.ts'
 import { ASIDES } from './asides.ts'
+import { odder } from './oddities.ts'
 import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
 
 /** What one name is used as: all users of a name agree on it. */
@@ -58,20 +59,6 @@ export function guestsFrom(seed: number, options: GuestOptions): Pick<Program, '
   return new Generator(seed, { shared, permits, ...rest }).guests(options)
 }
 
-const RARE = 0x5bd1e995
-
-/** Some of those who use a semaphore think that it has another size. */
-function mixedUp(steps: readonly Step[], rare: Random): readonly Step[] {
-  return steps.map((step) => {
-    if (step.do === 'detach') return { ...step, steps: mixedUp(step.steps, rare) }
-    if (step.do !== 'lock') return step
-    const locks = step.locks.map((lock) =>
-      lock.capacity === undefined || rare.next() < 0.6 ? lock : { ...lock, capacity: lock.capacity + 1 },
-    )
-    return { ...step, locks, inside: mixedUp(step.inside, rare) }
-  })
-}
-
 class Generator {
   private readonly seed: number
   private readonly options: GenerateOptions
@@ -114,31 +101,7 @@ class Generator {
     const faults = world === 'stormy' ? faultsFrom(random, target) : []
     const fair = this.chance(0.5) ? 'turns' : 'strict'
     const plain = { seed, world, processes, ttl, fair, tasks, closes, faults } as const
-    return this.odder(plain)
-  }
-
-  /** What is rare, by a chance of its own: it changes nothing of what else a seed makes. */
-  private odder(program: Program): Program {
-    const rare = new Random((this.seed ^ RARE) >>> 0)
-    const [unheard, broken, mixed] = [rare.next() < 0.4, rare.next() < 0.08, rare.next() < 0.1]
-    const again = rare.next() < 0.3 ? this.closeAgain(program.closes[0], rare) : []
-    const tasks = mixed
-      ? program.tasks.map((task) => ({ ...task, steps: mixedUp(task.steps, rare) }))
-      : program.tasks
-    return {
-      ...program,
-      tasks,
-      closes: [...program.closes, ...again],
-      ...(unheard && { unheard: true as const }),
-      ...(broken && { broken: rare.pick([0.02, 0.1, 0.3]) }),
-    }
-  }
-
-  /** Somebody is in more of a hurry than whoever closed it first. */
-  private closeAgain(first: ClosePlan | undefined, rare: Random): ClosePlan[] {
-    if (first === undefined || first.options.release === false) return []
-    const options = rare.pick<ClosePlan['options']>([{}, { drain: 0 }, { drain: 10 }, { timeout: 50 }])
-    return [{ process: first.process, at: first.at + rare.below(60), options }]
+    return odder(plain, this.options.permits)
   }
 
   guests({ processes, until, calm }: GuestOptions): Pick<Program, 'tasks' | 'closes'> {

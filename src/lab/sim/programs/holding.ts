@@ -1,7 +1,8 @@
 import { ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lease, ReleaseOutcome } from '../../../runtime/lease.ts'
 import type { Chapter } from '../diary.ts'
-import type { Place } from './actor.ts'
+import { DRAIN_MS } from './checks/closes.ts'
+import type { Place } from './place.ts'
 import type { Made } from './context.ts'
 import type { Call, Grant, Wanted } from './trace.ts'
 
@@ -12,8 +13,6 @@ const TOLERANCE_MS = 5
 /** How much of a ttl is believed in, and how long an answer takes. */
 const SAFE = 0.98
 const ANSWERED_MS = 25
-/** How long owners have to finish when their Holdfast is closed, where nothing else was said. */
-const DRAIN_MS = 10_000
 
 /** What a lease was asked for as. */
 interface Asked {
@@ -153,6 +152,8 @@ export class Holding {
     if (closing && lease.held) return
     if (grant.to === undefined) {
       this.takenInTime(this.now)
+      if (this.stays && place.diary === undefined && place.trace.closeOf(place.index) === undefined)
+        place.trace.found('signal', `${this.who} was lost at ${this.now}, and nothing took it`)
       grant.lost = true
       this.chapter?.aborted()
     }

@@ -38,6 +38,8 @@ export interface ClosePlan {
   readonly process: number
   readonly at: number
   readonly options: { readonly release?: false; readonly drain?: number; readonly timeout?: number }
+  /** By `await using`. */
+  readonly dispose?: true
 }
 
 export type Step =
@@ -83,6 +85,10 @@ export interface Section {
   readonly maxHold?: number
   /** The caller's signal aborts so long after the call. */
   readonly abort?: number
+  /** And ends all calls of the process that share it. */
+  readonly sharedSignal?: true
+  /** `wait` and `maxHold` are given to the lock, not to the call. Not with `all`. */
+  readonly atLock?: true
   readonly inside: readonly Step[]
   /** `never`: the lease is left to its process's end. `dispose`: by `await using`. Not with `run`. */
   readonly end: 'release' | 'twice' | 'dispose' | 'never'
@@ -97,7 +103,10 @@ export function print(program: Program): string {
   return [
     `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}${odd}`,
     ...tasks.map(({ process, at, steps }) => `  p${process} at ${at}: ${printAll(steps)}`),
-    ...closes.map(({ process, at, options }) => `  p${process} at ${at}: close(${JSON.stringify(options)})`),
+    ...closes.map(
+      ({ process, at, options, dispose }) =>
+        `  p${process} at ${at}: ${dispose === true ? 'dispose' : 'close'}(${JSON.stringify(options)})`,
+    ),
     ...faults.map((fault) => `  ${JSON.stringify(fault)}`),
   ].join('\n')
 }

@@ -92,7 +92,7 @@ function* simplerStep(step: Step): Iterable<readonly Step[]> {
   if (step.times > 1) yield [{ ...step, times: 1 }]
   if (step.inside.length > 0) yield step.inside
   for (const inside of simplerSteps(step.inside)) yield [{ ...step, inside }]
-  for (const key of ['ttl', 'maxHold', 'permits', 'abort'] as const)
+  for (const key of ['atLock', 'sharedSignal', 'ttl', 'maxHold', 'permits', 'abort'] as const)
     if (key in step) yield [leaveOut(step, key)]
   if (step.locks.length > 1) for (const locks of without(step.locks)) yield [{ ...step, locks }]
   for (const [index, lock] of step.locks.entries())
@@ -104,9 +104,9 @@ function* simplerStep(step: Step): Iterable<readonly Step[]> {
   if (step.end !== 'release') yield [{ ...step, end: 'release' }]
 }
 
-function leaveOut(step: Section, key: 'ttl' | 'maxHold' | 'permits' | 'abort' | 'all'): Section {
+function leaveOut(step: Section, key: keyof Section): Section {
   const { [key]: _, ...rest } = step
-  return rest
+  return rest as Section
 }
 
 function without<T>(list: readonly T[]): (readonly T[])[] {

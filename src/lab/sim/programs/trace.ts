@@ -1,5 +1,5 @@
 import type { NameInfo } from '../../../core/contract.ts'
-import type { ClosePlan, Mode, Section } from './program.ts'
+import type { ClosePlan, LockRef, Mode, Section } from './program.ts'
 
 /** What happened while a program ran, in true time, for the checks. */
 
@@ -101,6 +101,17 @@ export class Trace {
   leaks = 0
   remains: readonly NameInfo[] = []
   endedAt = 0
+  private readonly stripes = new Map<string, string>()
+
+  /** A key has one stripe, whoever asks and however often: two of them would be two locks. */
+  onStripe({ name, key }: LockRef, stripe: string): void {
+    if (key === undefined) return
+    const which = `${name}/${key}`
+    const before = this.stripes.get(which) ?? stripe
+    this.stripes.set(which, stripe)
+    if (before !== stripe)
+      this.found('exclusivity', `the key "${key}" of "${name}" is on "${stripe}", and was on "${before}"`)
+  }
 
   found(check: ProgramCheck, message: string): void {
     this.findings.push({ check, message })

@@ -3,6 +3,7 @@ import type { Program } from '../program.ts'
 import type { Finding, Trace } from '../trace.ts'
 import { exclusivity, tokens } from './safety.ts'
 import { bypass } from './bypass.ts'
+import { closes } from './closes.ts'
 import { progress, refusals } from './progress.ts'
 import { promises } from './promises.ts'
 import { taken } from './taken.ts'
@@ -15,6 +16,7 @@ export function examine(program: Program, trace: Trace): readonly Finding[] {
     ...tokens(trace),
     // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
     ...(calm && !isMixedUp(trace) ? examineCalm(trace) : []),
+    ...(calm ? closes(trace) : []),
     ...promises(trace, calm, program.broken !== undefined),
   ]
 }

@@ -5,6 +5,8 @@ import type { Call, Finding, ProgramCheck, Trace, Wanted } from '../trace.ts'
 /** How late a timer may be, and how long one request and its answer take. */
 const TIMER_MS = 2
 const REQUEST_MS = 25
+/** A set that is aborted waits so long at the most until what it had is given back. */
+const GIVE_BACK_MS = 50
 /** How long the runtime may wait before it asks again a store that did not answer. */
 const LONGEST_PAUSE_MS = 1000
 
@@ -27,7 +29,7 @@ class Judge {
   }
 
   call(call: Call): readonly Finding[] {
-    return [...this.nesting(call), ...this.inTime(call), ...this.errors(call)]
+    return [...this.nesting(call), ...this.inTime(call), ...this.aborted(call), ...this.errors(call)]
   }
 
   /** Nobody gets a lock from a Holdfast that is being closed. */
@@ -75,6 +77,15 @@ class Judge {
     if (took <= longest) return []
     const names = wants.map(({ name }) => name).join(', ')
     return finding('settles', `${how} of ${names} in p${process} took ${took} ms, of ${longest} at the most`)
+  }
+
+  /** Who is told that nobody wants it any more asks and waits no longer. Of several locks, those that it has are given back first. */
+  private aborted({ abortedAt = Infinity, to, wants, how, process, end }: Call): readonly Finding[] {
+    const longest = wants.length > 1 ? GIVE_BACK_MS : 0
+    if ((to ?? this.trace.endedAt) <= abortedAt + longest + TIMER_MS) return []
+    const names = wants.map(({ name }) => name).join(', ')
+    const what = `${how} of ${names} in p${process} was aborted at ${abortedAt}`
+    return finding('settles', `${what}, and ${end ?? 'open'} at ${to ?? 'the end'}`)
   }
 
   private errors(call: Call): readonly Finding[] {

@@ -1,0 +1,127 @@
+import { Random } from '../../../testkit/random.ts'
+import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
+
+/** What is rare, by chances of its own: it changes nothing of what else a seed makes. */
+
+const RARE = 0x5bd1e995
+const RARER = 0x2c1b3c6d
+
+/** `permits`: there are semaphores. */
+export function odder(program: Program, permits: boolean): Program {
+  return rarer(rare(program), permits)
+}
+
+function rare(program: Program): Program {
+  const chance = new Random((program.seed ^ RARE) >>> 0)
+  const [unheard, broken, mixed] = [chance.next() < 0.4, chance.next() < 0.08, chance.next() < 0.1]
+  const again = chance.next() < 0.3 ? closeAgain(program.closes[0], chance) : []
+  const mixUp = (section: Section): Section => ({ ...section, locks: mixedUp(section.locks, chance) })
+  return {
+    ...program,
+    tasks: mixed ? program.tasks.map((task) => changed(task, mixUp)) : program.tasks,
+    closes: [...program.closes, ...again],
+    ...(unheard && { unheard: true as const }),
+    ...(broken && { broken: chance.pick([0.02, 0.1, 0.3]) }),
+  }
+}
+
+function rarer(program: Program, permits: boolean): Program {
+  const chance = new Random((program.seed ^ RARER) >>> 0)
+  const [again, atLock, shared] = [chance.next() < 0.2, chance.next() < 0.2, chance.next() < 0.2]
+  const dispose = chance.next() < 0.3
+  const change = (section: Section): Section => {
+    const one = atLock && chance.next() < 0.5 ? { ...section, atLock: true as const } : section
+    const other = shared && one.abort !== undefined ? { ...one, sharedSignal: true as const } : one
+    return again && chance.next() < 0.5 ? entersAgain(other, chance) : other
+  }
+  const [first, ...later] = program.closes
+  const plain = first !== undefined && Object.keys(first.options).length === 0
+  const tasks = program.tasks.map((task) => changed(task, change))
+  const many = permits && chance.next() < 0.03 ? crowd(program.processes, chance) : []
+  const quick = chance.next() < 0.1 ? hasty(program.processes, chance) : []
+  return {
+    ...program,
+    tasks: [...tasks, ...many, ...quick],
+    closes: plain && dispose ? [{ ...first, dispose: true as const }, ...later] : program.closes,
+  }
+}
+
+/** Somebody is in more of a hurry than whoever closed it first. */
+function closeAgain(first: ClosePlan | undefined, chance: Random): ClosePlan[] {
+  if (first === undefined || first.options.release === false) return []
+  const options = chance.pick<ClosePlan['options']>([{}, { drain: 0 }, { drain: 10 }, { timeout: 50 }])
+  return [{ process: first.process, at: first.at + chance.below(60), options }]
+}
+
+/** Some of those who use a semaphore think that it has another size. */
+function mixedUp(locks: readonly LockRef[], chance: Random): readonly LockRef[] {
+  return locks.map((lock) =>
+    lock.capacity === undefined || chance.next() < 0.6 ? lock : { ...lock, capacity: lock.capacity + 1 },
+  )
+}
+
+/** A section that takes its own lock again, for a shorter time than it has it itself. */
+function entersAgain(section: Section, chance: Random): Section {
+  const { locks, how, inside } = section
+  const [lock] = locks
+  if (how !== 'run' || locks.length > 1 || lock === undefined || lock.capacity !== undefined) return section
+  // Keys have no locks that may be taken again.
+  const own: LockRef = lock.key === undefined ? { ...lock, reentrant: true } : lock
+  const hold = (): Step => ({ do: 'sleep', ms: chance.below(80) })
+  const inner: Section = {
+    do: 'lock',
+    locks: [own],
+    how: chance.pick(['run', 'acquire', 'try']),
+    times: 1,
+    // For one that is not inside any more when it asks.
+    wait: 1 + chance.below(80),
+    maxHold: 1 + chance.below(40),
+    inside: [hold()],
+    end: 'release',
+  }
+  return { ...section, locks: [own], inside: [...inside, inner, hold()] }
+}
+
+/** So many permits of one process that a list of them would not do, and some more who want one. */
+function crowd(processes: number, chance: Random): TaskPlan[] {
+  const capacity = 18 + chance.below(30)
+  const process = chance.below(processes)
+  const section = (): Section => ({
+    do: 'lock',
+    locks: [{ name: 'crowd', mode: 'permits', capacity }],
+    how: chance.pick(['run', 'acquire', 'acquire', 'try']),
+    times: 1 + chance.below(2),
+    wait: chance.pick([0, 20, 4000, 4000]),
+    ...(chance.next() < 0.2 && { abort: chance.below(30) }),
+    inside: [{ do: 'sleep', ms: chance.below(40) }],
+    end: 'release',
+  })
+  const size = capacity + chance.below(12)
+  return Array.from({ length: size }, () => ({ process, at: chance.below(30), steps: [section()] }))
+}
+
+/** Somebody asks, and does not want it any more before the answer comes; others come right behind. */
+function hasty(processes: number, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const common = { do: 'lock', locks: [{ name: 'hasty', mode: 'mutex' }], times: 1, end: 'release' } as const
+  const first: Section = { ...common, how: 'try', abort: chance.next(), inside: [] }
+  const then: Section = { ...common, how: 'run', wait: 4000, inside: [{ do: 'sleep', ms: chance.below(5) }] }
+  return [
+    { process, at: 0, steps: [first] },
+    { process, at: 0, steps: [then] },
+  ]
+}
+
+/** The same task with other sections, from the outermost to those inside. */
+function changed(task: TaskPlan, change: (section: Section) => Section): TaskPlan {
+  const all = (steps: readonly Step[]): readonly Step[] =>
+    steps.map((step) => {
+      if (step.do === 'detach') return { ...step, steps: all(step.steps) }
+      if (step.do !== 'lock') return step
+      const section = change(step)
+      // What is new in it stays as it is.
+      const old = section.inside.slice(0, step.inside.length)
+      return { ...section, inside: [...all(old), ...section.inside.slice(step.inside.length)] }
+    })
+  return { ...task, steps: all(task.steps) }
+}
