@@ -27,6 +27,33 @@ export function keysOf(prefix: string, name: string): [header: string, index: st
   return [header, `${header}:i`, `${header}:r`]
 }
 
+export type NameKeys = ReturnType<typeof keysOf>
+
+/** So many names are remembered. */
+const MOST_NAMES = 256
+
+/**
+ * The keys of the names that were used last. To put them together, for a claim and again for its release, costs the client about as much as the
+ * whole rest of a command does in this store.
+ */
+export class RecentKeys {
+  private readonly prefix: string
+  private readonly known = new Map<string, NameKeys>()
+
+  constructor(prefix: string) {
+    this.prefix = prefix
+  }
+
+  of(name: string): NameKeys {
+    const known = this.known.get(name)
+    if (known !== undefined) return known
+    if (this.known.size >= MOST_NAMES) this.known.clear()
+    const keys = keysOf(this.prefix, name)
+    this.known.set(name, keys)
+    return keys
+  }
+}
+
 /** The name behind a header's key, whatever a driver put before it; `undefined` for any other key. */
 export function nameOfHeader(key: string): string | undefined {
   if (!key.endsWith('}')) return undefined

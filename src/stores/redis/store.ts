@@ -34,6 +34,7 @@ import { scripts } from './scripts.gen.ts'
 import { RedisVoter } from './votes.ts'
 import { Watching } from './watching.ts'
 import {
+  ClaimTerms,
   nextTerms,
   readClaim,
   readDowngraded,
@@ -43,7 +44,6 @@ import {
   readReleased,
   readRenewal,
   renewTerms,
-  terms,
 } from './wire.ts'
 
 export interface RedisStoreParts {
@@ -65,6 +65,7 @@ export class RedisStore implements Store {
   private readonly prefix: string
   private readonly requests: Requests
   private readonly commands: Commands
+  private readonly terms = new ClaimTerms()
   private readonly renewals: Renewals | null
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
@@ -89,7 +90,7 @@ export class RedisStore implements Store {
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const whole = request.weight === request.capacity
     const kind = request.whenBusy === 'queue' ? (whole ? 'Q' : 'q') : whole ? 'T' : 't'
-    const command = new Command(request, kind, terms(request), readClaim)
+    const command = new Command(request, kind, this.terms.of(request), readClaim)
     command.ttl = request.ttl
     command.tokens = request.tokens
     return this.send(command, timeout)
