@@ -33,8 +33,8 @@ export type NameKeys = ReturnType<typeof keysOf>
 const MOST_NAMES = 256
 
 /**
- * The keys of the names that were used last. To put them together, for a claim and again for its release, costs the client about as much as the
- * whole rest of a command does in this store.
+ * The keys of the names that were used last. Made anew for a claim and again for its release, and made flat by the driver, which counts their
+ * bytes, they cost about a thirtieth of the client's time.
  */
 export class RecentKeys {
   private readonly prefix: string
