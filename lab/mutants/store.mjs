@@ -51,7 +51,11 @@ export const storeMutants = [
     id: 'late-copy-is-let-in',
     bugClass: '12: a request that arrives after the caller gave up leaves a ghost',
     edits: [
-      { file: QUEUE, find: 'if (state.withdrawn.has(request.id))', replace: 'if (state.withdrawn.has(""))' },
+      {
+        file: QUEUE,
+        find: 'if (state.withdrawn.size > 0 && state.withdrawn.has(request.id))',
+        replace: 'if (state.withdrawn.has(""))',
+      },
     ],
     scenario: 'claim-queue/network',
     check: 'leftovers',

@@ -137,7 +137,7 @@ class Transition {
     const { state } = this
     const known = this.repeated(request)
     if (known !== undefined) return known
-    if (state.withdrawn.has(request.id)) return { kind: 'busy' }
+    if (state.withdrawn.size > 0 && state.withdrawn.has(request.id)) return { kind: 'busy' }
 
     // Those ahead first. If all of them are granted, or only the unreachable are left, it is the newcomer's turn.
     const { blocked } = this.promote()
@@ -181,9 +181,12 @@ class Transition {
 
   /** A waiter that was silent for too long is none. */
   private liveWaiter(id: string): Waiter | undefined {
-    const waiter = this.state.waiters.get(id)
+    const { waiters } = this.state
+    // To look for an id, also where there is none, its hash is made: a twentieth of an acquire in memory.
+    if (waiters.size === 0) return undefined
+    const waiter = waiters.get(id)
     if (waiter === undefined || waiter.keptUntil > this.now.ms) return waiter
-    this.state.waiters.delete(id)
+    waiters.delete(id)
     return undefined
   }
 

@@ -19,9 +19,12 @@ const FEW = 256
  */
 export class DeadlineHeap<T extends HeapEntry> {
   private readonly entries: T[] = []
-  /** In order, with empty places for those that were removed. Neither the first place, at `head`, nor the last one is empty. */
-  private line: (T | undefined)[] = []
-  private head = 0
+  /**
+   * In order, with empty places for those that were removed. Neither the first place, at `head`, nor the last one is empty. Place 0 is never
+   * used: an array that becomes empty gives its memory back, and most lines have one entry, again and again.
+   */
+  private line: (T | undefined)[] = [undefined]
+  private head = 1
   /** How many of the places from `head` on are empty. */
   private gaps = 0
   /** How many were added so far: what is added now comes after all of these. */
@@ -88,18 +91,18 @@ export class DeadlineHeap<T extends HeapEntry> {
     }
     if (this.head + this.gaps > FEW && 2 * (this.head + this.gaps) > line.length) this.closeUp()
     // Only the places before the first one are left.
-    else if (this.head === line.length && this.head > 0) this.closeUp()
+    else if (this.head === line.length && this.head > 1) this.closeUp()
   }
 
   private closeUp(): void {
-    const line: T[] = []
+    const line: (T | undefined)[] = [undefined]
     for (const entry of this.line) {
       if (entry === undefined) continue
       entry.slot = LINE + line.length
       line.push(entry)
     }
     this.line = line
-    this.head = 0
+    this.head = 1
     this.gaps = 0
   }
 

@@ -3,7 +3,7 @@ import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
 import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
-import { noLongerComing } from './claims.ts'
+import { noLongerComing, withClaim, without } from './claims.ts'
 import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
@@ -148,7 +148,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
     (answer) => {
       const result = 'kind' in answer ? { released: answer, next: answer } : answer
       session.closing?.settle(claim)
-      session.leaving.delete(claim.id)
+      session.leaving = without(session.leaving, claim)
       outcome = released(claim, result.released.kind)
       resolve?.(outcome)
       if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
@@ -157,7 +157,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   )
   if (outcome === null) {
     // Should somebody else take it away meanwhile, even we ourselves, the answer would be that the lease had ended.
-    session.leaving.add(claim.id)
+    session.leaving = withClaim(session.leaving, claim)
     return new Promise((settle) => (resolve = settle))
   }
   return outcome === 'released' ? RELEASED : Promise.resolve(outcome)

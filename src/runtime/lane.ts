@@ -20,8 +20,9 @@ import * as holding from './holding.ts'
 import * as errors from './lane-errors.ts'
 import type { LaneKind } from './lane-kind.ts'
 import type { ClaimLease, Lease, ReleaseOutcome } from './lease.ts'
+import { Line } from './line.ts'
 import type { Session } from './session.ts'
-import { Task, TaskLine } from './task.ts'
+import { Task } from './task.ts'
 import { isUpToDate, mayPassOn } from './turn.ts'
 
 export interface WaitOptions {
@@ -52,7 +53,7 @@ export class Lane {
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
-  line: TaskLine = NO_LINE
+  line: Line<Task> = NO_LINE
 
   constructor(session: Session, name: string, kind: LaneKind) {
     this.session = session
@@ -104,7 +105,7 @@ export class Lane {
       const task = new Task(this, { since, maxHold }, resolve as Task['resolve'], reject)
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
       waits.set(task, since + wait, wait)
-      if (this.line === NO_LINE) this.line = new TaskLine()
+      if (this.line === NO_LINE) this.line = new Line()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
       // Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time.
@@ -368,7 +369,7 @@ export class Lane {
   }
 }
 
-const NO_LINE = new TaskLine()
+const NO_LINE: Line<Task> = new Line()
 const NO_ANSWER_YET: Unknown = {
   kind: 'unknown',
   cause: new Error('No answer came before the wait was over'),

@@ -3,16 +3,19 @@ import type { Shape } from '../core/answers.ts'
 import type { MaybePromise, Unknown } from '../core/contract.ts'
 import { LOOK_EVERY_MS } from './jump-watch.ts'
 import { brokenStore } from './lane-errors.ts'
+import { Line } from './line.ts'
+import type { InLine } from './line.ts'
 
 /** What becomes of an answer. `atOnce`: no time has passed. */
 type Settle<T> = (answer: T | Unknown, atOnce: boolean) => void
 
-/** A request that has not been answered. */
-interface Open {
+interface Request extends InLine<Request> {
   readonly shape: Shape
   readonly settle: Settle<never>
   /** How often the clock had been looked at when it was sent. */
   readonly since: number
+  /** It has been neither answered nor given up. */
+  open: boolean
 }
 
 /** What a store may take beyond twice its time before it is believed to have forgotten the request. */
@@ -35,7 +38,8 @@ export interface RequestsOptions {
  */
 export class Requests {
   private readonly options: RequestsOptions
-  private readonly open = new Set<Open>()
+  /** A Set would make a hash for each of them. */
+  private readonly open = new Line<Request>()
   private readonly told = new Set<string>()
   private readonly mostLooks: number
   private looks = 0
@@ -47,7 +51,7 @@ export class Requests {
 
   /** How many have not been answered. */
   get size(): number {
-    return this.open.size
+    return this.open.length
   }
 
   ask<T>(shape: Shape, call: () => MaybePromise<T>, settle: Settle<T>): void {
@@ -59,17 +63,18 @@ export class Requests {
     }
     // Not only Promise: a store may have those of another realm, or of a library.
     if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
-    const request: Open = { shape, settle, since: this.looks }
-    this.open.add(request)
-    if (this.open.size === 1) this.options.onFirst()
+    const since = this.looks
+    const request: Request = { shape, settle, since, open: true, previous: null, following: null }
+    this.open.push(request)
+    if (this.open.length === 1) this.options.onFirst()
     const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
     settled.then(
       (value: T) => {
         // What comes when it was given up is too late to mean anything: its claim is in doubt, and cleaned up.
-        if (this.open.delete(request)) this.answered(this.fitting(shape, value), settle)
+        if (this.close(request)) this.answered(this.fitting(shape, value), settle)
       },
       (cause: unknown) => {
-        if (this.open.delete(request)) this.answered(this.broken(shape, 'rejected', cause), settle)
+        if (this.close(request)) this.answered(this.broken(shape, 'rejected', cause), settle)
       },
     )
   }
@@ -77,10 +82,11 @@ export class Requests {
   /** Called twice a second while there are some. Counted in looks: a machine that slept has not given the store its time. */
   look(): void {
     this.looks++
-    for (const request of this.open) {
-      const { shape, settle, since } = request
-      if (this.looks - since <= this.mostLooks) continue
-      this.open.delete(request)
+    // The oldest come first; what is asked meanwhile is young.
+    for (let { first } = this.open; first !== null; { first } = this.open) {
+      const { shape, settle, since } = first
+      if (this.looks - since <= this.mostLooks) break
+      this.close(first)
       this.answered(this.broken(shape, `did not answer within ${this.options.timeout} ms, nor later`), settle)
     }
   }
@@ -93,6 +99,14 @@ export class Requests {
       process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
     }
     return { kind: 'unknown', cause: error }
+  }
+
+  /** Whether it was open. */
+  private close(request: Request): boolean {
+    if (!request.open) return false
+    request.open = false
+    this.open.remove(request)
+    return true
   }
 
   private fitting<T>(shape: Shape, answer: T): T | Unknown {

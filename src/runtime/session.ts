@@ -4,7 +4,8 @@ import type { Shape } from '../core/answers.ts'
 import { trustedStores } from '../core/trusted-stores.ts'
 import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
-import { claimOf } from './claims.ts'
+import { claimOf, NO_CLAIMS } from './claims.ts'
+import type { Claims } from './claims.ts'
 import { Cleanup } from './cleanup.ts'
 import { Clock } from './clock.ts'
 import type { ClockOptions } from './clock.ts'
@@ -78,8 +79,8 @@ export class Session {
   lettingGo = false
   /** The lanes that are in use, by name; a name's further lanes hang on its first one. */
   private readonly lanes = new Map<string, Lane>()
-  /** Claims that are being given up, by their ids, until the store has answered. */
-  readonly leaving: Set<string> = new Set()
+  /** Claims that are being given up, until the store has answered. */
+  leaving: Claims = NO_CLAIMS
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
   /** Written by the watch. */
@@ -366,7 +367,7 @@ export class Session {
 
   /** Whether somebody here asks for the claim, waits for it, holds it or is giving it up. */
   knows(name: string, id: string): boolean {
-    if (this.leaving.has(id)) return true
+    if (claimOf(this.leaving, id) !== undefined) return true
     const first = this.lanes.get(name)
     return first !== undefined && withSiblings(first).some(({ claims }) => claimOf(claims, id) !== undefined)
   }

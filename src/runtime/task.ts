@@ -5,9 +5,10 @@ import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
 import type { Lane } from './lane.ts'
 import type { Lease } from './lease.ts'
+import type { InLine } from './line.ts'
 
 /** One caller's wait for a lease. Its deadline is the end of its patience (`wait`). */
-export class Task extends Deadline {
+export class Task extends Deadline implements InLine<Task> {
   readonly lane: Lane
   readonly resolve: (lease: Lease | null) => void
   readonly reject: (error: unknown) => void
@@ -65,37 +66,5 @@ export class Task extends Deadline {
   refuse(error: Error | null): void {
     this.settle()
     this.lane.session.refuse(() => (error === null ? this.resolve(null) : this.reject(error)))
-  }
-}
-
-/** First come, first served, with removal from anywhere at no cost. */
-export class TaskLine {
-  length = 0
-  first: Task | null = null
-  private last: Task | null = null
-
-  push(task: Task): void {
-    task.previous = this.last
-    if (this.last === null) this.first = task
-    else this.last.following = task
-    this.last = task
-    this.length++
-  }
-
-  remove(task: Task): void {
-    const { previous, following } = task
-    if (previous === null) this.first = following
-    else previous.following = following
-    if (following === null) this.last = previous
-    else following.previous = previous
-    task.previous = null
-    task.following = null
-    this.length--
-  }
-
-  shift(): Task | null {
-    const task = this.first
-    if (task !== null) this.remove(task)
-    return task
   }
 }

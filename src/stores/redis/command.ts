@@ -14,6 +14,8 @@ export class Command<T> extends Deadline {
   readonly terms: string
   /** Milliseconds that a grant is to last from now; 0 if the command asks for none. */
   ttl = 0
+  /** How many tokens a claim asks for. */
+  tokens = 0
   settled = false
   /** The driver was given it. */
   sent = false
@@ -23,12 +25,17 @@ export class Command<T> extends Deadline {
   onSilence: ((name: string, waited: number, command: Command<unknown>) => void) | null = null
   /** What takes the place of the answer when there is none. */
   otherwise: ((problem: Unknown) => T) | null = null
-  private readonly read: (reply: unknown) => T
+  private readonly read: (reply: unknown, tokens: number) => T
   private requests!: Requests
   private resolve!: (answer: T | Unknown) => void
   private timeout = 0
 
-  constructor({ name, id }: ClaimRef, kind: CommandKind, terms: string, read: (reply: unknown) => T) {
+  constructor(
+    { name, id }: ClaimRef,
+    kind: CommandKind,
+    terms: string,
+    read: (reply: unknown, tokens: number) => T,
+  ) {
     super()
     this.name = name
     this.id = id
@@ -59,7 +66,7 @@ export class Command<T> extends Deadline {
     try {
       const failure = failureIn(reply)
       if (failure !== undefined) return this.fail(failed(new Error(failure)))
-      answer = this.read(reply)
+      answer = this.read(reply, this.tokens)
     } catch (error) {
       return this.fail(failed(error))
     }

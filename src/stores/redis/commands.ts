@@ -1,7 +1,7 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
 import { failed, isCrossSlot, isDriversTimeout, isNoScript, isReadOnly, unknown } from './failure.ts'
-import { headerKey, keysOf } from './keys.ts'
+import { RecentKeys } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
 import type { ReplicaWish } from './replicas.ts'
@@ -36,7 +36,7 @@ export interface CommandsOptions {
 export class Commands {
   private readonly requests: Requests
   private readonly link: Link
-  private readonly prefix: string
+  private readonly keys: RecentKeys
   private readonly mode: string
   private readonly mark: string | undefined
   private readonly confirmed: ConfirmedScripts | null
@@ -56,7 +56,7 @@ export class Commands {
   constructor(requests: Requests, { prefix, durableMark, replicas }: CommandsOptions) {
     this.requests = requests
     this.link = requests.link
-    this.prefix = prefix
+    this.keys = new RecentKeys(prefix)
     this.mark = durableMark
     this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
     this.silence = new Silence(this.link)
@@ -138,7 +138,7 @@ export class Commands {
   private delete(release: Command<unknown>, lot: Lot): void {
     let reply: Promise<unknown>
     try {
-      reply = this.link.hdel(headerKey(this.prefix, release.name), release.id)
+      reply = this.link.hdel(this.keys.of(release.name)[0], release.id)
     } catch (error) {
       return this.broke(lot, error)
     }
@@ -220,7 +220,7 @@ export class Commands {
     const [first] = lot
     if (first === undefined || lot.length > 1) {
       const args = [script, String(3 * lot.length)]
-      for (const { name } of lot) args.push(...keysOf(this.prefix, name))
+      for (const { name } of lot) args.push(...this.keys.of(name))
       for (const { id, kind, terms, ttl } of lot) {
         if (terms === '') args.push(id, kind)
         else if (ttl === 0) args.push(id, kind, terms)
@@ -229,7 +229,7 @@ export class Commands {
       return args
     }
     const { name, id, kind, terms, ttl } = first
-    const [header, index, records] = keysOf(this.prefix, name)
+    const [header, index, records] = this.keys.of(name)
     if (this.mode === '') {
       return terms === ''
         ? [script, '3', header, index, records, id, kind]
@@ -250,7 +250,7 @@ export class Commands {
   readonly noAnswer = (name: string, waited: number, command?: Command<unknown>): void => {
     if (command?.sent === true && !this.requests.closed) this.resent.notAnswered(command)
     // What ends because the store is closed has not waited in vain.
-    if (!this.requests.closed) this.silence.noAnswer(headerKey(this.prefix, name), waited)
+    if (!this.requests.closed) this.silence.noAnswer(this.keys.of(name)[0], waited)
     if (command === undefined || command.sent) return
     this.wanted--
     // Not each time: of twenty thousand that wait for a server that is away, each would look at all the others.
@@ -260,7 +260,7 @@ export class Commands {
 
   /** The server of this name has answered. */
   heardFrom(name: string): void {
-    if (this.silence.suspects) this.silence.answer(headerKey(this.prefix, name))
+    if (this.silence.suspects) this.silence.answer(this.keys.of(name)[0])
   }
 
   private answered(lot: Lot, reply: unknown): void {
@@ -298,7 +298,7 @@ export class Commands {
       for (const command of lot) if (!command.settled) this.transmit([command])
       return
     }
-    if (isReadOnly(error)) this.silence.refused(headerKey(this.prefix, lot[0]?.name ?? ''))
+    if (isReadOnly(error)) this.silence.refused(this.keys.of(lot[0]?.name ?? '')[0])
     for (const command of lot) command.fail(failed(error))
   }
 }

@@ -27,6 +27,33 @@ export function keysOf(prefix: string, name: string): [header: string, index: st
   return [header, `${header}:i`, `${header}:r`]
 }
 
+export type NameKeys = ReturnType<typeof keysOf>
+
+/** So many names are remembered. */
+const MOST_NAMES = 256
+
+/**
+ * The keys of the names that were used last. Made anew for a claim and again for its release, and made flat by the driver, which counts their
+ * bytes, they cost about a thirtieth of the client's time.
+ */
+export class RecentKeys {
+  private readonly prefix: string
+  private readonly known = new Map<string, NameKeys>()
+
+  constructor(prefix: string) {
+    this.prefix = prefix
+  }
+
+  of(name: string): NameKeys {
+    const known = this.known.get(name)
+    if (known !== undefined) return known
+    if (this.known.size >= MOST_NAMES) this.known.clear()
+    const keys = keysOf(this.prefix, name)
+    this.known.set(name, keys)
+    return keys
+  }
+}
+
 /** The name behind a header's key, whatever a driver put before it; `undefined` for any other key. */
 export function nameOfHeader(key: string): string | undefined {
   if (!key.endsWith('}')) return undefined

@@ -1,4 +1,5 @@
 import { printable } from '../../core/printing.ts'
+import { trustedStores } from '../../core/trusted-stores.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -33,6 +34,7 @@ import { scripts } from './scripts.gen.ts'
 import { RedisVoter } from './votes.ts'
 import { Watching } from './watching.ts'
 import {
+  ClaimTerms,
   nextTerms,
   readClaim,
   readDowngraded,
@@ -42,7 +44,6 @@ import {
   readReleased,
   readRenewal,
   renewTerms,
-  terms,
 } from './wire.ts'
 
 export interface RedisStoreParts {
@@ -64,6 +65,7 @@ export class RedisStore implements Store {
   private readonly prefix: string
   private readonly requests: Requests
   private readonly commands: Commands
+  private readonly terms = new ClaimTerms()
   private readonly renewals: Renewals | null
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
@@ -80,6 +82,7 @@ export class RedisStore implements Store {
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
     if (plain) this.votes = new RedisVoter(link, prefix)
+    trustedStores.add(this)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
   }
@@ -87,9 +90,9 @@ export class RedisStore implements Store {
   claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const whole = request.weight === request.capacity
     const kind = request.whenBusy === 'queue' ? (whole ? 'Q' : 'q') : whole ? 'T' : 't'
-    const read = (reply: unknown): ClaimAnswer => readClaim(reply, request.tokens)
-    const command = new Command(request, kind, terms(request), read)
+    const command = new Command(request, kind, this.terms.of(request), readClaim)
     command.ttl = request.ttl
+    command.tokens = request.tokens
     return this.send(command, timeout)
   }
 
@@ -106,12 +109,12 @@ export class RedisStore implements Store {
     if (next === undefined) {
       const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
       command.calm = claim.calm === true
-      command.otherwise = (problem) => ({ released: problem })
+      command.otherwise = noRelease
       return this.send(command, timeout) as Promise<ReleaseResult>
     }
-    const read = (reply: unknown): ReleaseResult => readReleaseAndNext(reply, next.tokens)
-    const command = new Command(claim, 'R', nextTerms(next), read)
-    command.otherwise = (problem) => ({ released: problem, next: problem })
+    const command = new Command(claim, 'R', nextTerms(next), readReleaseAndNext)
+    command.tokens = next.tokens
+    command.otherwise = neither
     return this.send(command, timeout) as Promise<ReleaseResult>
   }
 
@@ -205,6 +208,9 @@ export class RedisStore implements Store {
     return this.commands.send(command, Math.max(1, timeout - (performance.now() - began)))
   }
 }
+
+const noRelease = (problem: Unknown): ReleaseResult => ({ released: problem })
+const neither = (problem: Unknown): ReleaseResult => ({ released: problem, next: problem })
 
 // Not its client, its password or the ids of claims.
 printable(RedisStore, 'Store', ({ kind }) => ({ kind }))

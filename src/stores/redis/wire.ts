@@ -21,8 +21,33 @@ import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.
 export const DAY_MS = 86_400_000
 
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
-export function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
+function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
   return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`
+}
+
+/** The terms of one claim after the other: most that a process makes differ in nothing but their names and ids. */
+export class ClaimTerms {
+  private last: ClaimRequest | null = null
+  private text = ''
+
+  of(request: ClaimRequest): string {
+    if (this.last === null || !sameTerms(this.last, request)) {
+      this.text = terms(request)
+      this.last = request
+    }
+    return this.text
+  }
+}
+
+function sameTerms(a: ClaimRequest, b: ClaimRequest): boolean {
+  return (
+    a.tokens === b.tokens &&
+    a.weight === b.weight &&
+    a.capacity === b.capacity &&
+    a.ttl === b.ttl &&
+    a.patience === b.patience &&
+    a.owner === b.owner
+  )
 }
 
 /** A claim that follows a release in the same command. */
@@ -52,16 +77,15 @@ export function readClaim(reply: unknown, count: number): ClaimAnswer {
   // A number would be the answer to something else.
   if (typeof reply === 'number' || typeof reply === 'bigint') throw unexpected()
   const text = textOf(reply)
-  const rest = text.slice(1)
   switch (text[0]) {
     case 'h':
       return readHeld(text)
     case 'q':
-      return readQueued(rest)
+      return readQueued(text.slice(1))
     case 'b':
-      return rest === '' ? BUSY : { kind: 'busy', retryAfter: wholeOf(rest) }
+      return text === 'b' ? BUSY : { kind: 'busy', retryAfter: wholeOf(text.slice(1)) }
     case 'm':
-      return { kind: 'mismatch', capacity: wholeOf(rest) }
+      return { kind: 'mismatch', capacity: wholeOf(text.slice(1)) }
     default:
       if (text.length < LEAST_DIGITS) throw unexpected()
       return { kind: 'held', token: tokenOf(text), count, contended: false }

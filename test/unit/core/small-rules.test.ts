@@ -6,7 +6,8 @@ import { OneOrMany } from '../../../src/core/one-or-many.ts'
 import { emptyQueue, isIdle, isSpent, view } from '../../../src/core/queue-state.ts'
 import { hasSecret, redact } from '../../../src/core/redact.ts'
 import { sessionOf, step, WITHDRAWN_MS } from '../../../src/core/claim-queue.ts'
-import { Task, TaskLine } from '../../../src/runtime/task.ts'
+import { Line } from '../../../src/runtime/line.ts'
+import { Task } from '../../../src/runtime/task.ts'
 
 describe('a URL as it may be shown', () => {
   it.each([
@@ -133,7 +134,7 @@ describe('a line of tasks', () => {
     const action = fc.record({ do: fc.constantFrom('push', 'push', 'shift', 'remove'), which: fc.nat(20) })
     fc.assert(
       fc.property(fc.array(action, { maxLength: 30 }), (run) => {
-        const line = new TaskLine()
+        const line = new Line<Task>()
         const list: Task[] = []
         const shifted: boolean[] = []
         for (const { do: what, which } of run) {

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 
 import type { StoreEvent, StoreListener, Store, Unknown, Watch } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/index.ts'
+import { Claim } from '../../../src/runtime/claim.ts'
+import { withClaim, without } from '../../../src/runtime/claims.ts'
 import type { Lane } from '../../../src/runtime/lane.ts'
 import { laneKind } from '../../../src/runtime/lane-kind.ts'
 import { Session } from '../../../src/runtime/session.ts'
@@ -218,8 +220,16 @@ describe('the lanes of a session', () => {
     const stranger = `${session.id}.99`
     expect([session.knows('x', stranger), session.owns(stranger)]).toEqual([false, true])
     expect(session.owns('other.1')).toBe(false)
-    session.leaving.add(stranger)
-    expect(session.knows('y', stranger)).toBe(true)
+    const leaving = Array.from(
+      { length: 40 },
+      (_, at) => new Claim(lanes[0] as Lane, `${session.id}.${99 + at}`),
+    )
+    for (const claim of leaving) session.leaving = withClaim(session.leaving, claim)
+    for (const claim of leaving) {
+      expect(session.knows('y', claim.id)).toBe(true)
+      session.leaving = without(session.leaving, claim)
+      expect(session.knows('y', claim.id)).toBe(false)
+    }
   })
 })
 
