@@ -276,7 +276,7 @@ export class Commands {
 
   /** Whoever answered about this name is not whom others ask. */
   disbelieved(name: string): void {
-    this.silence.refused(headerKey(this.prefix, name))
+    this.silence.refused(this.keys.of(name)[0])
   }
 
   private believed(lot: Lot, reply: unknown): void {

@@ -20,26 +20,30 @@ import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.
 /** By how much the header of a name outlives a lease, and with it the fence. The scripts know the same number. */
 export const DAY_MS = 86_400_000
 
+type Terms = Pick<ClaimRequest, 'weight' | 'capacity' | 'tokens' | 'ttl' | 'patience' | 'owner'>
+
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
-function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): string {
+function terms({ weight, capacity, tokens, ttl, patience, owner }: Terms): string {
   return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`
 }
 
 /** The terms of one claim after the other: most that a process makes differ in nothing but their names and ids. */
 export class ClaimTerms {
-  private last: ClaimRequest | null = null
+  /** A copy: the request is the caller's, who may use it again for other terms. */
+  private last: Terms | null = null
   private text = ''
 
   of(request: ClaimRequest): string {
     if (this.last === null || !sameTerms(this.last, request)) {
+      const { weight, capacity, tokens, ttl, patience, owner } = request
       this.text = terms(request)
-      this.last = request
+      this.last = { weight, capacity, tokens, ttl, patience, owner }
     }
     return this.text
   }
 }
 
-function sameTerms(a: ClaimRequest, b: ClaimRequest): boolean {
+function sameTerms(a: Terms, b: Terms): boolean {
   return (
     a.tokens === b.tokens &&
     a.weight === b.weight &&

@@ -45,6 +45,13 @@ describe('the terms of a claim', () => {
     expect(terms.of(request)).toBe('3 1 2 30000 5000 me')
   })
 
+  it.each(others)('follow a request that is used again with other ones: %o', (change) => {
+    const terms = new ClaimTerms()
+    const used = { ...request }
+    terms.of(used)
+    expect(terms.of(Object.assign(used, change))).toBe(new ClaimTerms().of({ ...request, ...change }))
+  })
+
   it('are the same for another name and another claim', () => {
     const terms = new ClaimTerms()
     expect(terms.of({ ...request, name: 'other', id: 's.2', whenBusy: 'queue' })).toBe(terms.of(request))
