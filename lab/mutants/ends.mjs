@@ -31,8 +31,8 @@ export const endMutants = [
     'E1: several locks are waited for although the call was aborted',
     {
       file: SET,
-      find: 'lock.acquire({ ...options, wait: left })',
-      replace: 'lock.acquire({ ...options, signal: undefined, wait: left })',
+      find: 'lock.acquire({ ...options, wait: left, maxHold: Infinity })',
+      replace: 'lock.acquire({ ...options, signal: undefined, wait: left, maxHold: Infinity })',
     },
     'settles',
     300,
