@@ -27,27 +27,40 @@ function terms({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest)
 
 /** The terms of one claim after the other: most that a process makes differ in nothing but their names and ids. */
 export class ClaimTerms {
-  private last: ClaimRequest | null = null
   private text = ''
+  // Of the last one. The request itself is not ours: it must not be read after it was answered.
+  private weight = 0
+  private capacity = 0
+  private tokens = 0
+  private ttl = 0
+  private patience = 0
+  private owner = ''
 
   of(request: ClaimRequest): string {
-    if (this.last === null || !sameTerms(this.last, request)) {
+    if (!this.areOf(request)) {
+      ;({
+        weight: this.weight,
+        capacity: this.capacity,
+        tokens: this.tokens,
+        ttl: this.ttl,
+        patience: this.patience,
+        owner: this.owner,
+      } = request)
       this.text = terms(request)
-      this.last = request
     }
     return this.text
   }
-}
 
-function sameTerms(a: ClaimRequest, b: ClaimRequest): boolean {
-  return (
-    a.tokens === b.tokens &&
-    a.weight === b.weight &&
-    a.capacity === b.capacity &&
-    a.ttl === b.ttl &&
-    a.patience === b.patience &&
-    a.owner === b.owner
-  )
+  private areOf({ weight, capacity, tokens, ttl, patience, owner }: ClaimRequest): boolean {
+    return (
+      weight === this.weight &&
+      capacity === this.capacity &&
+      tokens === this.tokens &&
+      ttl === this.ttl &&
+      patience === this.patience &&
+      owner === this.owner
+    )
+  }
 }
 
 /** A claim that follows a release in the same command. */
