@@ -5,13 +5,14 @@ const CLOSING = 'runtime/closing.js'
 const SET = 'locks/lock-set.js'
 const HOLDFAST = 'locks/holdfast.js'
 
-const mutant = (id, bugClass, edit, check, seeds) => ({
+const mutant = (id, bugClass, edit, check, seeds, seed) => ({
   id,
   bugClass,
   edits: [edit],
   scenario: 'programs',
   check,
   seeds,
+  seed,
 })
 
 /** @type {import('../kill-matrix.mjs').Mutant[]} */
@@ -67,14 +68,16 @@ export const promiseMutants = [
       replace: 'this.leases.some(({ held }) => held)',
     },
     'set',
-    250,
+    1500,
+    765,
   ),
   mutant(
     'set-given-in-part',
     'P8: a set is given of which the first ran out while the last was waited for',
     { file: SET, find: 'lease.assertHeld();', replace: ';' },
     'signal',
-    200,
+    1500,
+    663,
   ),
   mutant(
     'result-forgotten',
