@@ -5,6 +5,9 @@ interface Closable {
   close(drain?: 0): Promise<CloseResult>
 }
 
+/** On our listeners, those of another copy of the package too: how many Holdfasts close is no business of the process's end. */
+const OURS = Symbol.for('holdfast.closeOn')
+
 /**
  * Closes at the first signal and at the second without waiting any longer. Then the process ends by the signal, as it would have
  * without us, unless somebody else listens to it too: then that is for them to say.
@@ -15,6 +18,7 @@ export function closeOnSignals(
   onClosed: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined,
 ): () => void {
   let told = false
+  let endedByOthers = false
   const stop = (): void => {
     for (const signal of signals) process.off(signal, listener)
   }
@@ -24,6 +28,7 @@ export function closeOnSignals(
       return
     }
     told = true
+    endedByOthers = process.listeners(signal).some((other) => !(OURS in other))
     holdfast
       .close()
       .then((result) => onClosed?.(result, signal))
@@ -35,9 +40,11 @@ export function closeOnSignals(
       })
       .finally(() => {
         stop()
-        if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+        if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
       })
   }
-  for (const signal of signals) process.on(signal, listener)
+  Object.defineProperty(listener, OURS, { value: true })
+  // Before all others: who listens once is gone from the list when it was called, and may have work left.
+  for (const signal of signals) process.prependListener(signal, listener)
   return stop
 }

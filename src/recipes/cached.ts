@@ -1,6 +1,6 @@
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
-import { shown } from '../core/printing.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import { checkSignal } from '../locks/options.ts'
@@ -161,6 +161,10 @@ class LockedCache<V, A> implements Cached<V, A> {
     this.jitter = jitter
   }
 
+  get ttl(): number {
+    return this.options.ttl
+  }
+
   async get(input: A, options: GetOptions = {}): Promise<V> {
     checkOptions(options, OF_CALL, 'signal')
     const { signal } = options
@@ -318,3 +322,6 @@ class LockedCache<V, A> implements Cached<V, A> {
     tell(() => this.options.onError?.(error, key))
   }
 }
+
+// Not what it was given: a client may have a password.
+printable(LockedCache, 'Cached', ({ ttl }) => ({ ttl }))

@@ -1,5 +1,6 @@
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import { systemEnv } from '../runtime/env.ts'
@@ -263,3 +264,5 @@ class Campaign implements Candidate {
     tell(() => this.options.onError?.(error))
   }
 }
+
+printable(Campaign, 'Candidate', ({ name, state }) => ({ name, state }))

@@ -1,6 +1,6 @@
 import { checkMs, checkName, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
-import { shown } from '../core/printing.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockOptions } from '../locks/options.ts'
@@ -172,3 +172,6 @@ class Job<T> implements Once<T> {
     return shown({ kind: 'ran', result: value, token })
   }
 }
+
+// Not what it was given: a client may have a password.
+printable(Job, 'Once', ({ name }) => ({ name }))

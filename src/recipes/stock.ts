@@ -1,5 +1,5 @@
 import { checkOptions, checkWhole } from '../core/arguments.ts'
-import { shown } from '../core/printing.ts'
+import { printable, shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -73,6 +73,7 @@ const OF_CALL: readonly (keyof TakeOptions)[] = ['signal']
 const MAX_SEGMENTS = 1024
 
 class Segments implements StripedStock {
+  readonly name: string
   private readonly storage: StockStorage
   private readonly env: Env
   private readonly locks: readonly Lock[]
@@ -85,6 +86,7 @@ class Segments implements StripedStock {
 
   constructor(holdfast: Holdfast, name: string, { segments, storage, lock, env = systemEnv }: StockOptions) {
     checkWhole('segments', segments, { min: 1, max: MAX_SEGMENTS })
+    this.name = name
     this.storage = storage
     this.env = env
     this.locks = Array.from({ length: segments }, (_, segment) => holdfast.mutex(`${name}#${segment}`, lock))
@@ -95,6 +97,10 @@ class Segments implements StripedStock {
       (work) => this.underAllLocks({}, async (leases) => work(await this.readAll(leases), leases)),
       (segment, value, lease) => this.write(segment, value, lease),
     )
+  }
+
+  get segments(): number {
+    return this.locks.length
   }
 
   async take(quantity = 1, options: TakeOptions = {}): Promise<Taken | null> {
@@ -237,3 +243,6 @@ function assertBegun({ signal }: Lease): void {
 function checkQuantity(quantity: unknown, min: number): asserts quantity is number {
   checkWhole('quantity', quantity, { min, max: Number.MAX_SAFE_INTEGER })
 }
+
+// Not what it was given: a client may have a password.
+printable(Segments, 'StripedStock', ({ name, segments }) => ({ name, segments }))

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { ClosedError, LockAbortedError, LockLostError } from '../core/errors.ts'
+import { printable } from '../core/printing.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
 import type { AssertHeldOptions, Lease } from '../runtime/lease.ts'
 
@@ -90,3 +91,5 @@ export function obeyed(error: unknown, { name, signal }: LeaseTerm): boolean {
   if (error instanceof ClosedError) return reason instanceof ClosedError
   return error instanceof Error && (error.name === 'AbortError' || error.cause === reason)
 }
+
+printable(LeaseTerm, 'Term', ({ name, token, lasts }) => ({ name, token, over: !lasts }))

@@ -17,6 +17,7 @@ import {
 import type { Claims } from './claims.ts'
 import { events } from './events.ts'
 import * as holding from './holding.ts'
+import { mayHurry } from './hurry.ts'
 import * as errors from './lane-errors.ts'
 import type { LaneKind } from './lane-kind.ts'
 import type { ClaimLease, Lease, ReleaseOutcome } from './lease.ts'
@@ -50,6 +51,8 @@ export class Lane {
   failure: Unknown | null = null
   /** Others wait whom nobody tells that the lock is free: until then they have the same chance as we. */
   politeUntil = 0
+  /** See hurry.ts: by those who come while the store is silent. */
+  hurriedUntil = 0
   /** How many sections the last turn had: the next one will want about as many tokens. */
   lastTurn = 0
   /** Made when the first task comes: most locks are never waited for. */
@@ -108,10 +111,21 @@ export class Lane {
       if (this.line === NO_LINE) this.line = new Line()
       this.line.push(task)
       if (events.waiting.hasSubscribers) events.waiting.publish({ name: this.name, store: store.kind })
-      // Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time.
-      if (this.failure !== null) for (const claim of asTheyAre(this.claims)) askAgain(claim)
+      if (this.failure !== null) this.askForNewcomer(now)
       this.pump(now)
     })
+  }
+
+  /**
+   * Others here wait for a store that was silent when it was last asked. Who comes now has no part in that, and may have less time. So
+   * they ask again, but only some of a thousand: or a store in trouble would be asked by all of them for each who comes.
+   */
+  private askForNewcomer(now: number): void {
+    for (const claim of asTheyAre(this.claims)) {
+      if (claim.inFlight || claim.state === 'held') continue
+      if (!mayHurry(this, now)) return
+      askAgain(claim)
+    }
   }
 
   /** One attempt; null when somebody else has it, or stands before us. */
@@ -224,12 +238,14 @@ export class Lane {
 
   /** The store was asked, and has not said a word to any of the claims that those in line wait for. */
   private get unanswered(): boolean {
+    let asked = false
     for (const claim of this.claims) {
       const { state, inFlight, attempts } = claim
-      const silent = state === 'held' ? this.isAskedFor(claim) : state === 'asking' && attempts === 0
-      if (!silent || !inFlight) return false
+      if (state === 'held' && !this.isAskedFor(claim)) continue
+      if (!inFlight || (state !== 'held' && (state !== 'asking' || attempts > 0))) return false
+      asked = true
     }
-    return sizeOf(this.claims) > 0
+    return asked
   }
 
   /** A claim that is held is theirs as soon as the store has said that nobody else waits, or given more tokens. */
@@ -357,6 +373,8 @@ export class Lane {
   }
 
   trim(): void {
+    // A silence is nothing to those who come when nobody waits any more.
+    if (this.line.length === 0) this.failure = null
     const wanted = this.shared ? Math.min(this.line.length, 1) : this.line.length
     for (let surplus = this.onTheirWay() - wanted; surplus > 0; surplus--) {
       const claim = lastComing(this.claims)

@@ -109,6 +109,29 @@ describe('closeOn', () => {
     expect({ code, output }).toEqual({ code: 3, output: 'finished\nclosed' })
   })
 
+  it.each(['before', 'after'])('leaves it to one that listens once, and came %s it', async (when) => {
+    const theirs = `process.once('SIGTERM', async () => {
+      await closed
+      setTimeout(() => { console.log('answered'); process.exit(3) }, 50)
+    })`
+    const ours = `const closed = new Promise((onClosed) => holdfast.closeOn(['SIGTERM'], { onClosed }))`
+    const { code, output } = await signalled(`
+      ${when === 'before' ? `${theirs}\n${ours}` : `${ours}\n${theirs}`}
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ code, output }).toEqual({ code: 3, output: 'finished\nanswered' })
+  })
+
+  it('of several ends the process when the last one is closed', async () => {
+    const { signal, output } = await signalled(`
+      const told = (name) => ({ onClosed: () => console.log(name) })
+      holdfast.closeOn(['SIGTERM'], told('slow'))
+      new Holdfast(memoryStore()).closeOn(['SIGTERM', 'SIGINT'], told('quick'))
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'quick\nfinished\nslow' })
+  })
+
   it('waits no longer at a second signal', async () => {
     const { signal, output } = await signalled(`
       holdfast.closeOn(['SIGTERM', 'SIGINT'], { drain: 60_000, onClosed: ({ cutShort }) => console.log(cutShort.join()) })

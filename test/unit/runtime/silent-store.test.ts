@@ -67,6 +67,53 @@ describe('a claim that the store does not answer', () => {
   })
 })
 
+describe('many who wait for permits at a store that fails', () => {
+  const MANY = 300
+  const FAILS = { kind: 'unknown', cause: new Error('LOADING the dataset in memory') } as const
+  /** A request of one's own, some with growing pauses, and a few for those who came before. */
+  const PER_HEAD = 10
+
+  const arrive = async ({ env }: World, acquire: () => Promise<unknown>): Promise<void> => {
+    for (let index = 0; index < MANY; index++) {
+      acquire().catch(() => null)
+      await env.advance(1)
+    }
+  }
+
+  it('ask it no more often for each who comes', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    let asked = 0
+    store.claim = () => {
+      asked++
+      return Promise.resolve(FAILS)
+    }
+    await arrive(w, () => holdfast.semaphore('s', 1000).acquire({ wait: 60_000 }))
+    expect(asked).toBeGreaterThanOrEqual(MANY)
+    expect(asked).toBeLessThan(PER_HEAD * MANY)
+    await holdfast.close({ drain: 0 })
+  })
+
+  it('ask it no more often where they stand in line there', async () => {
+    const w = world()
+    const permits = MANY * 3
+    await w.env.until(w.process().holdfast.semaphore('s', permits).acquire({ permits }))
+    const { holdfast, store } = w.process()
+    const semaphore = holdfast.semaphore('s', permits)
+    await arrive(w, () => semaphore.acquire({ wait: 60_000 }))
+    let asked = 0
+    store.renew = (requests) => {
+      asked++
+      return Promise.resolve(requests.map(() => FAILS))
+    }
+    while (asked === 0) await w.env.advance(10)
+    const before = asked
+    await arrive(w, () => semaphore.acquire({ wait: 60_000 }))
+    expect(asked - before).toBeLessThan(PER_HEAD * MANY)
+    await holdfast.close({ drain: 0 })
+  })
+})
+
 describe('who waits for what this process holds already', () => {
   const asked = async (w: World, acquired: Promise<unknown>): Promise<unknown> =>
     w.env.until(acquired.catch((error: unknown) => error))
@@ -109,5 +156,28 @@ describe('who waits for what this process holds already', () => {
     const outcome = await asked(w, holdfast.mutex('m').acquire({ wait: 7000 }))
     expect(outcome).toBeInstanceOf(LockTimeoutError)
     expect(first.held).toBe(true)
+  })
+
+  it('hears that the store is silent: for another permit than those that are held here', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const semaphore = holdfast.semaphore('s', 2)
+    await w.env.until(semaphore.acquire())
+    store.lose('any', 'request', 1000)
+    expect(await asked(w, semaphore.acquire({ wait: 400 }))).toBeInstanceOf(StoreUnavailableError)
+    store.heal()
+    await w.env.until(semaphore.acquire())
+    expect(await asked(w, semaphore.acquire({ wait: 400 }))).toBeInstanceOf(LockTimeoutError)
+  })
+
+  it('hears that it was not free, and not of a silence that is over', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const mutex = holdfast.mutex('m')
+    store.lose('claim', 'request', 1000)
+    expect(await asked(w, mutex.acquire({ wait: 10_000 }))).toBeInstanceOf(StoreUnavailableError)
+    store.heal()
+    expect(await w.env.until(mutex.tryAcquire())).not.toBeNull()
+    expect(await asked(w, mutex.acquire({ wait: 400 }))).toBeInstanceOf(LockTimeoutError)
   })
 })
