@@ -8,7 +8,7 @@ import type { ReplicaWish } from './replicas.ts'
 import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
 import { Resent } from './resent.ts'
-import { Role } from './role.ts'
+import { LocalWrites, Role } from './role.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
@@ -269,14 +269,14 @@ export class Commands {
       if (problem === undefined) return this.believed(lot, reply)
       this.underWay--
       this.resent.over(lot, false)
-      this.disbelieved(lot[0]?.name ?? '')
+      this.disbelieved(lot[0]?.name ?? '', problem)
       for (const command of lot) command.fail(problem)
     })
   }
 
-  /** Whoever answered about this name is not whom others ask. */
-  disbelieved(name: string): void {
-    this.silence.refused(headerKey(this.prefix, name))
+  /** If whoever answered about this name is not whom others ask, another one is looked for. */
+  disbelieved(name: string, { cause }: Unknown): void {
+    if (cause instanceof LocalWrites) this.silence.refused(headerKey(this.prefix, name))
   }
 
   private believed(lot: Lot, reply: unknown): void {
