@@ -130,7 +130,7 @@ export class Commands {
     for (const command of lot) command.sent = true
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
-    if (first?.calm === true && lot.length === 1 && this.mode === '') return this.delete(first, lot)
+    if (first?.calm === true && lot.length === 1 && this.mark === undefined) return this.delete(first, lot)
     this.transmitScript(lot)
   }
 
