@@ -61,7 +61,7 @@ export class OpenVotes {
   /** The driver has sent what it kept. `answered`: so has the server, and nothing of it is left to be sent. */
   sentAll(answered: boolean): void {
     if (this.untold === 0) return
-    for (const id of [...this.latest.keys()]) {
+    for (const id of this.latest.keys()) {
       for (const vote of this.of(id)) {
         if (!vote.untold || !(vote.givenUp || answered)) continue
         this.delete(vote)
