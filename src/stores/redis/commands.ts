@@ -8,7 +8,7 @@ import type { ReplicaWish } from './replicas.ts'
 import { isNone, unexpected } from './replies.ts'
 import type { Requests } from './requests.ts'
 import { Resent } from './resent.ts'
-import { Role } from './role.ts'
+import { LocalWrites, Role } from './role.ts'
 import { runScript } from './run-script.ts'
 import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
@@ -130,7 +130,7 @@ export class Commands {
     for (const command of lot) command.sent = true
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
-    if (first?.calm === true && lot.length === 1 && this.mode === '') return this.delete(first, lot)
+    if (first?.calm === true && lot.length === 1 && this.mark === undefined) return this.delete(first, lot)
     this.transmitScript(lot)
   }
 
@@ -269,14 +269,14 @@ export class Commands {
       if (problem === undefined) return this.believed(lot, reply)
       this.underWay--
       this.resent.over(lot, false)
-      this.disbelieved(lot[0]?.name ?? '')
+      this.disbelieved(lot[0]?.name ?? '', problem)
       for (const command of lot) command.fail(problem)
     })
   }
 
-  /** Whoever answered about this name is not whom others ask. */
-  disbelieved(name: string): void {
-    this.silence.refused(this.keys.of(name)[0])
+  /** If whoever answered about this name is not whom others ask, another one is looked for. */
+  disbelieved(name: string, { cause }: Unknown): void {
+    if (cause instanceof LocalWrites) this.silence.refused(this.keys.of(name)[0])
   }
 
   private believed(lot: Lot, reply: unknown): void {

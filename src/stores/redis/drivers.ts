@@ -100,6 +100,8 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       enableOfflineQueue: false,
       clusterRetryStrategy: retryDelay,
       slotsRefreshTimeout: 2_000,
+      // Sixteen times; then the store tries another way. See moving.ts.
+      retryDelayOnTryAgain: 20,
       // It would look names up by itself and connect to addresses, which are in nobody's certificate.
       ...(tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
     })

@@ -58,6 +58,11 @@ export function isCrossSlot(error: unknown): boolean {
   return messageOf(error).startsWith('CROSSSLOT')
 }
 
+/** The slot of the keys is on its way to another server of the Cluster. Nothing was done. */
+export function isTryAgain(error: unknown): boolean {
+  return /\bTRYAGAIN\b/.test(messageOf(error))
+}
+
 /** A driver's own time for an answer was up (`commandTimeout` of ioredis). The command may be under way, or be sent again. */
 export function isDriversTimeout(error: unknown): boolean {
   return messageOf(error) === 'Command timed out'

@@ -65,7 +65,7 @@ export class Renewals {
     if (role.due) role.look()
     const kept = readKept(await runScript(this.requests.link, scripts.keep, args), lot.length)
     const problem = role.sure ? undefined : await role.confirmed()
-    if (problem !== undefined) this.commands.disbelieved(lot[0]?.name ?? '')
+    if (problem !== undefined) this.commands.disbelieved(lot[0]?.name ?? '', problem)
     return problem ?? kept
   }
 }

@@ -71,12 +71,11 @@ export class Role {
     clearTimeout(this.timer)
   }
 
+  /** What waits was answered before. The server that is asked from now on may be another, and say nothing about that. */
   private moved(): void {
     this.connection++
     clearTimeout(this.timer)
-    this.due = true
-    this.sure = this.asking = false
-    if (this.waiting.length > 0) this.look()
+    this.known(unknown(new Error('the connection to the Redis server was lost before it said what it is')))
   }
 
   private known(problem: Unknown | undefined): void {
@@ -128,9 +127,11 @@ export class LocalWrites extends Error {
   }
 }
 
+/** Of servers, and of proxies, which do not all begin with a word in capitals. */
+const REFUSED = /^(NOPERM|ERR|DENIED)\b|^(unsupported|unknown) command|^invalid request/i
+
 /** The server has answered, and does not tell. */
 function unlessRefused(error: unknown): undefined {
-  const { message } = plainError(error)
-  if (/^(NOPERM|ERR|DENIED)\b/.test(message)) return undefined
+  if (REFUSED.test(plainError(error).message)) return undefined
   throw error
 }

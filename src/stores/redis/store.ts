@@ -25,6 +25,7 @@ import { Commands } from './commands.ts'
 import { channelOf, headerKey, keysOf } from './keys.ts'
 import type { Link } from './link.ts'
 import { listNames } from './listing.ts'
+import { Moving } from './moving.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { doneOf } from './replies.ts'
 import { Requests } from './requests.ts'
@@ -67,6 +68,7 @@ export class RedisStore implements Store {
   private readonly commands: Commands
   private readonly terms = new ClaimTerms()
   private readonly renewals: Renewals | null
+  private readonly moving: Moving | null
   private readonly watching: Watching
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
@@ -80,6 +82,7 @@ export class RedisStore implements Store {
     // A Cluster's script takes one slot, a durable one a mark, and replicas are waited for command by command.
     const plain = !link.cluster && durableMark === undefined && replicas === undefined
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
+    this.moving = link.cluster ? new Moving(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
     if (plain) this.votes = new RedisVoter(link, prefix)
     trustedStores.add(this)
@@ -106,6 +109,7 @@ export class RedisStore implements Store {
   }
 
   release(claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
+    this.moving?.forget(claim)
     if (next === undefined) {
       const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
       command.calm = claim.calm === true
@@ -119,6 +123,7 @@ export class RedisStore implements Store {
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
+    this.moving?.forget(claim)
     return this.send(new Command(claim, 'w', '', readReleased), timeout)
   }
 
@@ -171,12 +176,17 @@ export class RedisStore implements Store {
   private renewEach(requests: readonly RenewRequest[], timeout: number): Promise<RenewAnswer[]> {
     return Promise.all(
       requests.map((request) => {
-        const kind = request.tokens === 0 ? 'k' : 'K'
-        const command = new Command(request, kind, renewTerms(request), readRenewal)
-        command.ttl = request.ttl
-        return this.send(command, timeout)
+        const usual = (ms: number): Promise<RenewAnswer> => this.renewOne(request, ms)
+        return this.moving?.renew(request, timeout, usual) ?? usual(timeout)
       }),
     )
+  }
+
+  private renewOne(request: RenewRequest, timeout: number): Promise<RenewAnswer> {
+    const kind = request.tokens === 0 ? 'k' : 'K'
+    const command = new Command(request, kind, renewTerms(request), readRenewal)
+    command.ttl = request.ttl
+    return this.send(command, timeout)
   }
 
   private async renewMany(

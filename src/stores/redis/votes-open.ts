@@ -7,6 +7,8 @@ export interface OpenVote {
   givenUp: boolean
   /** The driver will not tell what became of it, and may still send it (`commandTimeout` of ioredis). */
   untold: boolean
+  /** The one before it of the same claim, if that is open too. */
+  earlier: OpenVote | undefined
 }
 
 /**
@@ -14,7 +16,8 @@ export interface OpenVote {
  * failed, and sends all the same when there is a new connection, is given back behind it: without one, its release was not sent.
  */
 export class OpenVotes {
-  private readonly votes = new Set<OpenVote>()
+  /** By id, the latest of each: of thousands that are open, a release looks at those of its own claim. */
+  private readonly latest = new Map<string, OpenVote>()
   private readonly giveBack: (ref: VoteRef) => void
   private untold = 0
 
@@ -23,35 +26,53 @@ export class OpenVotes {
   }
 
   add(vote: OpenVote): void {
-    this.votes.add(vote)
+    vote.earlier = this.latest.get(vote.ref.id)
+    this.latest.set(vote.ref.id, vote)
   }
 
   delete(vote: OpenVote): void {
-    if (this.votes.delete(vote) && vote.untold) this.untold--
+    const latest = this.latest.get(vote.ref.id)
+    if (latest === vote) {
+      if (vote.earlier === undefined) this.latest.delete(vote.ref.id)
+      else this.latest.set(vote.ref.id, vote.earlier)
+    } else {
+      let later = latest
+      while (later !== undefined && later.earlier !== vote) later = later.earlier
+      if (later === undefined) return
+      later.earlier = vote.earlier
+    }
+    if (vote.untold) this.untold--
   }
 
   timedOut(vote: OpenVote): void {
-    if (!this.votes.has(vote) || vote.untold) return
+    if (vote.untold || !this.of(vote.ref.id).includes(vote)) return
     vote.untold = true
     this.untold++
   }
 
   /** `attempt` 0: all of them. */
   giveUp({ name, id }: { readonly name: string; readonly id: string }, attempt: number): void {
-    for (const vote of this.votes) {
+    for (let vote = this.latest.get(id); vote !== undefined; vote = vote.earlier) {
       const { ref } = vote
-      if (ref.id === id && ref.name === name && (attempt === 0 || ref.attempt === attempt))
-        vote.givenUp = true
+      if (ref.name === name && (attempt === 0 || ref.attempt === attempt)) vote.givenUp = true
     }
   }
 
   /** The driver has sent what it kept. `answered`: so has the server, and nothing of it is left to be sent. */
   sentAll(answered: boolean): void {
     if (this.untold === 0) return
-    for (const vote of this.votes) {
-      if (!vote.untold || !(vote.givenUp || answered)) continue
-      this.delete(vote)
-      if (vote.givenUp) this.giveBack(vote.ref)
+    for (const id of this.latest.keys()) {
+      for (const vote of this.of(id)) {
+        if (!vote.untold || !(vote.givenUp || answered)) continue
+        this.delete(vote)
+        if (vote.givenUp) this.giveBack(vote.ref)
+      }
     }
+  }
+
+  private of(id: string): readonly OpenVote[] {
+    const votes: OpenVote[] = []
+    for (let vote = this.latest.get(id); vote !== undefined; vote = vote.earlier) votes.unshift(vote)
+    return votes
   }
 }

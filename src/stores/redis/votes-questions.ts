@@ -40,6 +40,7 @@ export class Vote extends Question<VoteAnswer> implements OpenVote {
   readonly ref: VoteRequest
   givenUp = false
   untold = false
+  earlier: OpenVote | undefined = undefined
   private readonly asked: string[]
   private readonly open: OpenVotes
   private readonly giveBack: (ref: VoteRef, timeout: number) => void

@@ -73,6 +73,42 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     expect(await next.release()).toBe('released')
   })
 
+  /** Of a lock that nobody waits for, two of three keys do not exist: scripts with all of them are refused meanwhile. */
+  it.each([
+    ['opened', 5_000],
+    // One that tries again by itself for longer than there is time.
+    ['on a client of the user', 300],
+  ])('renews and releases while a slot is on its way: a store %s', async (how, timeout) => {
+    const name = `on-its-way-${timeout}`
+    const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }))
+    const client =
+      driver === 'ioredis'
+        ? new Cluster(nodes)
+        : createCluster({ rootNodes: nodes.map((socket) => ({ socket })) })
+    client.on('error', () => {})
+    if (driver === 'redis') await client.connect()
+    const store = how === 'opened' ? await openStore() : redisStore(client)
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const from = await homeOf(name)
+    const to = found(cluster.primaries.find(({ port }) => port !== from.port))
+    const slot = slotOf(`hf:{${name}}`)
+    await beginToMove(slot, from, to)
+    const renewal = { name, id: 'ann.1', ttl: 60_000, patience: 500, tokens: 0 }
+    const renewed = async (): Promise<string | undefined> => (await store.renew([renewal], timeout))[0]?.kind
+    await expect.poll(renewed, { timeout: 10_000 }).toBe('renewed')
+    await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
+    await expect.poll(renewed, { timeout: 10_000 }).toBe('renewed')
+    expect(await store.release({ name, id: 'ann.1', calm: true }, undefined, 5_000)).toEqual({
+      released: { kind: 'released' },
+    })
+    await endMove(slot, from, to)
+    expect(await store.claim({ ...claim, id: 'bob.1' }, 5_000)).toMatchObject({ kind: 'held' })
+    await store.withdraw({ name, id: 'bob.1' }, 5_000)
+    await store.close()
+    await client.disconnect()
+  })
+
   it('answers for the locks at healthy nodes while another node stands still', async () => {
     const store = await openStore()
     const names = cluster.primaries.map((_, index) => `node-${index}`)
@@ -142,17 +178,24 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
   })
 
   async function moveSlot(slot: number, from: Server, to: Server): Promise<void> {
-    const [fromId, toId] = [
-      String(await redisCommand(from, 'CLUSTER', 'MYID')),
-      String(await redisCommand(to, 'CLUSTER', 'MYID')),
-    ]
-    await redisCommand(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId)
-    await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId)
+    await beginToMove(slot, from, to)
     const keys = (await redisCommand(from, 'CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
     expect(keys.length).toBeGreaterThan(0)
     await redisCommand(from, 'MIGRATE', to.host, to.port, '', 0, 5_000, 'KEYS', ...keys)
-    await redisCommand(to, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId)
-    await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'NODE', toId)
+    await endMove(slot, from, to)
+  }
+
+  const idOf = async (server: Server): Promise<string> =>
+    String(await redisCommand(server, 'CLUSTER', 'MYID'))
+
+  async function beginToMove(slot: number, from: Server, to: Server): Promise<void> {
+    await redisCommand(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from))
+    await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to))
+  }
+
+  async function endMove(slot: number, from: Server, to: Server): Promise<void> {
+    for (const server of [to, from])
+      await redisCommand(server, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to))
   }
 })
 

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+
+import type { Unknown } from '../../../../src/core/contract.ts'
+import { Command } from '../../../../src/stores/redis/command.ts'
+import { Commands } from '../../../../src/stores/redis/commands.ts'
+import type { Link } from '../../../../src/stores/redis/link.ts'
+import { readReleased } from '../../../../src/stores/redis/wire.ts'
+import { Requests } from '../../../../src/stores/redis/requests.ts'
+
+const PRIMARY = 'role:master\r\n'
+const TAKES_WRITES = 'role:slave\r\nslave_read_only:0\r\n'
+
+/** A driver that is told when to answer. */
+class FakeLink {
+  readonly cluster = false
+  readonly keyPrefix = ''
+  readonly sent: { command: string; answer: (reply: unknown) => void; fail: (why: Error) => void }[] = []
+  resets = 0
+  private changed: () => void = () => {}
+
+  ready = (): boolean => true
+  ended = (): boolean => false
+  onReady = (): (() => void) => () => {}
+  onConnectionChange = (listener: () => void): (() => void) => {
+    this.changed = listener
+    return () => (this.changed = () => {})
+  }
+  nodeOf = (): string => ''
+  reset = (): void => void this.resets++
+  evalsha = (): Promise<unknown> => this.send('evalsha')
+  primaries = (): Promise<unknown> =>
+    Promise.resolve([{ send: ([command]: string[]) => this.send(command ?? '') }])
+
+  move(): void {
+    this.changed()
+  }
+
+  last(command: string): FakeLink['sent'][number] {
+    const found = this.sent.findLast((one) => one.command === command)
+    if (found === undefined) throw new Error(`${command} was not sent`)
+    return found
+  }
+
+  private send(command: string): Promise<unknown> {
+    return new Promise((answer, fail) => this.sent.push({ command, answer, fail }))
+  }
+}
+
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+function started() {
+  const link = new FakeLink()
+  const commands = new Commands(new Requests(link as unknown as Link), { prefix: 'hf' })
+  const withdraw = (): Promise<{ readonly kind: string } | Unknown> =>
+    commands.send(new Command({ name: 'x', id: 'ann.1' }, 'w', '', readReleased), 5_000)
+  return { link, commands, withdraw }
+}
+
+describe('an answer of a server that has not said what it is', () => {
+  it.each([
+    ['a primary', PRIMARY, 'released', 0],
+    ['a replica that takes writes', TAKES_WRITES, 'unknown', 1],
+  ])('is worth what it says then: %s', async (_, info, expected, resets) => {
+    const { link, commands, withdraw } = started()
+    const answer = withdraw()
+    await tick()
+    link.last('evalsha').answer(1)
+    link.last('info').answer(info)
+    expect((await answer).kind).toBe(expected)
+    expect(link.resets).toBe(resets)
+    commands.close()
+  })
+
+  it('is worth nothing when the connection is another one then', async () => {
+    const { link, commands, withdraw } = started()
+    const answer = withdraw()
+    await tick()
+    link.last('evalsha').answer(1)
+    await tick()
+    link.move()
+    await tick()
+    // What the new server is says nothing about the one that answered.
+    link.last('info').answer(PRIMARY)
+    expect(await answer).toMatchObject({ kind: 'unknown' })
+    // Nor is anything wrong with the new connection.
+    expect(link.resets).toBe(0)
+    commands.close()
+  })
+
+  it.each(["unsupported command 'info'", 'ERR unknown command', 'NOPERM no', 'invalid request'])(
+    'is believed where it cannot be asked: %s',
+    async (refusal) => {
+      const { link, commands, withdraw } = started()
+      const answer = withdraw()
+      await tick()
+      link.last('evalsha').answer(1)
+      link.last('info').fail(new Error(refusal))
+      await tick()
+      link.last('role').fail(new Error(refusal.replace('info', 'role')))
+      expect((await answer).kind).toBe('released')
+      commands.close()
+    },
+  )
+
+  it.each(['BUSY Redis is busy running a script', 'LOADING Redis is loading', 'Connection is closed.'])(
+    'is not known where it could not be asked now, and that is no reason to leave: %s',
+    async (trouble) => {
+      const { link, commands, withdraw } = started()
+      const answer = withdraw()
+      await tick()
+      link.last('evalsha').answer(1)
+      link.last('info').fail(new Error(trouble))
+      expect((await answer).kind).toBe('unknown')
+      expect(link.resets).toBe(0)
+      commands.close()
+    },
+  )
+})
