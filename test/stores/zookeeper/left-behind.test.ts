@@ -32,6 +32,7 @@ const ENDINGS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   'was not renewed': () => sleep(1000),
   'was released': async ({ own, claim }) => own.release(claim, undefined, TIMEOUT),
   'was withdrawn': async ({ own, claim }) => own.withdraw(claim, TIMEOUT),
+  'was closed with its store, beside a client that lives on': async ({ own }) => own.close(),
   'had a node removed by force': async ({ own, claim, admin }) => {
     const [node = ''] = (await nodesOf(claim, admin)).sort()
     await admin.delete(node)
@@ -120,6 +121,44 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
         timeout: 10_000,
         interval: 100,
       })
+    })
+  })
+
+  it('shuts no gate: a semaphore’s next one comes in although the removal of the one before at the gate was refused', async () => {
+    const zk = await client()
+    const [own, other] = [kept(zookeeperStore(zk)), kept(zookeeperStore(await client()))]
+    const [first, second] = [request({ capacity: 4 }), request({ capacity: 4 })].map((one) => ({
+      ...one,
+      name: 'shut',
+    })) as [ClaimRequest, ClaimRequest]
+    const write = zk.write.bind(zk)
+    let refused = 0
+    vi.spyOn(zk, 'write').mockImplementation(async (one) => {
+      if (one.kind === 'create' || refused++ > 1) return write(one)
+      throw new ZooKeeperError('THROTTLED', 'The server has too much to do')
+    })
+    expect(await own.claim(first, TIMEOUT)).toMatchObject({ kind: 'held' })
+    await vi.waitFor(async () => expect(await other.claim(second, TIMEOUT)).toMatchObject({ kind: 'held' }), {
+      timeout: 10_000,
+      interval: 100,
+    })
+    expect(await own.renew([{ ...first, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+  })
+
+  it('is no hindrance where it is not: who waits for permits gets them after all were removed with their directory', async () => {
+    const own = kept(zookeeperStore(await client()))
+    const all = request({ name: 'swept', capacity: 2, weight: 2 })
+    const one = request({ name: 'swept', capacity: 2 })
+    expect(await own.claim(all, TIMEOUT)).toMatchObject({ kind: 'held' })
+    expect(await own.claim(one, TIMEOUT)).toMatchObject({ kind: 'queued' })
+    const leases = '/holdfast/swept/leases'
+    const { children } = await admin.getChildren(leases)
+    await admin.transaction(
+      [...children.map((child) => `${leases}/${child}`), leases].map((path) => ({ kind: 'delete', path })),
+    )
+    await vi.waitFor(async () => expect(await own.claim(one, TIMEOUT)).toMatchObject({ kind: 'held' }), {
+      timeout: 10_000,
+      interval: 100,
     })
   })
 
