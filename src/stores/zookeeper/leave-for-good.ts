@@ -8,22 +8,24 @@ const AGAIN_MS = 1000
  * the first attempt. If that fails, it is repeated when the connection is back, or, if a server refused it, a little later, for as
  * long as the session lasts.
  */
-export async function leaveForGood(claim: Claim): Promise<void> {
-  const { seat } = claim
-  try {
-    await claim.leave()
-  } catch {
-    if (seat.over) return
-    if (seat.connected) setTimeout(() => void leaveForGood(claim), AGAIN_MS).unref()
-    else leaveWhenConnected(claim)
-  }
+export function leaveForGood(claim: Claim): Promise<void> {
+  return claim.leave().then(
+    () => undefined,
+    () => leaveLater(claim),
+  )
 }
 
-function leaveWhenConnected(claim: Claim): void {
+function leaveLater(claim: Claim): void {
   const { seat } = claim
-  const stop = seat.zk.onState(() => {
-    if (!seat.connected && !seat.over) return
-    stop()
-    if (seat.connected) void leaveForGood(claim)
-  })
+  const again = (): void => {
+    leaveForGood(claim).catch(() => undefined)
+  }
+  if (seat.connected) setTimeout(again, AGAIN_MS).unref()
+  else if (!seat.over) {
+    const stop = seat.zk.onState(() => {
+      if (!seat.connected && !seat.over) return
+      stop()
+      if (seat.connected) again()
+    })
+  }
 }

@@ -187,6 +187,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
       while (claim === undefined) {
         const taken = this.seats.take(request.ttl, deadline)
         const seat = taken instanceof Promise ? await taken : taken
+        // Given up while there was no server: nobody would look for what was made now.
+        if (this.withdrawn.has(request.id)) return { kind: 'busy' }
         // Others may have waited for the same seat.
         if (!seat.full) claim = this.newClaim(request, seat)
       }

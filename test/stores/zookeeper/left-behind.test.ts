@@ -179,6 +179,65 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
     expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
   })
 
+  describe('is nothing of a claim that was asked for while no server could be reached, and', () => {
+    const asked = async (): Promise<{ own: Store; claim: ClaimRequest; answer: unknown; back(): unknown }> => {
+      const link = kept(await FaultProxy.open(server))
+      const zk = await client(link.port)
+      const own = kept(zookeeperStore(zk))
+      const claim = request()
+      link.set('replies', { hold: true })
+      link.reset()
+      await vi.waitFor(() => expect(zk.state).not.toBe('connected'))
+      const answer = Promise.resolve(own.claim(claim, 20_000))
+      const back = async (): Promise<void> => {
+        link.heal()
+        await zk.connected()
+        // Whatever it would make now is there after this.
+        await zk.createPath('/after')
+      }
+      return { own, claim, answer, back }
+    }
+
+    it('given up before one was', async () => {
+      const { own, claim, answer, back } = await asked()
+      expect(await own.withdraw(claim, 100)).toMatchObject({ kind: 'unknown' })
+      await back()
+      expect(await answer).toEqual({ kind: 'busy' })
+      expect(await nodesOf(claim, admin)).toEqual([])
+    })
+
+    it('whose store was closed before one was', async () => {
+      const { own, claim, answer, back } = await asked()
+      await own.close()
+      await back()
+      expect(await answer).toMatchObject({ kind: 'unknown' })
+      expect(await nodesOf(claim, admin)).toEqual([])
+    })
+  })
+
+  it('costs no lease its renewal: new tokens that a server refuses are asked for later', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk))
+    for (const { capacity, weight } of [KINDS['a mutex'], KINDS.permits]) {
+      const claim = request({ capacity, weight, tokens: TOKENS_PER_NODE })
+      const { token } = (await own.claim(claim, TIMEOUT)) as { token: bigint }
+      const refused = (): Promise<never> => Promise.reject(new ZooKeeperError('QUOTA_EXCEEDED', 'No more'))
+      const spies = [
+        vi.spyOn(zk, 'write').mockImplementation(refused),
+        vi.spyOn(zk, 'create').mockImplementation(refused),
+      ]
+      expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).toEqual([
+        { kind: 'renewed', contended: true },
+      ])
+      for (const spy of spies) spy.mockRestore()
+      const [again] = await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)
+      expect(again).toMatchObject({ kind: 'held', count: 5 })
+      expect((again as { token: bigint }).token).toBeGreaterThan(token + BigInt(TOKENS_PER_NODE - 1))
+      await own.release(claim, undefined, TIMEOUT)
+      expect(await nodesOf(claim, admin)).toEqual([])
+    }
+  })
+
   it('is never more than the end of a session may carry, however long the chroot is', async () => {
     const sessions = async (): Promise<number> =>
       Number(/zk_num_alive_connections\t(\d+)/.exec(await fourLetters(server, 'mntr'))?.[1])
