@@ -180,7 +180,12 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
   })
 
   describe('is nothing of a claim that was asked for while no server could be reached, and', () => {
-    const asked = async (): Promise<{ own: Store; claim: ClaimRequest; answer: unknown; back(): unknown }> => {
+    const asked = async (): Promise<{
+      own: Store
+      claim: ClaimRequest
+      answer: unknown
+      back(): unknown
+    }> => {
       const link = kept(await FaultProxy.open(server))
       const zk = await client(link.port)
       const own = kept(zookeeperStore(zk))
