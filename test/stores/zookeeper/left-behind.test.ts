@@ -184,7 +184,7 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
       own: Store
       claim: ClaimRequest
       answer: unknown
-      back(): unknown
+      back: () => Promise<void>
     }> => {
       const link = kept(await FaultProxy.open(server))
       const zk = await client(link.port)
