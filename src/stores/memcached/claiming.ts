@@ -23,6 +23,7 @@ export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Pr
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const found = readLook(seen as Reply)
     const { value } = found
+    reserved(desk, request, minted as Reply)
     const contended = desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (value === wire.nonce && lasts(found, seconds)) {
       return granted(desk, exchange, request, { wire, seconds, found, minted: minted as Reply, contended })
@@ -60,6 +61,7 @@ function takeOver(
   const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const now = readLook(seen as Reply)
+    reserved(desk, request, minted as Reply)
     desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (now.value !== wire.nonce) return busy(now)
     if (!lasts(now, seconds)) return disturbed()
@@ -98,26 +100,38 @@ function granted(desk: Desk, { link, deadline }: Exchange, request: ClaimRequest
   const { wire, seconds, found } = won
   const { id, owner } = request
   const known = desk.grants.get(id)
-  // A claim that is asked for again keeps the tokens that it was given, if it was told of them.
-  const token = known?.token ?? firstOf(won.minted, request.tokens)
-  const count = known?.count ?? request.tokens
+  // A claim that is asked for again keeps the tokens that it was given, if it was told of them. Not those of an item that may have
+  // run out, or got lost, while somebody else held the lock with larger ones.
+  const kept = known?.reserved === undefined ? undefined : known
+  const first = firstOf(won.minted, request.tokens)
+  const token = kept?.token ?? first
+  const count = kept?.count ?? request.tokens
   const grant: Grant = {
     id,
     wire,
     owner,
     token,
     count,
+    reserved: first + BigInt(request.tokens - 1),
     cas: found.cas,
     link,
     seconds,
     endsAt: deadline + seconds * 1000,
     tombstone: won.tombstone ?? known?.tombstone,
-    described: known?.described ?? false,
+    described: kept?.described ?? false,
     over: false,
   }
   desk.grants.add(grant)
   desk.descriptions.later(grant)
   return { kind: 'held', token, count, contended: won.contended }
+}
+
+/** Tokens were reserved for a claim once more: notes whether anybody else did so since the last time. */
+function reserved({ grants }: Desk, { id, tokens }: ClaimRequest, minted: Reply): void {
+  const known = grants.get(id)
+  if (known?.reserved === undefined) return
+  const first = firstOf(minted, tokens)
+  known.reserved = first === known.reserved + 1n ? first + BigInt(tokens - 1) : undefined
 }
 
 /** The first of the tokens that were reserved; the reply tells the last. */

@@ -11,6 +11,8 @@ export interface Grant {
   readonly owner: string
   token: bigint
   count: number
+  /** The last token that was reserved for it; undefined: somebody has reserved some since, and may have held the lock with them. */
+  reserved: bigint | undefined
   /** The item's CAS value, and the connection on which it was read: a restarted server counts from one again. */
   cas: string
   link: Link

@@ -97,7 +97,7 @@ function attempt(
       const endsAt = performance.now() + seconds * 1000
       Object.assign(grant, { cas: found.cas, link: exchange.link, seconds, endsAt })
       grant.described &&= description.code !== 'EN'
-      if (tokens > 0) Object.assign(grant, { token, count: tokens })
+      if (tokens > 0) Object.assign(grant, { token, count: tokens, reserved: last })
     }
     // The same CAS value proves that it is still the item that was changed; the time that is left, that it was not replaced.
     if (found.cas !== changed.flag('c') || !lasts(found, seconds)) return CHANGED

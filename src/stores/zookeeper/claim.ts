@@ -10,6 +10,7 @@ import type {
   StoreEvent,
 } from '../../core/contract.ts'
 import { ALL } from '../../core/contract.ts'
+import { hasCode } from './client/index.ts'
 import type { Acl } from './client/index.ts'
 import { now } from './client/time.ts'
 import type { Directories } from './directories.ts'
@@ -137,7 +138,7 @@ export abstract class Claim {
     const { tokens } = request
     if (tokens === 0) return { kind: 'renewed', contended }
     if (this.given + tokens > TOKENS_PER_NODE) {
-      const czxid = contended ? undefined : await this.replace()
+      const czxid = contended ? undefined : await this.replace().catch(refused)
       if (czxid === undefined) return { kind: 'renewed', contended: true }
       this.base = tokenOf(czxid)
       this.given = 0
@@ -191,6 +192,13 @@ export abstract class Claim {
     this.block = { token: this.base + BigInt(this.given), count }
     this.given += count
   }
+}
+
+const REFUSALS = ['QUOTA_EXCEEDED', 'THROTTLED', 'NO_AUTH'] as const
+
+/** That its nodes are there was just confirmed. New ones are refused (a quota, for one): that ends no lease, and the old tokens go on. */
+function refused(error: unknown): undefined {
+  if (!REFUSALS.some((code) => hasCode(error, code))) throw error
 }
 
 export const QUEUED: Queued = { kind: 'queued' }

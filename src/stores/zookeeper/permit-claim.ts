@@ -15,6 +15,8 @@ import { Spot, noChildren } from './spot.ts'
 const LOOK_EVERY_MS = 100
 /** For so long those who are just being let in are waited for. Whoever takes longer stands still there, or is dead. */
 const PASSING_MS = 1000
+/** A server with too much to do refused something; the same as for whole claims. */
+const REFUSED_MS = 1000
 
 const REMOVED = 'The node was removed'
 
@@ -128,8 +130,7 @@ export class PermitClaim extends Claim {
 
   resume(): void {
     // The gate must not stay shut because the reply to its opening got lost.
-    if (this.state === 'held' && (this.gate.node !== null || this.gate.doubtful))
-      this.gate.leave().catch(() => undefined)
+    this.openGate()
     if (this.state !== 'queued') return
     if (!this.inside) {
       if (!this.gate.waiting) this.gate.lookAgain()
@@ -233,7 +234,10 @@ export class PermitClaim extends Claim {
       }
       this.stopWatching()
       this.watcher = watcher
-      const { children } = await this.seat.zk.getChildren(leasesOf(this.dir), { watch: watcher })
+      // Somebody may have removed them together with their directory.
+      const { children } = await this.seat.zk
+        .getChildren(leasesOf(this.dir), { watch: watcher })
+        .catch(noChildren)
       if (!this.leases.areAmong(children)) return 'missing'
       if (children.length <= this.capacity) {
         this.stopWatching()
@@ -258,12 +262,21 @@ export class PermitClaim extends Claim {
     )
   }
 
-  /** Lets the next one in. If that fails now, `leave` or the session's end does it. */
   private passGate<T>(then: () => T): T {
     this.stopWatching()
     this.inside = false
-    this.gate.leave().catch(() => undefined)
-    return then()
+    const held = then()
+    this.openGate()
+    return held
+  }
+
+  /** Lets the next one in. If that fails, it is done when the connection is back, or, if a server refused it, a little later. */
+  private openGate(): void {
+    const { gate, seat } = this
+    if (this.state !== 'held' || (gate.node === null && !gate.doubtful)) return
+    gate.leave().catch(() => {
+      if (seat.connected) setTimeout(() => this.openGate(), REFUSED_MS).unref()
+    })
   }
 
   private moved(place: Place | null): void {

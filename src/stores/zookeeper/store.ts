@@ -30,6 +30,7 @@ import { Directories } from './directories.ts'
 import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
 import { findForeign, inspectName, listNames, removeForeign } from './inspect.ts'
+import { leaveForGood } from './leave-for-good.ts'
 import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
@@ -131,7 +132,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.holders.stop()
     const claims = [...this.claims.values()]
     for (const claim of claims) this.forget(claim)
-    if ('client' in this.settings.source) await Promise.allSettled(claims.map((claim) => claim.leave()))
+    if ('client' in this.settings.source) await Promise.all(claims.map(leaveForGood))
     await this.seats.close()
     this.timeouts.stop()
     this.listeners.clear()
@@ -186,6 +187,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
       while (claim === undefined) {
         const taken = this.seats.take(request.ttl, deadline)
         const seat = taken instanceof Promise ? await taken : taken
+        // Given up while there was no server: nobody would look for what was made now.
+        if (this.withdrawn.has(request.id)) return { kind: 'busy' }
         // Others may have waited for the same seat.
         if (!seat.full) claim = this.newClaim(request, seat)
       }

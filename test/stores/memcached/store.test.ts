@@ -55,6 +55,28 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     }
   })
 
+  describe.each([
+    ['another process', true],
+    ['the same process', false],
+  ])('a claim that is asked for once more, after its item is gone and %s held the lock', (_, elsewhere) => {
+    it('has a larger token than that one had', async () => {
+      const store = open(server.url)
+      const other = elsewhere ? open(server.url) : store
+      const name = `once-more-${elsewhere}`
+      const wanted = request(name)
+      const first = await take(store, wanted)
+      // Nobody came in between: the same tokens, however often it is asked for.
+      for (let times = 0; times < 3; times++) expect(await take(store, wanted)).toEqual(first)
+      await command(server, `md holdfast:l:${name}`)
+      const second = request(name)
+      const { token } = await take(other, second)
+      await other.release(second, undefined, TIMEOUT_MS)
+      const again = await take(store, wanted)
+      expect(again.token).toBeGreaterThan(token)
+      expect((await take(store, wanted)).token).toBe(again.token)
+    })
+  })
+
   it('gives every claim its own ttl and its own tokens, whatever the last one on that name asked for', async () => {
     const store = open(server.url)
     let last = 0n

@@ -32,6 +32,7 @@ const ENDINGS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   'was not renewed': () => sleep(1000),
   'was released': async ({ own, claim }) => own.release(claim, undefined, TIMEOUT),
   'was withdrawn': async ({ own, claim }) => own.withdraw(claim, TIMEOUT),
+  'was closed with its store, beside a client that lives on': async ({ own }) => own.close(),
   'had a node removed by force': async ({ own, claim, admin }) => {
     const [node = ''] = (await nodesOf(claim, admin)).sort()
     await admin.delete(node)
@@ -123,6 +124,44 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
     })
   })
 
+  it('shuts no gate: a semaphore’s next one comes in although the removal of the one before at the gate was refused', async () => {
+    const zk = await client()
+    const [own, other] = [kept(zookeeperStore(zk)), kept(zookeeperStore(await client()))]
+    const [first, second] = [request({ capacity: 4 }), request({ capacity: 4 })].map((one) => ({
+      ...one,
+      name: 'shut',
+    })) as [ClaimRequest, ClaimRequest]
+    const write = zk.write.bind(zk)
+    let refused = 0
+    vi.spyOn(zk, 'write').mockImplementation(async (one) => {
+      if (one.kind === 'create' || refused++ > 1) return write(one)
+      throw new ZooKeeperError('THROTTLED', 'The server has too much to do')
+    })
+    expect(await own.claim(first, TIMEOUT)).toMatchObject({ kind: 'held' })
+    await vi.waitFor(async () => expect(await other.claim(second, TIMEOUT)).toMatchObject({ kind: 'held' }), {
+      timeout: 10_000,
+      interval: 100,
+    })
+    expect(await own.renew([{ ...first, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+  })
+
+  it('is no hindrance where it is not: who waits for permits gets them after all were removed with their directory', async () => {
+    const own = kept(zookeeperStore(await client()))
+    const all = request({ name: 'swept', capacity: 2, weight: 2 })
+    const one = request({ name: 'swept', capacity: 2 })
+    expect(await own.claim(all, TIMEOUT)).toMatchObject({ kind: 'held' })
+    expect(await own.claim(one, TIMEOUT)).toMatchObject({ kind: 'queued' })
+    const leases = '/holdfast/swept/leases'
+    const { children } = await admin.getChildren(leases)
+    await admin.transaction(
+      [...children.map((child) => `${leases}/${child}`), leases].map((path) => ({ kind: 'delete', path })),
+    )
+    await vi.waitFor(async () => expect(await own.claim(one, TIMEOUT)).toMatchObject({ kind: 'held' }), {
+      timeout: 10_000,
+      interval: 100,
+    })
+  })
+
   it('keeps nobody from reading: a writer’s second node, whose reply got lost, goes when it becomes a reader', async () => {
     const zk = await client()
     const [own, other] = [kept(zookeeperStore(zk)), kept(zookeeperStore(await client()))]
@@ -138,6 +177,70 @@ describe.skipIf(!available('zookeeper'))('what a claim leaves behind', () => {
     const reader = request({ ...KINDS['a reader'], name: claim.name })
     expect(await other.claim(reader, TIMEOUT)).toMatchObject({ kind: 'held' })
     expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+  })
+
+  describe('is nothing of a claim that was asked for while no server could be reached, and', () => {
+    const asked = async (): Promise<{
+      own: Store
+      claim: ClaimRequest
+      answer: unknown
+      back: () => Promise<void>
+    }> => {
+      const link = kept(await FaultProxy.open(server))
+      const zk = await client(link.port)
+      const own = kept(zookeeperStore(zk))
+      const claim = request()
+      link.set('replies', { hold: true })
+      link.reset()
+      await vi.waitFor(() => expect(zk.state).not.toBe('connected'))
+      const answer = Promise.resolve(own.claim(claim, 20_000))
+      const back = async (): Promise<void> => {
+        link.heal()
+        await zk.connected()
+        // Whatever it would make now is there after this.
+        await zk.createPath('/after')
+      }
+      return { own, claim, answer, back }
+    }
+
+    it('given up before one was', async () => {
+      const { own, claim, answer, back } = await asked()
+      expect(await own.withdraw(claim, 100)).toMatchObject({ kind: 'unknown' })
+      await back()
+      expect(await answer).toEqual({ kind: 'busy' })
+      expect(await nodesOf(claim, admin)).toEqual([])
+    })
+
+    it('whose store was closed before one was', async () => {
+      const { own, claim, answer, back } = await asked()
+      await own.close()
+      await back()
+      expect(await answer).toMatchObject({ kind: 'unknown' })
+      expect(await nodesOf(claim, admin)).toEqual([])
+    })
+  })
+
+  it('costs no lease its renewal: new tokens that a server refuses are asked for later', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk))
+    for (const { capacity, weight } of [KINDS['a mutex'], KINDS.permits]) {
+      const claim = request({ capacity, weight, tokens: TOKENS_PER_NODE })
+      const { token } = (await own.claim(claim, TIMEOUT)) as { token: bigint }
+      const refused = (): Promise<never> => Promise.reject(new ZooKeeperError('QUOTA_EXCEEDED', 'No more'))
+      const spies = [
+        vi.spyOn(zk, 'write').mockImplementation(refused),
+        vi.spyOn(zk, 'create').mockImplementation(refused),
+      ]
+      expect(await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)).toEqual([
+        { kind: 'renewed', contended: true },
+      ])
+      for (const spy of spies) spy.mockRestore()
+      const [again] = await own.renew([{ ...claim, tokens: 5 }], TIMEOUT)
+      expect(again).toMatchObject({ kind: 'held', count: 5 })
+      expect((again as { token: bigint }).token).toBeGreaterThan(token + BigInt(TOKENS_PER_NODE - 1))
+      await own.release(claim, undefined, TIMEOUT)
+      expect(await nodesOf(claim, admin)).toEqual([])
+    }
   })
 
   it('is never more than the end of a session may carry, however long the chroot is', async () => {

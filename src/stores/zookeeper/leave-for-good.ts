@@ -1,0 +1,31 @@
+import type { Claim } from './claim.ts'
+import { setTimeout } from './client/time.ts'
+
+const AGAIN_MS = 1000
+
+/**
+ * Takes the nodes of a claim away whose store is closed, while the session, which is the user's, may live on for long. Resolves after
+ * the first attempt. If that fails, it is repeated when the connection is back, or, if a server refused it, a little later, for as
+ * long as the session lasts.
+ */
+export function leaveForGood(claim: Claim): Promise<void> {
+  return claim.leave().then(
+    () => undefined,
+    () => leaveLater(claim),
+  )
+}
+
+function leaveLater(claim: Claim): void {
+  const { seat } = claim
+  const again = (): void => {
+    leaveForGood(claim).catch(() => undefined)
+  }
+  if (seat.connected) setTimeout(again, AGAIN_MS).unref()
+  else if (!seat.over) {
+    const stop = seat.zk.onState(() => {
+      if (!seat.connected && !seat.over) return
+      stop()
+      if (seat.connected) again()
+    })
+  }
+}
