@@ -106,7 +106,7 @@ const lines = new WeakMap<object, Map<string, Lines>>()
 /** One for all stores on a pool that have the same table, and say so with the same key. */
 export function linesOn(pool: object, key: string): Lines {
   let tables = lines.get(pool)
-  if (tables === undefined) lines.set(pool, (tables = new Map()))
+  if (tables === undefined) lines.set(pool, (tables = new Map<string, Lines>()))
   let found = tables.get(key)
   if (found === undefined) tables.set(key, (found = new Lines()))
   return found

@@ -1,6 +1,5 @@
 import { printable } from '../../core/printing.ts'
 import { view } from '../../core/claim-queue.ts'
-import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -20,15 +19,7 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import {
-  answerOfNothing,
-  bothUnknown,
-  groupByName,
-  heldAlone,
-  isComplete,
-  NO_ANSWER,
-  RELEASED,
-} from './answers.ts'
+import { bothUnknown, groupByName, heldAlone, NO_ANSWER, RELEASED } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
 import type { AtOnce, Call, Sign } from './client.ts'
