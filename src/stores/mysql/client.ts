@@ -3,6 +3,7 @@ import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { Lending } from '../sql/lending.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
 import { keeping, outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
@@ -114,6 +115,8 @@ export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): My
 }
 
 export class MysqlDriver implements Driver<MysqlLink> {
+  /** What the stores on one pool have in common. */
+  readonly pool: object
   private readonly source: MysqlPool | MysqlConnection
   private readonly core: CorePool | undefined
   private readonly turns = new Turns()
@@ -124,7 +127,8 @@ export class MysqlDriver implements Driver<MysqlLink> {
     this.source = source
     this.core = corePool(source)
     this.close = close
-    this.room = roomIn(this.core ?? source, this.core?.config?.connectionLimit ?? Infinity, 1)
+    this.pool = this.core ?? source
+    this.room = roomIn(this.pool, this.core?.config?.connectionLimit ?? Infinity, 1)
   }
 
   /** What connections use when they are made, as far as is known. Somebody may have sent one `USE` since. */
@@ -162,21 +166,22 @@ export class MysqlDriver implements Driver<MysqlLink> {
       connection.release()
       throw new TimeIsUp()
     }
-    call.onExpire = () => connection.destroy()
+    const lending = new Lending(call, {
+      back: () => {
+        noteSent(connection)
+        connection.release()
+      },
+      destroy: () => connection.destroy(),
+    })
     let readOnly = false
     try {
-      if (isClockDue(connection)) await refuseSetClock(connection)
+      if (isClockDue(connection)) await call.send(() => refuseSetClock(connection))
       return await work(new Link(connection, call))
     } catch (error) {
       readOnly = READ_ONLY.has(codeOf(error))
       throw error
     } finally {
-      call.onExpire = null
-      noteSent(connection)
-      if (!call.expired) {
-        if (readOnly) connection.close()
-        else connection.release()
-      }
+      lending.end(readOnly ? () => connection.close() : undefined)
     }
   }
 

@@ -129,26 +129,50 @@ class Lent implements LentConnection {
   }
 }
 
+/** Threads of connections that were destroyed, each with how often it was looked for. */
+const stopping = new WeakMap<CorePool, Map<number, number>>()
+
 /**
  * A connection that is only closed lives on at the server for as long as its statement waits for a row, with all it has
  * locked. Only a statement on a table of locks is stopped: behind a balancer the number may be another server's. What goes
- * wrong with it is nobody's.
+ * wrong with it is nobody's. One look for all of them: those who renew need the pool's connections, too.
  */
-function stop(pool: CorePool, threadId: number, looks = 0): void {
-  pool.getConnection((error, connection) => {
-    if (error !== null && error !== undefined) return
-    const sql = `SELECT info FROM information_schema.processlist WHERE id = ${threadId}`
-    connection.query({ sql, ...AS_IT_IS }, (failed, rows) => {
-      const [row] = failed === null && Array.isArray(rows) ? (rows as Cells[]) : []
-      if (String(row?.[0]).includes('expires_us')) {
-        connection.query(`KILL ${threadId}`, () => connection.release())
-        return
-      }
-      connection.release()
+function stop(pool: CorePool, threadId: number): void {
+  const threads = stopping.get(pool)
+  if (threads !== undefined) return void threads.set(threadId, 0)
+  const first = new Map([[threadId, 0]])
+  stopping.set(pool, first)
+  look(pool, first)
+}
+
+function look(pool: CorePool, threads: Map<number, number>): void {
+  const looked = [...threads.keys()]
+  const again = (rows: readonly Cells[]): void => {
+    const there = new Set(rows.map(([id]) => Number(id)))
+    for (const id of looked) {
+      const looks = (threads.get(id) ?? 0) + 1
       // It may not have come to the statement yet.
-      if (row !== undefined && looks < LOOKS) {
-        setTimeout(() => stop(pool, threadId, looks + 1), LOOK_MS * 2 ** looks).unref()
+      if (there.has(id) && looks <= LOOKS) threads.set(id, looks)
+      else threads.delete(id)
+    }
+    if (threads.size === 0) return void stopping.delete(pool)
+    const looks = Math.min(...threads.values())
+    setTimeout(() => look(pool, threads), LOOK_MS * 2 ** Math.max(0, looks - 1)).unref()
+  }
+  pool.getConnection((error, connection) => {
+    if (error !== null && error !== undefined) return again([])
+    const sql = `SELECT id, info FROM information_schema.processlist WHERE id IN (${looked.join()})`
+    connection.query({ sql, ...AS_IT_IS }, (failed, found) => {
+      const rows = failed === null && Array.isArray(found) ? (found as Cells[]) : []
+      const ours = rows.filter(([, info]) => String(info).includes('expires_us'))
+      let left = ours.length
+      if (left === 0) connection.release()
+      for (const [id] of ours) {
+        connection.query(`KILL ${Number(id)}`, () => {
+          if (--left === 0) connection.release()
+        })
       }
+      again(rows.filter((row) => !ours.includes(row)))
     })
   })
 }

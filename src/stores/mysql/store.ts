@@ -4,6 +4,7 @@ import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { guarding, keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
+import { linesOn } from '../sql/lines.ts'
 import type { Row } from '../sql/row.ts'
 import { insideTransaction } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
@@ -94,6 +95,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
       statements,
       migrate,
       isFinal,
+      lines: linesOn(driver.pool, JSON.stringify([table, migrate, slack])),
       ...(slack && { slack }),
       ...(keepIdle !== undefined && { keepIdle }),
     })

@@ -3,6 +3,7 @@ import { codeOf, DatabaseError, isSqlState } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
+import { Lending } from '../sql/lending.ts'
 import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
 import { keeping, transactionEnded } from '../sql/same-transaction.ts'
@@ -79,6 +80,11 @@ export function isPool(source: PostgresSource): source is PostgresPool {
   return 'totalCount' in source
 }
 
+interface Lent {
+  readonly client: PostgresPoolClient
+  readonly lending: Lending
+}
+
 export class PostgresDriver implements Driver<PostgresLink> {
   private readonly source: PostgresSource
   private readonly turns = new Turns()
@@ -115,7 +121,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     call: Call,
     work: (link: PostgresLink) => Promise<T>,
   ): Promise<T> {
-    const client = await this.lendClean(source, call)
+    const { client, lending } = await this.lendClean(source, call)
     let broken = false
     try {
       return await work(new Link(client, call))
@@ -123,43 +129,39 @@ export class PostgresDriver implements Driver<PostgresLink> {
       // Nobody else gets one of which the server says nothing, that leads to where nothing can be written, or that is in the
       // middle of a transaction.
       broken = isUseless(error) || inTransaction(client) === true
-      if (codeOf(error) === '' && !call.expired) cancelUnanswered(client)
+      if (broken && codeOf(error) === '') cancelUnanswered(client)
       if (codeOf(error) === READ_ONLY) this.onReadOnly?.()
       throw error
     } finally {
-      call.onExpire = null
-      // One that is thrown away may still say that the server ended it: that must not end the process either.
-      if (!broken && !call.expired) client.removeListener('error', gone)
-      if (!call.expired) client.release(broken)
+      lending.end(broken ? () => client.release(true) : undefined)
     }
   }
 
   /** A connection in no transaction. One that was given back in the middle of one is nobody's any more: it is closed. */
-  private async lendClean(pool: PostgresPool, call: Call): Promise<PostgresPoolClient> {
+  private async lendClean(pool: PostgresPool, call: Call): Promise<Lent> {
     for (;;) {
       const client = await lend(pool)
-      if (call.expired) {
+      // One that is thrown away may still say that the server ended it: that must not end the process either.
+      const back = (): void => {
         client.removeListener('error', gone)
         client.release()
-        throw new TimeIsUp()
       }
-      // Also while the server is asked: nobody else would give it back.
-      call.onExpire = () => {
+      const destroy = (): void => {
         cancel(client)
         client.release(true)
       }
+      // Also while the server is asked: nobody else would give it back.
+      const lending = new Lending(call, { back, destroy })
+      let inside: boolean
       try {
         this.requireDatabase(client)
-        const inside = inTransaction(client) ?? (await askInTransaction(client))
-        if (call.expired) throw new TimeIsUp()
-        if (!inside) return client
+        inside = await call.send(async () => inTransaction(client) ?? (await askInTransaction(client)))
       } catch (error) {
-        call.onExpire = null
-        if (!call.expired) client.release(true)
+        lending.end(error instanceof TimeIsUp ? back : () => client.release(true))
         throw error
       }
-      call.onExpire = null
-      client.release(true)
+      if (!inside) return { client, lending }
+      lending.end(() => client.release(true))
     }
   }
 
@@ -188,7 +190,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     work: (client: PostgresClient) => Promise<T>,
     check: () => void,
   ): Promise<T> {
-    const client = await this.lendClean(source, new Call())
+    const { client } = await this.lendClean(source, new Call())
     let inside = true
     try {
       await begin(client)
@@ -226,6 +228,8 @@ class OtherDatabase extends DatabaseError {
 export const READ_ONLY = '25006'
 
 function isUseless(error: unknown): boolean {
+  // Nothing was sent.
+  if (error instanceof TimeIsUp) return false
   const code = codeOf(error)
   return !isSqlState(code) || code === READ_ONLY
 }

@@ -6,6 +6,7 @@ import { Guard } from '../sql/guarded.ts'
 import type { GuardedLease } from '../sql/guarded.ts'
 import { guarding, keepGuarding } from '../sql/guarding-claims.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
+import { linesOn } from '../sql/lines.ts'
 import type { Row } from '../sql/row.ts'
 import { insideTransaction } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
@@ -151,6 +152,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
       statements,
       migrate,
       isFinal,
+      lines: linesOn(source, JSON.stringify([table, migrate, slack, listen, options.listen])),
       ...(watches && { watch: (session, tell, call) => watches.begin(session, tell, call) }),
       ...(slack && { slack }),
       ...(keepIdle !== undefined && { keepIdle }),

@@ -5,6 +5,9 @@ import { Call, TimeIsUp } from './client.ts'
 import type { Driver, Statements } from './client.ts'
 import { SCHEMA_VERSION } from './schema.ts'
 
+// Taken once: a user's fake timers must not make time stand still here.
+const { performance } = globalThis
+
 export interface CallParts<Link> {
   readonly driver: Driver<Link>
   readonly statements: Statements<Link>
@@ -44,10 +47,15 @@ export class Calls<Link> {
   ): Promise<T | Unknown> {
     return this.within(timeout, (call) => {
       call.urgent = urgent
-      return this.parts.driver.borrow(call, async (link) => {
-        if (!this.ready) await this.prepare(link)
-        return work(link, call)
-      })
+      return this.lend(call, (link) => work(link, call))
+    })
+  }
+
+  /** A connection for a call that is under way. */
+  lend<T>(call: Call, work: (link: Link) => Promise<T>): Promise<T> {
+    return this.parts.driver.borrow(call, async (link) => {
+      if (!this.ready) await this.prepare(link)
+      return work(link)
     })
   }
 
@@ -55,7 +63,7 @@ export class Calls<Link> {
     const { isFinal } = this.parts
     if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
     return new Promise((resolve) => {
-      const call = new Call()
+      const call = new Call(performance.now() + timeout)
       const fail = (error: unknown): void => resolve(unknown(error, isFinal))
       const deadline = new Alarm(() => {
         call.expire()

@@ -22,6 +22,10 @@ export function codeOf(error: unknown): string {
 /** Whether a server said it: five characters, and a digit among them. EPIPE has five, too, and comes from the connection. */
 export const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
 
+/** Whether the server said no to a statement, and so did nothing of it: not that a connection is at its end. */
+export const isRefusal = (code: string): boolean =>
+  (isSqlState(code) && !/^(08|57)/.test(code)) || /^ER_(?!SERVER_SHUTDOWN|QUERY_INTERRUPTED)/.test(code)
+
 export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
   const code = codeOf(error)
   const message =

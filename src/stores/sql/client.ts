@@ -7,6 +7,10 @@ import type { Notice } from '../../core/claim-queue.ts'
 /** One call of the store, and whether its time is over. Nothing is sent for it any more then. */
 export class Call {
   expired = false
+  /** When its time is over, by `performance.now()`. */
+  readonly until: number
+  /** Statements on their way. */
+  sending = 0
   /** Somebody holds a lease by it: it does not stand in line behind those who only want one. */
   urgent = false
   /** Ends what is under way: a connection that still owes an answer is no use to anybody else. */
@@ -14,9 +18,24 @@ export class Call {
   /** What it waits for, if that is known: the reason to tell when its time is over. */
   obstacle: Error | null = null
 
+  constructor(until: number = Infinity) {
+    this.until = until
+  }
+
   expire(): void {
     this.expired = true
     this.onExpire?.()
+  }
+
+  /** Sends a statement, and knows that its answer is due until it is there. */
+  async send<T>(statement: () => Promise<T>): Promise<T> {
+    if (this.expired) throw new TimeIsUp()
+    this.sending++
+    try {
+      return await statement()
+    } finally {
+      this.sending--
+    }
   }
 }
 

@@ -1,6 +1,5 @@
 import { printable } from '../../core/printing.ts'
 import { view } from '../../core/claim-queue.ts'
-import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type {
   Capabilities,
   ClaimAnswer,
@@ -20,23 +19,16 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import {
-  answerOfNothing,
-  bothUnknown,
-  groupByName,
-  heldAlone,
-  isComplete,
-  NO_ANSWER,
-  RELEASED,
-} from './answers.ts'
+import { bothUnknown, groupByName, heldAlone, NO_ANSWER, RELEASED } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
-import { DatabaseError } from './causes.ts'
 import type { AtOnce, Call, Sign } from './client.ts'
 import { guardsNoMore, isGuarding } from './guarding-claims.ts'
+import type { Lines } from './lines.ts'
 import { isSign, load, sameColumns } from './row.ts'
 import type { Row } from './row.ts'
 import { compute } from './step.ts'
+import { Steps } from './steps.ts'
 import { checkIdle, Tidying } from './tidy.ts'
 import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
@@ -49,6 +41,8 @@ export interface SqlStoreParts<Link> extends CallParts<Link> {
   readonly watch?: (session: string, listener: StoreListener, call: Call) => Promise<Watch>
   /** How much longer than its patience a waiter is kept; see `load`. Only for waiters that poll. */
   readonly slack?: number
+  /** Where commands on one name wait for each other; without it, none does. */
+  readonly lines?: Lines
   /** Milliseconds after its last grant for which an unused name is remembered. */
   readonly keepIdle?: number
 }
@@ -63,15 +57,6 @@ const POLL_SLACK = 1.25
 /** How many names a statement writes signs of life to, and how often that is tried while others write to them, too. */
 const SIGNS_AT_ONCE = 50
 const SIGN_ATTEMPTS = 3
-
-/** The longest pause after a step that others were faster than. Two hundred at once must not keep each other from all steps. */
-const PAUSE_MS = 256
-const MANY = 3
-const CROWDED = new DatabaseError(
-  'The server answers, but too many change this name at once, and others were faster each time. Wait for longer than a ' +
-    'second, or have fewer wait',
-  'CROWDED',
-)
 
 const renewals = (
   group: readonly RenewRequest[],
@@ -94,6 +79,7 @@ export class SqlStore<Link> implements Store {
   /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
   private readonly waiting = new Set<string>()
   private readonly calls: Calls<Link>
+  private readonly steps: Steps<Link>
   private readonly tidying: Tidying<Link>
   private readonly keepIdle: number
 
@@ -101,6 +87,7 @@ export class SqlStore<Link> implements Store {
     this.kind = parts.kind
     this.parts = parts
     this.calls = new Calls(parts)
+    this.steps = new Steps({ ...parts, calls: this.calls, slack: () => this.slack })
     this.keepIdle = checkIdle('keepIdle', parts.keepIdle)
     const tools: TidyTools<Link> = {
       kind: parts.kind,
@@ -108,7 +95,9 @@ export class SqlStore<Link> implements Store {
       slack: () => this.slack,
       call: (timeout, work) => this.call(timeout, work),
       settle: (link, row) =>
-        this.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], { row }),
+        this.steps.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], {
+          row,
+        }),
     }
     this.tidying = new Tidying(tools, this.keepIdle)
   }
@@ -122,7 +111,8 @@ export class SqlStore<Link> implements Store {
     const simple = !this.waiting.has(request.id) && request.weight <= request.capacity
     const atOnce = simple ? this.takeAtOnce(request) : undefined
     if (atOnce !== undefined) return atOnce
-    return this.call(timeout, async (link, call) => {
+    const command = { kind: 'claim', request } as const
+    const alone = async (link: Link, call: Call): Promise<ClaimAnswer> => {
       let row: Row | undefined
       if (simple) {
         const taken = await statements.take(link, request)
@@ -130,10 +120,10 @@ export class SqlStore<Link> implements Store {
         if (taken.token !== undefined) return heldAlone(taken.token, request)
         row = taken.row
       }
-      const [answer] = await this.step(link, request.name, [{ kind: 'claim', request }], { row, call })
-      this.note(request.id, answer)
+      const [answer] = await this.steps.step(link, request.name, [command], { row, calls: [call] })
       return answer
-    })
+    }
+    return this.steps.send(command, timeout, alone, (answer) => this.note(request.id, answer))
   }
 
   private takeAtOnce(request: ClaimRequest): MaybePromise<ClaimAnswer> | undefined {
@@ -147,6 +137,10 @@ export class SqlStore<Link> implements Store {
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
+    const [first, ...more] = requests
+    if (first !== undefined && more.length === 0 && this.waiting.has(first.id)) {
+      return [await this.look(first, timeout)]
+    }
     const answers = new Map<string, RenewAnswer>()
     const held = requests.some(({ id }) => !this.waiting.has(id))
     const renewing = async (link: Link): Promise<undefined> => {
@@ -156,6 +150,16 @@ export class SqlStore<Link> implements Store {
     }
     const failure = await this.calls.withLink(timeout, renewing, held)
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
+  }
+
+  /** For one that waits. Whoever polls the same name, for the first time or again, shares the look with it. */
+  private look(request: RenewRequest, timeout: number): Promise<RenewAnswer> {
+    const command = { kind: 'renew', request } as const
+    const alone = async (link: Link, call: Call): Promise<RenewAnswer> => {
+      const [answer] = await this.steps.step(link, request.name, [command], { calls: [call] })
+      return answer
+    }
+    return this.steps.send(command, timeout, alone, (answer) => this.note(request.id, answer))
   }
 
   guards(claimId: string): boolean {
@@ -170,28 +174,32 @@ export class SqlStore<Link> implements Store {
       if (atOnce.free(claim)) return RELEASED
       simple = false
     }
-    const answer = this.call<ReleaseResult>(timeout, async (link, call) => {
+    const command = { kind: 'release', claim, next } as const
+    const alone = async (link: Link, call: Call): Promise<ReleaseResult> => {
       if (simple && (await statements.free(link, claim))) return RELEASED
-      const [result] = await this.step(link, claim.name, [{ kind: 'release', claim, next }], { call })
+      const [result] = await this.steps.step(link, claim.name, [command], { calls: [call] })
+      return result
+    }
+    const answer = this.steps.send(command, timeout, alone, (result) => {
       if (next !== undefined && result.next !== undefined) this.note(next.id, result.next)
       guardsNoMore(claim.id)
-      return result
     })
     return answer.then((result) => ('kind' in result ? bothUnknown(result, next) : result))
   }
 
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    return this.call(timeout, async (link, call) => {
-      this.waiting.delete(claim.id)
-      const [answer] = await this.step(link, claim.name, [{ kind: 'withdraw', claim }], { call })
-      guardsNoMore(claim.id)
+    const command = { kind: 'withdraw', claim } as const
+    this.waiting.delete(claim.id)
+    const alone = async (link: Link, call: Call): Promise<ReleaseAnswer> => {
+      const [answer] = await this.steps.step(link, claim.name, [command], { calls: [call] })
       return answer
-    })
+    }
+    return this.steps.send(command, timeout, alone, () => guardsNoMore(claim.id))
   }
 
   downgrade(claim: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
     return this.call(timeout, async (link) => {
-      const [answer] = await this.step(link, claim.name, [{ kind: 'downgrade', claim }])
+      const [answer] = await this.steps.step(link, claim.name, [{ kind: 'downgrade', claim }])
       return answer
     })
   }
@@ -276,7 +284,7 @@ export class SqlStore<Link> implements Store {
       })
     const rowOf = await this.giveSigns(link, byName, answer)
     for (const [name, group] of byName)
-      answer(group, await this.step(link, name, renewals(group), { row: rowOf.get(name) }))
+      answer(group, await this.steps.step(link, name, renewals(group), { row: rowOf.get(name) }))
   }
 
   /**
@@ -311,34 +319,6 @@ export class SqlStore<Link> implements Store {
         if ((await statements.swapQueues(link, some)) === some.length) some.forEach(({ done }) => done())
       }
       if (byName.size === 0) return new Map()
-    }
-  }
-
-  /** Reads the row, does what core says, and writes it over what was read; again if somebody was faster. */
-  private async step<C extends QueueCommand>(
-    link: Link,
-    name: string,
-    commands: readonly C[],
-    known: { readonly row?: Row | undefined; readonly call?: Call } = {},
-  ): Promise<[AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]> {
-    const { statements } = this.parts
-    let refused = -1
-    for (let attempt = 0, { row } = known; ; attempt++, row = undefined) {
-      row ??= (await statements.read(link, [name]))[0]
-      if (row === undefined) {
-        const absent = commands.map((command) => answerOfNothing(command))
-        if (isComplete(absent)) return absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]
-        await statements.create(link, name)
-        continue
-      }
-      // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
-      const { answers, next, effects } = compute(row, commands, this.slack, refused === row.version)
-      if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
-      if (effects.ended.length > 0) refused = row.version
-      // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
-      if (attempt > MANY && known.call !== undefined) known.call.obstacle = CROWDED
-      if (attempt > 0)
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, PAUSE_MS)))
     }
   }
 

@@ -23,10 +23,13 @@ export async function insisting<T>(
 ): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     if (call.expired) throw new TimeIsUp()
+    call.sending++
     try {
       return await send()
     } catch (error) {
       if (call.expired || !undone(error)) throw error
+    } finally {
+      call.sending--
     }
     await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 64)))
   }

@@ -143,12 +143,17 @@ describe.skipIf(!available('mariadb')).each([
       const [rows] = await pool.query(sql)
       return Number((rows as { n: number }[])[0]?.n)
     }
+    const openPool = (): Pool => {
+      // Rows in another form than is usual: what is left at the server is found all the same.
+      const own = createPool({ uri: server.url, connectionLimit: 10, flags, rowsAsArray: true })
+      pools.push(own)
+      return own
+    }
     waitingCases(() => ({
-      open: () => {
-        // Rows in another form than is usual: what is left at the server is found all the same.
-        const own = createPool({ uri: server.url, connectionLimit: 10, flags, rowsAsArray: true })
-        pools.push(own)
-        return mysqlStore(own)
+      open: () => mysqlStore(openPool()),
+      openMany: (many) => {
+        const own = openPool()
+        return Array.from({ length: many }, () => mysqlStore(own))
       },
       guard: (lease) => begin((tx) => mysqlStore(pool).guard(lease, tx)),
       lockRow: (name) =>

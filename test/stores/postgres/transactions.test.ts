@@ -113,12 +113,17 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
       const text = `SELECT count(*) AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND ${where}`
       return Number((await pool.query<{ n: string }>(text)).rows[0]?.n)
     }
+    const openPool = (): Pool => {
+      const own = new Pool({ connectionString: server.url, max: 10 })
+      own.on('error', () => {})
+      pools.push(own)
+      return own
+    }
     waitingCases(() => ({
-      open: () => {
-        const own = new Pool({ connectionString: server.url, max: 10 })
-        own.on('error', () => {})
-        pools.push(own)
-        return postgresStore(own)
+      open: () => postgresStore(openPool()),
+      openMany: (many) => {
+        const own = openPool()
+        return Array.from({ length: many }, () => postgresStore(own))
       },
       guard: (lease) => begin((tx) => postgresStore(pool).guard(lease, tx)),
       lockRow: (name) =>

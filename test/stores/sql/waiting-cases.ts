@@ -10,6 +10,8 @@ import { request } from './short-run.ts'
 export interface Waiting {
   /** A store with a pool of its own, of ten connections. */
   readonly open: () => Store
+  /** As many stores on one such pool. */
+  readonly openMany: (count: number) => readonly Store[]
   /** Opens a transaction of the user's and guards it by hand; returns what ends it. */
   readonly guard: (lease: Lease) => Promise<() => Promise<void>>
   /** Locks the row of a name, as no statement of ours does; returns what ends it. */
@@ -63,6 +65,26 @@ export function waitingCases(open: () => Waiting): void {
     await vi.waitFor(async () => expect((await connections()).waiting).toBe(0), seldom)
     await end()
     expect(await store.withdraw(claim, 5000)).toMatchObject({ kind: 'released' })
+  })
+
+  it('has many stores of one process use few connections for one name, and answers all of them', async () => {
+    const { openMany, connections } = open()
+    const stores = openMany(25)
+    const claims = many(100).map((index) => ({ ...request('thronged'), id: `throng.${index}` }))
+    const asked = many(100).map((index) => stores[index % stores.length])
+    const [first] = stores
+    expect(await first?.claim(request('thronged'), 20_000)).toMatchObject({ kind: 'held' })
+    const before = await connections()
+    let [most, over] = [0, false]
+    const all = Promise.all(
+      claims.map(async (claim, index) => [
+        (await asked[index]?.claim(claim, 20_000))?.kind,
+        (await asked[index]?.withdraw(claim, 20_000))?.kind,
+      ]),
+    ).finally(() => (over = true))
+    while (!over) most = Math.max(most, (await connections()).all - before.all)
+    expect(new Set((await all).map(String))).toEqual(new Set(['queued,released']))
+    expect(most).toBeLessThanOrEqual(3)
   })
 
   it('renews what is held while a crowd waits for one row, on all the connections that it may have', async () => {

@@ -1,0 +1,108 @@
+import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
+import type { Unknown } from '../../core/contract.ts'
+import { answerOfNothing, isComplete } from './answers.ts'
+import type { Calls } from './calls.ts'
+import { codeOf, DatabaseError, isRefusal } from './causes.ts'
+import type { Call, Statements } from './client.ts'
+import { isGuarding } from './guarding-claims.ts'
+import type { Entry, Lines, Outcome } from './lines.ts'
+import { sameColumns } from './row.ts'
+import type { Row } from './row.ts'
+import { compute } from './step.ts'
+
+/** The longest pause after a step that others were faster than. Two hundred at once must not keep each other from all steps. */
+const PAUSE_MS = 256
+const MANY = 3
+const CROWDED = new DatabaseError(
+  'The server answers, but too many change this name at once, and others were faster each time. Wait for longer than a ' +
+    'second, or have fewer wait',
+  'CROWDED',
+)
+
+export interface StepsParts<Link> {
+  readonly calls: Calls<Link>
+  readonly statements: Pick<Statements<Link>, 'read' | 'swap' | 'create'>
+  readonly lines?: Lines | undefined
+  /** How much longer than its patience a waiter is kept. */
+  readonly slack: () => number
+}
+
+/** Commands of the claim queue, done on the row of their name. */
+export class Steps<Link> {
+  private readonly parts: StepsParts<Link>
+
+  constructor(parts: StepsParts<Link>) {
+    this.parts = parts
+  }
+
+  /** Sends a command, together with others on its name if it has to wait for them; else as `alone` says. */
+  send<C extends QueueCommand>(
+    command: C,
+    timeout: number,
+    alone: (link: Link, call: Call) => Promise<AnswerOf[C['kind']]>,
+    done: (answer: AnswerOf[C['kind']]) => void,
+  ): Promise<AnswerOf[C['kind']] | Unknown> {
+    const { calls } = this.parts
+    const { name, id } = 'request' in command ? command.request : command.claim
+    // A claim that guards is not to be ended before its transaction, and nobody else is to wait for that.
+    const lines = isGuarding(id) ? undefined : this.parts.lines
+    const lead = (call: Call, entries: readonly Entry[]): Promise<readonly Outcome[]> =>
+      calls.lend(call, async (link) =>
+        entries.length === 1 ? [{ answer: await alone(link, call) }] : this.together(link, name, entries),
+      )
+    return calls.within(timeout, async (call) => {
+      const answer = await (lines === undefined
+        ? calls.lend(call, (link) => alone(link, call))
+        : lines.send(name, { command, call }, (entries) => lead(call, entries)))
+      done(answer as AnswerOf[C['kind']])
+      return answer as AnswerOf[C['kind']]
+    })
+  }
+
+  private async together(link: Link, name: string, entries: readonly Entry[]): Promise<readonly Outcome[]> {
+    const send = async (some: readonly Entry[]): Promise<readonly Outcome[]> => {
+      const commands = some.map(({ command }) => command)
+      const answers = await this.step(link, name, commands, { calls: some.map(({ call }) => call) })
+      return answers.map((answer) => ({ answer }))
+    }
+    try {
+      return await send(entries)
+    } catch (error) {
+      if (!isRefusal(codeOf(error))) throw error
+    }
+    // It may be because of one of them, which is nothing to the others.
+    const outcomes: Outcome[] = []
+    for (const entry of entries) {
+      outcomes.push(...(await send([entry]).catch((error: unknown) => [{ error }])))
+    }
+    return outcomes
+  }
+
+  /** Reads the row, does what core says, and writes it over what was read; again if somebody was faster. */
+  async step<C extends QueueCommand>(
+    link: Link,
+    name: string,
+    commands: readonly C[],
+    known: { readonly row?: Row | undefined; readonly calls?: readonly Call[] } = {},
+  ): Promise<[AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]> {
+    const { statements } = this.parts
+    let refused = -1
+    for (let attempt = 0, { row } = known; ; attempt++, row = undefined) {
+      row ??= (await statements.read(link, [name]))[0]
+      if (row === undefined) {
+        const absent = commands.map((command) => answerOfNothing(command))
+        if (isComplete(absent)) return absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]
+        await statements.create(link, name)
+        continue
+      }
+      // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
+      const { answers, next, effects } = compute(row, commands, this.parts.slack(), refused === row.version)
+      if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
+      if (effects.ended.length > 0) refused = row.version
+      // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
+      if (attempt > MANY) for (const call of known.calls ?? []) call.obstacle = CROWDED
+      if (attempt > 0)
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, PAUSE_MS)))
+    }
+  }
+}
