@@ -1,3 +1,5 @@
+import { types } from 'node:util'
+
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Env } from '../runtime/env.ts'
@@ -44,7 +46,8 @@ export function isFenced(cache: Cache | FencedCache): cache is FencedCache {
 }
 
 export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
-  if (cache instanceof Map) return new MapCache(cache, env)
+  // Also one of another realm, which would take the time for no matter of its own and forget nothing.
+  if (cache instanceof Map || types.isMap(cache)) return new MapCache(cache, env)
   const given = cache as unknown as Readonly<Record<string, unknown>> | null | undefined
   const has = (method: string): boolean => typeof given?.[method] === 'function'
   if (!has('get') || !(has('setFenced') || (has('set') && has('delete')))) {
