@@ -157,12 +157,12 @@ export class CapacityLock implements Semaphore {
     } = this.checked(options, 'wait')
     const nested = this.nested(maxHold, signal)
     if (nested !== null) return Promise.resolve(nested)
-    const lane = this.laneFor(options)
-    if (wait === 0) return this.atOnce(lane, maxHold, signal)
+    if (wait === 0) return this.atOnce(this.laneFor(options), maxHold, signal)
+    // Before there is a lane: nobody would forget one that nothing ever came through.
     if (this.kind.mode === 'permits') {
       checkPermitsInside(this.session, this.name, this.kind, options.permits ?? 1)
     }
-    return lane.acquire({ wait, maxHold, signal })
+    return this.laneFor(options).acquire({ wait, maxHold, signal })
   }
 
   private tryTake(options: PermitOptions): Promise<Lease | null> {

@@ -1,3 +1,5 @@
+import { types } from 'node:util'
+
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Env } from '../runtime/env.ts'
@@ -43,8 +45,11 @@ export function isFenced(cache: Cache | FencedCache): cache is FencedCache {
   return 'setFenced' in cache
 }
 
+/** Also one of another realm, or behind a Proxy: taken for a cache like any other, it would forget nothing. */
+const isMap = (cache: AnyCache): cache is Map<string, unknown> => cache instanceof Map || types.isMap(cache)
+
 export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
-  if (cache instanceof Map) return new MapCache(cache, env)
+  if (isMap(cache)) return new MapCache(cache, env)
   const given = cache as unknown as Readonly<Record<string, unknown>> | null | undefined
   const has = (method: string): boolean => typeof given?.[method] === 'function'
   if (!has('get') || !(has('setFenced') || (has('set') && has('delete')))) {

@@ -147,7 +147,10 @@ export function abandon(claim: Claim): void {
   const { lane, state, inFlight, doubtful } = claim
   lane.drop(claim)
   // With a claim request under way its answer will tell what there is to remove; with none ever answered, nothing is.
-  if (state === 'asking' && inFlight) return lane.session.closing?.unsettle(claim)
+  if (state === 'asking' && inFlight) {
+    lane.session.unwanted.add(claim)
+    return lane.session.closing?.unsettle(claim)
+  }
   if (state === 'asking' && !doubtful) return
   lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience))
 }
@@ -229,6 +232,7 @@ function retryDelay({ attempts, lane }: Claim): number {
 /** The answer came for a claim that nobody wants any more. */
 function sweep(claim: Claim, { kind }: ClaimAnswer): void {
   const { lane, doubtful } = claim
+  lane.session.unwanted.delete(claim)
   lane.session.closing?.settle(claim)
   const nothingThere = kind === 'busy' || kind === 'mismatch'
   if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, lane.ttl)

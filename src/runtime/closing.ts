@@ -55,6 +55,9 @@ export class Closing extends Deadline {
   }
 
   begin({ release, drain }: ClosePlan): void {
+    const { leaving, unwanted } = this.session
+    // What has been given up before, and not been answered, may be left at the store too.
+    for (const claim of [...leaving, ...unwanted]) this.unsettle(claim)
     const lanes = this.session.everyLane()
     for (const lane of lanes) lane.close()
     for (const lane of lanes) for (const claim of lane.claimsIn('held')) this.held.add(claim)

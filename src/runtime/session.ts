@@ -81,6 +81,8 @@ export class Session {
   private readonly lanes = new Map<string, Lane>()
   /** Claims that are being given up, until the store has answered. */
   leaving: Claims = NO_CLAIMS
+  /** Claims that nobody wants any more, of which the store has not answered the request. */
+  readonly unwanted: Set<Claim> = new Set()
   private resting: Lane | null = null
   private lastKind: LaneKind | null = null
   /** Written by the watch. */

@@ -1,11 +1,15 @@
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 
 import { ClosedError, LockAbortedError, LockLostError } from '../../../src/core/errors.ts'
+import { asCache } from '../../../src/recipes/cache.ts'
+import type { Cache } from '../../../src/recipes/cache.ts'
 import { redisCache } from '../../../src/recipes/index.ts'
 import type { RedisCacheClient } from '../../../src/recipes/redis-cache.ts'
 import { keyFor, lockNameFor } from '../../../src/recipes/cache-key.ts'
 import { LeaseTerm, obeyed } from '../../../src/recipes/term.ts'
 import type { Lease } from '../../../src/runtime/lease.ts'
+import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 
 describe('the key of a cached value', () => {
   const refusal = (problem: RegExp): unknown =>
@@ -216,5 +220,31 @@ describe('an error of a callback that was told to stop', () => {
   it('is one while the term lasts', () => {
     const term = new LeaseTerm(lease().lease)
     for (const error of [aborted, named, lost('x')]) expect(obeyed(error, term)).toBe(false)
+  })
+})
+
+/** As a framework makes it of whatever it is to hear of. */
+function watched<T extends object>(map: T): T {
+  const get = (target: T, name: string | symbol): unknown => {
+    const value: unknown = Reflect.get(target, name, target)
+    return typeof value === 'function' ? value.bind(target) : value
+  }
+  return new Proxy(map, { get })
+}
+
+describe('a Map as a cache', () => {
+  it.each<[string, () => Map<string, unknown>]>([
+    ['of this program', () => new Map()],
+    ['that is more than a Map', () => new (class extends Map<string, unknown> {})()],
+    ['that somebody watches', () => watched(new Map())],
+    ['of another realm', () => runInNewContext('new Map()') as Map<string, unknown>],
+  ])('%s forgets what is over', (_, make) => {
+    const env = new VirtualEnv()
+    const cache = asCache(make(), env) as Cache
+    cache.set('k', 'text', 100)
+    env.stall(99)
+    expect(cache.get('k')).toBe('text')
+    env.stall(1)
+    expect(cache.get('k')).toBeUndefined()
   })
 })

@@ -383,6 +383,44 @@ describe('closing while the store is down', () => {
     expect(leftToExpire.map(({ name }) => name)).toEqual(['held'])
     expect(await w.env.until(releasing)).toBe('unknown')
   })
+
+  type Begun = (holdfast: Holdfast, lease: Lease, signal: AbortSignal) => Promise<unknown>
+  it.each<[string, Begun]>([
+    ['a release', (_, lease) => lease.release()],
+    ['an aborted wait', (holdfast, __, signal) => holdfast.mutex('x').acquire({ signal })],
+    ['an aborted try', (holdfast, __, signal) => holdfast.mutex('x').tryAcquire({ signal })],
+    ['a wait that is over', (holdfast) => holdfast.mutex('x').acquire({ wait: 5 })],
+    ['an aborted set', (holdfast, __, signal) => holdfast.all(['x', 'y']).acquire({ signal })],
+  ])('reports what was under way when it began: %s', async (what, begin) => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const lease = await w.env.until(holdfast.mutex('held').acquire())
+    const leaves = new AbortController()
+    if (what !== 'a release') await w.env.until(lease.release())
+    store.lose('any', what === 'a release' ? 'request' : 'reply', Infinity)
+    const begun = settled(begin(holdfast, lease, leaves.signal))
+    await w.env.advance(10)
+    leaves.abort()
+    const { leftToExpire } = await w.env.until(holdfast.close({ timeout: 1000 }))
+    expect(leftToExpire.map(({ name }) => name)).toEqual([what === 'a release' ? 'held' : 'x'])
+    expect(await isClean(w, leftToExpire[0]?.name ?? '')).toBe(false)
+    await w.env.until(begun)
+  })
+
+  it('reports nothing that was under way when it began and has been answered since', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const lease = await w.env.until(holdfast.mutex('held').acquire())
+    store.there = store.back = 50
+    const leaves = new AbortController()
+    const { signal } = leaves
+    const begun = [lease.release(), settled(holdfast.mutex('x').acquire({ signal }))]
+    await w.env.advance(60)
+    leaves.abort()
+    expect(await w.env.until(holdfast.close())).toEqual(NOTHING_LEFT)
+    await w.env.until(Promise.all(begun))
+    for (const name of ['held', 'x']) expect(await isClean(w, name)).toBe(true)
+  })
 })
 
 describe('closing the store too', () => {

@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest'
 
 import type { StoreEvent, StoreListener, Store, Unknown, Watch } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/index.ts'
+import { CapacityLock } from '../../../src/locks/lock.ts'
+import { DEFAULTS } from '../../../src/locks/options.ts'
 import { Claim } from '../../../src/runtime/claim.ts'
 import { withClaim, without } from '../../../src/runtime/claims.ts'
 import type { Lane } from '../../../src/runtime/lane.ts'
 import { laneKind } from '../../../src/runtime/lane-kind.ts'
+import { outside } from '../../../src/runtime/sections.ts'
 import { Session } from '../../../src/runtime/session.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
@@ -206,6 +209,30 @@ describe('the lanes of a session', () => {
     expect(session.lane('x', kinds[first] as never, rested)).toBe(rested)
     expect(session.everyLane()).toHaveLength(3)
     expect(rested.listed).toBe(true)
+  })
+
+  const gone = { signal: AbortSignal.abort() }
+  it.each<[string, (lock: CapacityLock) => Promise<unknown>]>([
+    ['a section', (lock) => lock.run(() => 1)],
+    ['several permits', (lock) => lock.run(() => 1, { permits: 3 })],
+    ['another ttl', (lock) => lock.run(() => 1, { ttl: 500 })],
+    ['a try in vain', (lock) => lock.run(() => lock.tryAcquire({ permits: 5 }), { permits: 3 })],
+    ['an acquire that waits for itself', (lock) => lock.run(() => lock.acquire({ permits: 5 }))],
+    ['the same without waiting', (lock) => lock.run(() => lock.acquire({ permits: 5, wait: 0 }))],
+    ['a wait that is over', (lock) => lock.run(() => outside(() => lock.acquire({ permits: 5, wait: 9 })))],
+    ['an aborted signal', (lock) => lock.acquire({ ...gone, permits: 2 })],
+    ['an aborted try', (lock) => lock.tryAcquire({ ...gone, permits: 2 })],
+    ['refused options', async (lock) => lock.acquire({ permits: 6 })],
+  ])('are forgotten after %s, whatever the name', async (_, use) => {
+    const { env, session } = open()
+    const kind = { mode: 'permits', capacity: 5, weight: 1, reentrant: false } as const
+    for (let count = 0; count < 20; count++) {
+      const used = use(new CapacityLock({ session, leaks: null }, `x${count}`, kind, DEFAULTS))
+      await env.until(used.catch(() => null))
+      await env.settle()
+    }
+    // The last one that rests is kept.
+    expect(session.everyLane().length).toBeLessThanOrEqual(1)
   })
 
   it('know claims by their ids', () => {
