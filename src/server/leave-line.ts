@@ -1,24 +1,44 @@
-import type { ClaimRequest, Store } from '../core/contract.ts'
-import { when } from './when.ts'
+import { randomBytes } from 'node:crypto'
+
+import type { ClaimRef, ClaimRequest, RenewAnswer, Store } from '../core/contract.ts'
+
+/** A place for which nobody shows a sign of life for so long is given up, by the store itself. */
+const AT_ONCE_MS = 1
+/** Until that has come to pass, by the clock of any store. */
+const OVER_MS = 10
 
 /**
- * Gives up a place in line and, unless `lease` says so, nothing else. It may have become a lease since the store was last asked, of
- * which another server has told the client: so the store is asked once more. Between that answer and the release there is no
- * time in which the other server could hear of a grant, ask about it and be answered.
+ * Gives up a place in line and nothing else. It may have become a lease since the store was last asked, of which another server has told
+ * the client, or tells it before a release gets there. So it is not released, but renewed for next to no patience: a
+ * lease does not mind. `left` hears what became of it.
  */
 export function leaveLine(
   store: Store,
-  request: ClaimRequest,
-  { lease }: { readonly lease: boolean },
+  { name, id, ttl }: ClaimRequest,
   timeout: number,
+  left: (answer: RenewAnswer) => void,
 ): void {
-  const { name, id, ttl, patience } = request
-  const release = (): unknown => store.release(request, undefined, timeout)
-  const left = lease
-    ? release()
-    : when(store.renew([{ name, id, ttl, patience, tokens: 0 }], timeout), ([told]) =>
-        told?.kind === 'queued' ? release() : undefined,
-      )
+  const asked = store.renew([{ name, id, ttl, patience: AT_ONCE_MS, tokens: 0 }], timeout)
+  const settle = (answer: RenewAnswer | undefined): void => {
+    if (answer === undefined) return
+    // "Held", not "renewed": nobody but us has been told, for it was granted by this very question.
+    if (answer.kind === 'held') releaseOnce(store, { name, id }, timeout)
+    if (answer.kind === 'queued') letOthersPass(store, name, timeout)
+    left(answer)
+  }
   // What the store does not hear of ends with the patience or the ttl.
-  if (left instanceof Promise) left.catch(() => undefined)
+  if (asked instanceof Promise) asked.then(([answer]) => settle(answer)).catch(() => undefined)
+  else settle(asked[0])
+}
+
+/** A store looks at a line when it is asked something about the name. A claim that nobody ever made will do. */
+function letOthersPass(store: Store, name: string, timeout: number): void {
+  const id = `left.${randomBytes(8).toString('hex')}`
+  setTimeout(() => releaseOnce(store, { name, id }, timeout), OVER_MS).unref()
+}
+
+/** At once or not at all: later, the same claim may be wanted again. */
+export function releaseOnce(store: Store, { name, id }: ClaimRef, timeout: number): void {
+  const released = store.release({ name, id }, undefined, timeout)
+  if (released instanceof Promise) released.catch(() => undefined)
 }

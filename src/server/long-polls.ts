@@ -6,7 +6,7 @@ import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
 import { Failure, unavailable } from './failure.ts'
-import { leaveLine } from './leave-line.ts'
+import { leaveLine, releaseOnce } from './leave-line.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { StreamCounts } from './stream-counts.ts'
@@ -333,11 +333,14 @@ export class LongPolls {
   private remove(poll: Poll): void {
     const { caller, request, known, doubtful, unwanted } = poll
     if (known && !this.isOurs(poll)) return
-    this.service.records.ended(caller, 'leave', request, { kind: 'released' })
+    const { store, records, withdrawals } = this.service
+    if (known && !unwanted)
+      return leaveLine(store, request, STORE_TIMEOUT_MS, (answer) => records.left(caller, request, answer))
+    records.ended(caller, 'leave', request, { kind: 'released' })
+    if (known) return releaseOnce(store, request, STORE_TIMEOUT_MS)
     // A place that is known is released, and leaves no note.
-    if (doubtful && !known) this.service.withdrawals.add(caller.principal)
-    if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
-    leaveLine(this.service.store, request, { lease: unwanted }, STORE_TIMEOUT_MS)
+    if (doubtful) withdrawals.add(caller.principal)
+    this.cleaner.cleanup.remove(request, doubtful, request.ttl)
   }
 
   /**
