@@ -335,7 +335,10 @@ export class LongPolls {
     if (known && !this.isOurs(poll)) return
     const { store, records, withdrawals } = this.service
     if (known && !unwanted)
-      return leaveLine(store, request, STORE_TIMEOUT_MS, (answer) => records.left(caller, request, answer))
+      return leaveLine(store, request, STORE_TIMEOUT_MS, (answer) => {
+        // What a later request with the secret has come to is its own.
+        if ((this.latest.get(request.id) ?? poll) === poll) records.left(caller, request, answer)
+      })
     records.ended(caller, 'leave', request, { kind: 'released' })
     if (known) return releaseOnce(store, request, STORE_TIMEOUT_MS)
     // A place that is known is released, and leaves no note.

@@ -130,6 +130,38 @@ it('a server that is slow to give up a place takes nothing that another has gran
   expect((await look(other, 'n')).holders).toHaveLength(1)
 })
 
+it('a request that comes back while its place is given up is counted', async () => {
+  const store = memoryStore()
+  const late: (() => void)[] = []
+  const slowly: Store = {
+    ...bound(store),
+    renew: (requests, timeout) => {
+      const answers = store.renew(requests, timeout)
+      return new Promise((resolve) => late.push(() => resolve(answers)))
+    },
+  }
+  const server = await serve({ store: slowly })
+  await take(server, { name: 'n', ttl: 60_000 })
+  const body = { name: 'n', lease: SECRET, ttl: 60_000, wait: 20_000 }
+  const gone = new AbortController()
+  const first = call(server, 'POST /v1/acquire', { body, signal: gone.signal }).catch(() => 'gone')
+  await eventually('it waits', async () => (await look(server, 'n')).waiters.length === 1)
+  gone.abort()
+  await first
+  await eventually('it is giving the place up', () => late.length > 0)
+  const second = call(server, 'POST /v1/acquire', { body }).catch(() => 'gone')
+  const queuedTwice = /holdfast_claims_total\{[^}]*result="queued"[^}]*\} 2/
+  await eventually('it waits again', async () =>
+    queuedTwice.test((await call(server, 'GET /v1/metrics')).text),
+  )
+  for (const answer of late) answer()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  const { text } = await call(server, 'GET /v1/metrics')
+  expect(text).toContain('holdfast_waiting{store="memory"} 1')
+  await call(server, 'POST /v1/release', { body: { name: 'n', lease: SECRET } })
+  await second
+})
+
 it('a lease that another server has granted is counted where its request hung up', async () => {
   const store = memoryStore()
   const entries: AuditEntry[] = []
