@@ -7,28 +7,36 @@ const AT_ONCE_MS = 1
 /** Until that has come to pass, by the clock of any store. */
 const OVER_MS = 10
 
+export interface Leaving {
+  readonly timeout: number
+  /** Whether it is certain that nobody has told the client of a lease. Asked when the store has answered. */
+  readonly untold: () => boolean
+  /** Hears what became of it. */
+  readonly left: (answer: RenewAnswer) => void
+}
+
 /**
  * Gives up a place in line and nothing else. It may have become a lease since the store was last asked, of which another server has told
  * the client, or tells it before a release gets there. So it is not released, but renewed for next to no patience: a
- * lease does not mind. `left` hears what became of it.
+ * lease does not mind.
  */
 export function leaveLine(
   store: Store,
   { name, id, ttl }: ClaimRequest,
-  timeout: number,
-  left: (answer: RenewAnswer) => void,
+  { timeout, untold, left }: Leaving,
 ): void {
   const asked = store.renew([{ name, id, ttl, patience: AT_ONCE_MS, tokens: 0 }], timeout)
-  const settle = (answer: RenewAnswer | undefined): void => {
+  const settle = (answer: RenewAnswer | undefined, atOnce: boolean): void => {
     if (answer === undefined) return
-    // "Held", not "renewed": nobody but us has been told, for it was granted by this very question.
-    if (answer.kind === 'held') releaseOnce(store, { name, id }, timeout)
     if (answer.kind === 'queued') letOthersPass(store, name, timeout)
-    left(answer)
+    // "Held", not "renewed": granted by this very question. In the same step, nobody else can have heard of it.
+    const unwanted = answer.kind === 'held' && (atOnce || untold())
+    if (unwanted) releaseOnce(store, { name, id }, timeout)
+    left(unwanted ? { kind: 'queued' } : answer)
   }
   // What the store does not hear of ends with the patience or the ttl.
-  if (asked instanceof Promise) asked.then(([answer]) => settle(answer)).catch(() => undefined)
-  else settle(asked[0])
+  if (asked instanceof Promise) asked.then(([answer]) => settle(answer, false)).catch(() => undefined)
+  else settle(asked[0], true)
 }
 
 /** A store looks at a line when it is asked something about the name. A claim that nobody ever made will do. */

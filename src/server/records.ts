@@ -126,10 +126,9 @@ export class Records {
     this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
 
-  /** A place in line was given up. It may have become a lease elsewhere: then that goes on, and counts. */
+  /** A place in line was given up. It may have become a lease: then that goes on, and counts. */
   left(caller: Caller, request: RenewRequest, answer: RenewAnswer): void {
-    if (answer.kind === 'queued' || answer.kind === 'held')
-      return this.ended(caller, 'leave', request, { kind: 'released' })
+    if (answer.kind === 'queued') return this.ended(caller, 'leave', request, { kind: 'released' })
     if (answer.kind === 'lost') return this.ended(caller, 'leave', request, { kind: 'not-held' })
     this.book.renewed(request, answer)
     const { name, id } = request

@@ -8,6 +8,7 @@ import { ALL } from '../../src/core/contract.ts'
 import type { NameInfo, Store } from '../../src/core/contract.ts'
 import { Book } from '../../src/server/book.ts'
 import type { AuditEntry } from '../../src/server/index.ts'
+import { leaveLine } from '../../src/server/leave-line.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { openSession } from './attacks/session.ts'
 import type { RawSession } from './attacks/session.ts'
@@ -76,6 +77,51 @@ it('a request that hangs up takes nothing, also when the lease before it has jus
   await waiting
   await eventually('it has left', () => entries.some(({ what }) => what === 'leave'))
   expect(await look(server, 'n')).toMatchObject({ holders: [], waiters: [] })
+})
+
+it('what a request is granted while it hangs up, in front of a store, is left to a client that has moved', async () => {
+  const store = memoryStore()
+  const late: (() => void)[] = []
+  const slowly: Store = {
+    ...bound(store),
+    renew: (requests, timeout) => {
+      const answers = store.renew(requests, timeout)
+      return new Promise((resolve) => late.push(() => resolve(answers)))
+    },
+  }
+  const [one, other] = [await serve({ store: slowly }), await serve({ store })]
+  const { lease: id } = await take(other, { name: 'n', ttl: 60_000 })
+  const body = { name: 'n', lease: SECRET, ttl: 60_000, wait: 20_000 }
+  const gone = new AbortController()
+  const first = call(one, 'POST /v1/acquire', { body, signal: gone.signal }).catch(() => 'gone')
+  await eventually('it waits', async () => (await look(other, 'n')).waiters.length === 1)
+  await store.renew([{ name: 'n', id, ttl: 1, patience: 1, tokens: 0 }], 1000)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  gone.abort()
+  await first
+  await eventually('it is giving the place up', () => late.length > 0)
+  expect((await call(other, 'POST /v1/acquire', { body })).status).toBe(200)
+  for (const answer of late) answer()
+  await eventually('it counts', async () => {
+    return (await call(one, 'GET /v1/metrics')).text.includes('holdfast_held{store="memory"} 1')
+  })
+  expect((await look(other, 'n')).holders).toHaveLength(1)
+})
+
+it.each([true, false])('what it was granted so is released if nobody was told: %s', async (untold) => {
+  const store = memoryStore()
+  await store.claim({ ...CLAIM, name: 'n', id: 's.1', whenBusy: 'try' }, 1000)
+  await store.claim({ ...CLAIM, name: 'n', id: 's.2', whenBusy: 'queue' }, 1000)
+  await store.renew([{ name: 'n', id: 's.1', ttl: 1, patience: 1, tokens: 0 }], 1000)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  // It answers when its state file is written.
+  const durable: Store = { ...bound(store), renew: async (...args) => store.renew(...args) }
+  const became = await new Promise((left) => {
+    const claim = { ...CLAIM, name: 'n', id: 's.2', whenBusy: 'queue' } as const
+    leaveLine(durable, claim, { timeout: 1000, untold: () => untold, left: ({ kind }) => left(kind) })
+  })
+  const { holders } = (await store.inspect('n', 1000)) as NameInfo
+  expect([became, holders.length]).toEqual(untold ? ['queued', 0] : ['held', 1])
 })
 
 it('a request that hangs up lets those pass who stood behind it', async () => {
