@@ -36,7 +36,10 @@ export async function reach(address: StoreAddress, wish: LockWish, { signal, say
     } catch (error) {
       const left = within - spent()
       if (!mayPass(error) || left <= 0 || signal?.aborted === true) throw error
-      if (!said) say(`${explain(error)}\n  trying again for ${showDuration(left)}`)
+      if (!said)
+        say(
+          `${explain(error)}\n  trying again ${left === Infinity ? 'until it is there' : `for ${showDuration(left)}`}`,
+        )
       said = true
       await sleep(Math.min(pause, left), undefined, signal === undefined ? {} : { signal }).catch(() => {
         throw error

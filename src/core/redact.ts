@@ -6,11 +6,16 @@ export function redact(url: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:(?:\/\/)?)?(.*)$/is.exec(url) ?? []
   const { place, query } = split(rest)
   // What follows these is a file, and files may have an @ in their names.
-  if (/^(sqlite|holdfast\+unix):/i.test(scheme)) return scheme + place + redactQuery(query)
+  if (isFile(scheme, place)) return scheme + place + redactQuery(query)
   if (!rest.includes('@')) return scheme + place + redactQuery(query)
   const hosts = scheme.endsWith('//') && !query.includes('@') ? redactHosts(place) : undefined
   if (hosts !== undefined) return scheme + hosts + redactQuery(query)
   return scheme + HIDDEN + redactQuery(rest.slice(rest.lastIndexOf('@')))
+}
+
+/** Whether a path follows. In `holdfast+unix://:token@/path`, which is refused, a secret comes first. */
+function isFile(scheme: string, place: string): boolean {
+  return /^sqlite:/i.test(scheme) || (/^holdfast\+unix:/i.test(scheme) && !/^[^/]+@/.test(place))
 }
 
 /** Whether showing the URL as it is would show a secret. */

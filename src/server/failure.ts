@@ -89,3 +89,10 @@ export function behindAnother(): Failure {
     'The lock server behind this one shows holders only to an admin. Ask there, or give this one such a token.'
   return new Failure('UNSUPPORTED', message)
 }
+
+export const busy = (): Failure => new Failure('LOCK_BUSY', 'Somebody else has it.')
+
+export function timedOut(ms: number): Failure {
+  const waited = Math.round(ms)
+  return new Failure('LOCK_TIMEOUT', `It did not become free within ${waited} ms.`, { fields: { waited } })
+}

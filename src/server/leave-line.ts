@@ -1,24 +1,52 @@
-import type { ClaimRequest, Store } from '../core/contract.ts'
-import { when } from './when.ts'
+import { randomBytes } from 'node:crypto'
+
+import type { ClaimRef, ClaimRequest, RenewAnswer, Store } from '../core/contract.ts'
+
+/** A place for which nobody shows a sign of life for so long is given up, by the store itself. */
+const AT_ONCE_MS = 1
+/** Until that has come to pass, by the clock of any store. */
+const OVER_MS = 10
+
+export interface Leaving {
+  readonly timeout: number
+  /** Whether it is certain that nobody has told the client of a lease. Asked when the store has answered. */
+  readonly untold: () => boolean
+  /** Hears what became of it. */
+  readonly left: (answer: RenewAnswer) => void
+}
 
 /**
- * Gives up a place in line and, unless `lease` says so, nothing else. It may have become a lease since the store was last asked, of
- * which another server has told the client: so the store is asked once more. Between that answer and the release there is no
- * time in which the other server could hear of a grant, ask about it and be answered.
+ * Gives up a place in line and nothing else. It may have become a lease since the store was last asked, of which another server has told
+ * the client, or tells it before a release gets there. So it is not released, but renewed for next to no patience: a
+ * lease does not mind.
  */
 export function leaveLine(
   store: Store,
-  request: ClaimRequest,
-  { lease }: { readonly lease: boolean },
-  timeout: number,
+  { name, id, ttl }: ClaimRequest,
+  { timeout, untold, left }: Leaving,
 ): void {
-  const { name, id, ttl, patience } = request
-  const release = (): unknown => store.release(request, undefined, timeout)
-  const left = lease
-    ? release()
-    : when(store.renew([{ name, id, ttl, patience, tokens: 0 }], timeout), ([told]) =>
-        told?.kind === 'queued' ? release() : undefined,
-      )
+  const asked = store.renew([{ name, id, ttl, patience: AT_ONCE_MS, tokens: 0 }], timeout)
+  const settle = (answer: RenewAnswer | undefined, atOnce: boolean): void => {
+    if (answer === undefined) return
+    if (answer.kind === 'queued') letOthersPass(store, name, timeout)
+    // "Held", not "renewed": granted by this very question. In the same step, nobody else can have heard of it.
+    const unwanted = answer.kind === 'held' && (atOnce || untold())
+    if (unwanted) releaseOnce(store, { name, id }, timeout)
+    left(unwanted ? { kind: 'queued' } : answer)
+  }
   // What the store does not hear of ends with the patience or the ttl.
-  if (left instanceof Promise) left.catch(() => undefined)
+  if (asked instanceof Promise) asked.then(([answer]) => settle(answer, false)).catch(() => undefined)
+  else settle(asked[0], true)
+}
+
+/** A store looks at a line when it is asked something about the name. A claim that nobody ever made will do. */
+function letOthersPass(store: Store, name: string, timeout: number): void {
+  const id = `left.${randomBytes(8).toString('hex')}`
+  setTimeout(() => releaseOnce(store, { name, id }, timeout), OVER_MS).unref()
+}
+
+/** At once or not at all: later, the same claim may be wanted again. */
+export function releaseOnce(store: Store, { name, id }: ClaimRef, timeout: number): void {
+  const released = store.release({ name, id }, undefined, timeout)
+  if (released instanceof Promise) released.catch(() => undefined)
 }

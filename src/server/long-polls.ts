@@ -5,8 +5,8 @@ import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../
 import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
-import { Failure, unavailable } from './failure.ts'
-import { leaveLine } from './leave-line.ts'
+import { busy, Failure, timedOut, unavailable } from './failure.ts'
+import { leaveLine, releaseOnce } from './leave-line.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { StreamCounts } from './stream-counts.ts'
@@ -77,14 +77,17 @@ export class LongPolls {
   private readonly inLine = new Map<string, Poll>()
   /** The last request with each secret of a client's, while it or its question to the store is under way. */
   private readonly latest = new Map<string, Poll>()
+  /** There is no other server of this store. */
+  private readonly alone: boolean
   private heartbeat: NodeJS.Timeout | null = null
   private gap: NodeJS.Timeout | null = null
   /** The same one for all: requests with leases of one session listen together. */
   private readonly listener = (event: StoreEvent): void => this.told(event)
   private readonly confirms = (claimId: string): boolean => this.inLine.has(claimId)
 
-  constructor(service: LockService, sessions: Sessions, counts: StreamCounts) {
+  constructor(service: LockService, sessions: Sessions, counts: StreamCounts, alone: boolean) {
     this.service = service
+    this.alone = alone
     this.sessions = sessions
     this.counts = counts
     this.cleaner = new Session(service.store, {
@@ -135,7 +138,7 @@ export class LongPolls {
       if (poll.known) this.latest.set(request.id, poll)
       onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
       if (wait === 0) return this.ask(poll, false)
-      poll.timer = setTimeout(() => this.leave(poll, timedOut(poll)), wait)
+      poll.timer = setTimeout(() => this.leave(poll, timedOut(performance.now() - poll.since)), wait)
       // Before the answer: a grant may overtake it.
       this.inLine.set(request.id, poll)
       this.ask(poll, true)
@@ -333,11 +336,21 @@ export class LongPolls {
   private remove(poll: Poll): void {
     const { caller, request, known, doubtful, unwanted } = poll
     if (known && !this.isOurs(poll)) return
-    this.service.records.ended(caller, 'leave', request, { kind: 'released' })
+    const { store, records, withdrawals } = this.service
+    if (known && !unwanted) {
+      const isLatest = (): boolean => (this.latest.get(request.id) ?? poll) === poll
+      return leaveLine(store, request, {
+        timeout: STORE_TIMEOUT_MS,
+        untold: () => this.alone && isLatest() && this.service.book.waiterOf(request) !== null,
+        // What a later request with the secret has come to is its own.
+        left: (answer) => isLatest() && records.left(caller, request, answer),
+      })
+    }
+    records.ended(caller, 'leave', request, { kind: 'released' })
+    if (known) return releaseOnce(store, request, STORE_TIMEOUT_MS)
     // A place that is known is released, and leaves no note.
-    if (doubtful && !known) this.service.withdrawals.add(caller.principal)
-    if (!known) return this.cleaner.cleanup.remove(request, doubtful, request.ttl)
-    leaveLine(this.service.store, request, { lease: unwanted }, STORE_TIMEOUT_MS)
+    if (doubtful) withdrawals.add(caller.principal)
+    this.cleaner.cleanup.remove(request, doubtful, request.ttl)
   }
 
   /**
@@ -381,10 +394,3 @@ const secret = (): string => randomBytes(16).toString('base64url')
 
 const isSame = (one: ClaimRequest, other: ClaimRequest): boolean =>
   one.name === other.name && one.weight === other.weight && one.capacity === other.capacity
-
-const busy = (): Failure => new Failure('LOCK_BUSY', 'Somebody else has it.')
-
-function timedOut(poll: Poll): Failure {
-  const waited = Math.round(performance.now() - poll.since)
-  return new Failure('LOCK_TIMEOUT', `It did not become free within ${waited} ms.`, { fields: { waited } })
-}

@@ -126,6 +126,15 @@ export class Records {
     this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
 
+  /** A place in line was given up. It may have become a lease: then that goes on, and counts. */
+  left(caller: Caller, request: RenewRequest, answer: RenewAnswer): void {
+    if (answer.kind === 'queued') return this.ended(caller, 'leave', request, { kind: 'released' })
+    if (answer.kind === 'lost') return this.ended(caller, 'leave', request, { kind: 'not-held' })
+    this.book.renewed(request, answer)
+    const { name, id } = request
+    this.audit.record(caller, 'leave', { name, result: answer.kind === 'renewed' ? 'held' : answer.kind, id })
+  }
+
   /** Whatever came of it: that it was tried is recorded. */
   forced(caller: Caller, revocation: Revocation): void {
     this.audit.record(caller, 'force-release', revocation)

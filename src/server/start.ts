@@ -79,7 +79,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const counts = new StreamCounts(limits)
-    const polls = new LongPolls(service, sessions, counts)
+    const polls = new LongPolls(service, sessions, counts, own !== null)
     const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
     const app = new App({
       gate: new Gate({ hosts: at.kind === 'tcp' ? [...hosts, bracketed(at.host)] : hosts, origins, tokens }),

@@ -1,4 +1,4 @@
-import { subscribe } from 'node:diagnostics_channel'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LockAbortedError, LockTimeoutError } from '../../core/errors.ts'
 import type { Holdfast } from '../../locks/holdfast.ts'
@@ -114,8 +114,13 @@ async function runUnderLock(holdfast: Holdfast, plan: Plan, spent: number): Prom
     })
     interrupt.stop()
     const code = await running
-    const interrupted = await holdOn(holdfast, lease, minHold - (performance.now() - since), plan.verbose)
-    return interrupted ?? (await release(lease, code, plan))
+    const { interrupted, worked } = await holdOn(
+      holdfast,
+      lease,
+      minHold - (performance.now() - since),
+      plan.verbose,
+    )
+    return interrupted ?? (await release(lease, code, plan, worked))
   } finally {
     interrupt.stop()
   }
@@ -147,33 +152,48 @@ async function settled(lease: Lease, enough: number): Promise<void> {
   lease.assertHeld()
 }
 
+interface HeldOn {
+  readonly interrupted?: number | undefined
+  /** The store has renewed the lease after the command's end: whatever came then, the work was done under the lock. */
+  readonly worked: boolean
+}
+
 /** Keeps the lock for what is left of --min-hold. A signal ends that; then the lock is left to run out, not released. */
-async function holdOn(
-  holdfast: Holdfast,
-  lease: Lease,
-  ms: number,
-  verbose: boolean,
-): Promise<number | undefined> {
-  if (ms <= 0 || !lease.held) return undefined
+async function holdOn(holdfast: Holdfast, lease: Lease, ms: number, verbose: boolean): Promise<HeldOn> {
+  let worked = false
+  if (ms <= 0 || !lease.held) return { worked }
   const interrupt = new Interrupt()
+  const renewed = (): void => void (worked = true)
+  subscribe('holdfast:renewed', renewed)
   if (verbose) note(`the command has ended; "${lease.name}" is kept for another ${showDuration(ms)}`)
   try {
-    await sleep(ms, undefined, { signal: interrupt.signal }).catch(() => {})
+    const over = AbortSignal.any([interrupt.signal, lease.signal])
+    await sleep(ms, undefined, { signal: over }).catch(() => {})
     if (interrupt.exitCode !== undefined) await holdfast.close({ release: false })
-    return interrupt.exitCode
+    return { interrupted: interrupt.exitCode, worked }
   } finally {
+    unsubscribe('holdfast:renewed', renewed)
     interrupt.stop()
   }
 }
 
 /** The store may know that the lock was lost although nothing here could: then that is the truth. */
-async function release(lease: Lease, code: number, { onLost: what, wish }: Plan): Promise<number> {
+async function release(
+  lease: Lease,
+  code: number,
+  { onLost: what, wish }: Plan,
+  worked: boolean,
+): Promise<number> {
   // What is left of a lock that is going is removed when the store is closed, without anybody waiting long for it.
   if (code === EXIT.lockLost && what !== 'ignore') return code
   const outcome = await lease.release()
   if (outcome === 'unknown')
     note(`the store did not answer; "${wish.name}" ends by itself within ${showDuration(wish.ttl)}`)
   if (outcome !== 'expired' || what === 'ignore') return code
+  if (worked) {
+    note(`"${wish.name}" was lost after the command had ended, before --min-hold was over`)
+    return code
+  }
   note(`"${wish.name}" was lost while the command ran; others may have run at the same time`)
   return EXIT.lockLost
 }

@@ -13,7 +13,7 @@ export interface ServerAddress {
   readonly token?: string
 }
 
-const UNIX = /^holdfast\+unix:(?:\/\/)?(\/[^?#]+)$/
+const UNIX = /^holdfast\+unix:(?!\/\/[^/]+@)(?:\/\/)?(\/[^?#]+)$/
 
 /** `holdfast://host:7420`, `holdfasts://host:7420` (TLS), `holdfast+unix:/path`. */
 export function parseAddress(url: string): ServerAddress {

@@ -253,7 +253,14 @@ it("says at once that nobody is there, without keeping the address's token in it
   if (!(failure instanceof Error)) throw new Error('it opened')
   expect(failure.message).toContain(`127.0.0.1:${port}`)
   expect(`${failure.message}${String(failure.cause)}`).not.toContain('secret')
-  for (const wrong of ['holdfast:', 'http://x', 'holdfast+unix:relative', 'holdfast://', `x://:secret@h`]) {
+  for (const wrong of [
+    'holdfast:',
+    'http://x',
+    'holdfast+unix:relative',
+    'holdfast+unix://:secret@/h',
+    'holdfast://',
+    `x://:secret@h`,
+  ]) {
     expect(() => holdfastStore(wrong)).toThrow('url must look like')
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }

@@ -34,6 +34,7 @@ describe('a URL as it may be shown', () => {
     ['sqlite:./a@b.db?key=k', 'sqlite:./a@b.db?key=***'],
     ['sqlite:///a@b.db', 'sqlite:///a@b.db'],
     ['holdfast+unix:///tmp/u:p@h', 'holdfast+unix:///tmp/u:p@h'],
+    ['holdfast+unix://:p@/tmp/h', 'holdfast+unix://***@/tmp/h'],
     ['', ''],
     ['nothing', 'nothing'],
   ])('%s', (url, shown) => {
