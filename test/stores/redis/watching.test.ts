@@ -99,6 +99,19 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await expect.poll(() => heard.at(-1)).toEqual({ kind: 'contended', name: 'name', id: 'ann.1' })
     })
 
+    it('has a gap also if a session that comes meanwhile makes the new connection, time after time', async () => {
+      await watch('ann')
+      for (let times = 1; times <= 3; times++) {
+        await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+        await expect.poll(subscribers, { interval: 1 }).toBe(0)
+        // Whether it comes before the store's own attempt or after it.
+        await new Promise((resolve) => void setTimeout(resolve, 3))
+        await watch(`eve${times}`, [])
+        await expect.poll(() => heard.length).toBe(times)
+      }
+      expect(heard).toEqual(heard.map(() => ({ kind: 'gap' })))
+    })
+
     it('is not disturbed by what others publish on its channel', async () => {
       await watch('ann')
       for (const noise of ['', 'g', 'g a b c', 'c x', 'g x 1 1 1 no-key', '\u0000', 'c ann.1 hf:{other}']) {
