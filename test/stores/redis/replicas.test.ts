@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
+import type * as NodeRedis from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast, StoreUnavailableError } from 'holdfast'
@@ -157,7 +158,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('replicas of a Cluste
 /** One for Sentinels may have several connections to the primary, and none of them is ours to choose. */
 describe.skipIf(!available('sentinel')).each(['redis', 'redis-6'])('a pool of %s', (driver) => {
   it.each([1, 2, 5])('confirms no grant by another of its %d connections', async (masterPoolSize) => {
-    const { createSentinel } = createRequire(import.meta.url)(driver) as typeof import('redis')
+    const { createSentinel } = createRequire(import.meta.url)(driver) as typeof NodeRedis
     await using group = await sentinel({ replicas: 1, downAfter: 60_000 })
     const primary = (await group.primary())!
     const replica = group.nodes.find(({ port }) => port !== primary.port)!
@@ -187,6 +188,6 @@ describe.skipIf(!available('sentinel')).each(['redis', 'redis-6'])('a pool of %s
     const again = async (): Promise<unknown> => (await store.claim(claimOf('first'), 6_000)).kind
     await expect.poll(again, { timeout: 10_000 }).toBe('held')
     await store.close()
-    client.destroy()
+    await client.destroy()
   })
 })
