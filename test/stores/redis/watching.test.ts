@@ -103,10 +103,13 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await watch('ann')
       for (let times = 1; times <= 3; times++) {
         await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
-        await expect.poll(subscribers, { interval: 1 }).toBe(0)
-        // Whether it comes before the store's own attempt or after it.
-        await new Promise((resolve) => void setTimeout(resolve, 3))
-        await watch(`eve${times}`, [])
+        // As soon as the loss is known, and mostly before the store's own attempt.
+        const came = (): Promise<boolean> =>
+          watch(`eve${times}`, []).then(
+            () => true,
+            () => false,
+          )
+        await expect.poll(came, { interval: 1, timeout: 5_000 }).toBe(true)
         await expect.poll(() => heard.length).toBe(times)
       }
       expect(heard).toEqual(heard.map(() => ({ kind: 'gap' })))
