@@ -1,6 +1,7 @@
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { NodeRedisLink } from './node-redis.ts'
 import type { NodeRedisBase, Subscribing } from './node-redis.ts'
+import type { ReplicaWish } from './replicas.ts'
 
 /** As `createSentinel` makes it. */
 export interface NodeRedisSentinel extends NodeRedisBase {
@@ -9,13 +10,22 @@ export interface NodeRedisSentinel extends NodeRedisBase {
   sendCommand(isReadonly: boolean, args: string[]): Promise<unknown>
 }
 
+interface Pipeline {
+  addCommand(isReadonly: boolean, args: string[]): Pipeline
+  execAsPipeline(): Promise<readonly unknown[]>
+}
+
+interface Pipelining {
+  multi(): Pipeline
+}
+
 const LOOK_AGAIN_MS = 20
 
 /** A client of the user's. The store itself connects in another way; see primary-client.ts. */
-export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing> {
+export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing & Pipelining> {
   readonly cluster = false
 
-  constructor(client: NodeRedisSentinel & Subscribing) {
+  constructor(client: NodeRedisSentinel & Subscribing & Pipelining) {
     super(client, false)
   }
 
@@ -31,6 +41,23 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
 
   protected send(_key: string, command: string[]): Promise<unknown> {
     return this.client.sendCommand(false, command)
+  }
+
+  /**
+   * It may have several connections to the primary (`masterPoolSize`), and gives two commands of one moment one each: WAIT would
+   * speak of a connection that wrote nothing. So both are one request.
+   */
+  override thenWait(
+    command: 'evalsha' | 'eval',
+    args: string[],
+    { count, ms }: ReplicaWish,
+  ): [Promise<unknown>, Promise<unknown>] {
+    const replies = this.client
+      .multi()
+      .addCommand(false, this.scriptWords(command, args))
+      .addCommand(false, ['WAIT', String(count), String(ms)])
+      .execAsPipeline()
+    return [replies.then(([script]) => script), replies.then(([, wait]) => wait)]
   }
 
   nodeOf(): string {

@@ -174,21 +174,20 @@ export class Watching {
 
   /** Once for all who wait for the connection: each by itself would subscribe to the channels of all of them. */
   private joinAnew(): Promise<void> {
+    // Made meanwhile, by somebody who did not wait for the next attempt.
+    if (this.connection !== null) return this.subscribeAll(this.connection)
     if (this.anew !== null) return this.anew
-    const anew: Promise<void> = this.subscribeAnew(() => {
+    const connected = this.connect().finally(() => {
+      // Nobody can join any more.
       if (this.anew === anew) this.anew = null
     })
+    const anew: Promise<void> = connected.then((connection) => this.subscribeAll(connection))
     this.anew = anew
     return anew
   }
 
-  /**
-   * For all sessions: others may have come while the connection was made, or have had another one before. `full` is called when
-   * nobody can join any more.
-   */
-  private async subscribeAnew(full: () => void): Promise<void> {
-    const connection = this.connection ?? (await this.connect().finally(full))
-    full()
+  /** For all sessions: others may have come while the connection was made, or have had another one before. */
+  private async subscribeAll(connection: SubscriberConnection): Promise<void> {
     const channels = [...this.sessions.keys()]
     try {
       if (channels.length === 0) throw new Error('nobody listens any more')

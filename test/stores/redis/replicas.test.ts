@@ -1,12 +1,15 @@
+import { createRequire } from 'node:module'
+
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
+import type * as NodeRedis from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast, StoreUnavailableError } from 'holdfast'
 import type { ClaimRequest } from 'holdfast'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 
-import { available, redis, redisCluster, redisCommand } from '../../../scripts/services.mjs'
+import { available, redis, redisCluster, redisCommand, sentinel } from '../../../scripts/services.mjs'
 import type { RedisCluster, Server } from '../../../scripts/services.mjs'
 
 const DRIVERS = ['ioredis', 'redis'] as const
@@ -149,5 +152,42 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('replicas of a Cluste
     await store.close()
     const strict = openRedisStore(url, { driver, replicas: 2, replicaTimeout: 50 })
     await expect(strict).rejects.toThrow('1 of 2 replicas confirmed')
+  })
+})
+
+/** One for Sentinels may have several connections to the primary, and none of them is ours to choose. */
+describe.skipIf(!available('sentinel')).each(['redis', 'redis-6'])('a pool of %s', (driver) => {
+  it.each([1, 2, 5])('confirms no grant by another of its %d connections', async (masterPoolSize) => {
+    const { createSentinel } = createRequire(import.meta.url)(driver) as typeof NodeRedis
+    await using group = await sentinel({ replicas: 1, downAfter: 60_000 })
+    const primary = (await group.primary())!
+    const replica = group.nodes.find(({ port }) => port !== primary.port)!
+    const online = async (): Promise<boolean> =>
+      String(await redisCommand(primary, 'INFO', 'replication')).includes('state=online')
+    await vi.waitUntil(online, { timeout: 20_000 })
+    // The script is known: the first answer is that of the first question.
+    const other = await openRedisStore(primary.url)
+    expect(await other.claim(claimOf('other'), 6_000)).toMatchObject({ kind: 'held' })
+    await other.close()
+
+    const client = createSentinel({
+      name: group.name,
+      sentinelRootNodes: group.sentinels.map(({ host, port }) => ({ host, port })),
+      masterPoolSize,
+    })
+    client.on('error', () => {})
+    await client.connect()
+    const store = redisStore(client, { replicas: 1, replicaTimeout: 300 })
+    await replica.pause()
+    for (const name of ['first', 'second'])
+      expect(await store.claim(claimOf(name), 6_000)).toMatchObject({
+        kind: 'unknown',
+        cause: { message: '0 of 1 replicas confirmed within 300 ms' },
+      })
+    await replica.resume()
+    const again = async (): Promise<unknown> => (await store.claim(claimOf('first'), 6_000)).kind
+    await expect.poll(again, { timeout: 10_000 }).toBe('held')
+    await store.close()
+    await client.destroy()
   })
 })

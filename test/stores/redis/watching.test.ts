@@ -99,6 +99,22 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await expect.poll(() => heard.at(-1)).toEqual({ kind: 'contended', name: 'name', id: 'ann.1' })
     })
 
+    it('has a gap also if a session that comes meanwhile makes the new connection, time after time', async () => {
+      await watch('ann')
+      for (let times = 1; times <= 3; times++) {
+        await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
+        // As soon as the loss is known, and mostly before the store's own attempt.
+        const came = (): Promise<boolean> =>
+          watch(`eve${times}`, []).then(
+            () => true,
+            () => false,
+          )
+        await expect.poll(came, { interval: 1, timeout: 5_000 }).toBe(true)
+        await expect.poll(() => heard.length).toBe(times)
+      }
+      expect(heard).toEqual(heard.map(() => ({ kind: 'gap' })))
+    })
+
     it('is not disturbed by what others publish on its channel', async () => {
       await watch('ann')
       for (const noise of ['', 'g', 'g a b c', 'c x', 'g x 1 1 1 no-key', '\u0000', 'c ann.1 hf:{other}']) {
