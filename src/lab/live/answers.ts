@@ -37,5 +37,8 @@ export function wrongIn(
   const why = asserted(lease)
   if (why !== undefined && lease.held) return { call: 'assertHeld', why }
   if (asserted(lease, { atLeast: ttl * 2 }) !== undefined) return undefined
-  return { call: 'assertHeld', why: new Error('it says nothing of a lease that lasts for less than was asked') }
+  return {
+    call: 'assertHeld',
+    why: new Error('it says nothing of a lease that lasts for less than was asked'),
+  }
 }

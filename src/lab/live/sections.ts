@@ -341,7 +341,8 @@ export class Sections {
     await wishes.stand('before the check', name)
     // What careful code does. It cannot see what happens between this line and the write.
     if (!(await sure(lease))) {
-      if ('assertHeld' in lease && lease.held) this.late('a lease', from, `it was good for less than ${MARGIN_MS} ms`)
+      if ('assertHeld' in lease && lease.held)
+        this.late('a lease', from, `it was good for less than ${MARGIN_MS} ms`)
       return
     }
     await wishes.stand('after the check', name)

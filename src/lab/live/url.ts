@@ -33,7 +33,8 @@ function querySays(url: string, key: RegExp): readonly string[] {
 export function hostsOf(url: string): readonly string[] {
   const [, , places] = SHAPE.exec(url) ?? []
   if (/^(sqlite|memory|holdfast\+unix):/i.test(url)) return []
-  const named = places?.split(',').map((place) => place.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')) ?? []
+  const named =
+    places?.split(',').map((place) => place.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')) ?? []
   // A path is a socket of this machine.
   const others = querySays(url, /^host(addr)?$/i).filter((host) => !host.startsWith('/'))
   return [...named, ...others]

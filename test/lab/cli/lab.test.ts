@@ -60,7 +60,9 @@ describe('holdfast lab', () => {
   it('ends in order when its whole job is told to end', async () => {
     const args = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset']
     // A group of its own, as a shell gives to a job, `timeout` to its command and a runner to a step.
-    const running = new Running(spawn(process.execPath, [program, ...args], { detached: true, stdio: 'pipe' }))
+    const running = new Running(
+      spawn(process.execPath, [program, ...args], { detached: true, stdio: 'pipe' }),
+    )
     await running.says('seed')
     await sleep(2000)
     process.kill(-running.pid, 'SIGTERM')

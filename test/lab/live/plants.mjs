@@ -398,21 +398,23 @@ export async function permitsNotHeld(order) {
   return { ...client, semaphore }
 }
 
+/** Mutexes alone: a lease that is not the library's own cannot be downgraded. */
+async function mutexes(order, lie) {
+  const client = await sound(order)
+  return { ...client, mutex: (name, options) => leases(client.mutex(name, options), lie) }
+}
+
 /** Its leases say that they are good for an hour. */
 export const goodForAnHour = (order) =>
-  withLocks(order, (lock) =>
-    leases(lock, (lease) => lied(lease, { remaining: () => (lease.held ? 3_600_000 : 0) })),
-  )
+  mutexes(order, (lease) => lied(lease, { remaining: () => (lease.held ? 3_600_000 : 0) }))
 
 /** Its leases are never good for long enough to write. */
 export const neverGoodForLong = (order) =>
-  withLocks(order, (lock) =>
-    leases(lock, (lease) => lied(lease, { remaining: () => Math.min(100, lease.remaining()) })),
-  )
+  mutexes(order, (lease) => lied(lease, { remaining: () => Math.min(100, lease.remaining()) }))
 
 /** Whoever asks for how long it will last is told that it is held now. */
 export const assertsNow = (order) =>
-  withLocks(order, (lock) => leases(lock, (lease) => lied(lease, { assertHeld: () => lease.assertHeld() })))
+  mutexes(order, (lease) => lied(lease, { assertHeld: () => lease.assertHeld() }))
 
 /** Writers go on as readers after a while. */
 export async function downgradesLate(order) {
