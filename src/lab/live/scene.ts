@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { Capabilities, NameInfo, Store } from '../../core/contract.ts'
 import { openStore } from '../../open.ts'
 import { Random } from '../../testkit/random.ts'
@@ -58,6 +60,8 @@ const MEET_MS = 5000
 const ANSWER_MS = 5000
 /** How long closing may take beyond the longest lease. */
 const CLOSE_MS = 3000
+/** And how long its connections may be seen after it. */
+const HANG_UP_MS = 2500
 
 const PERMITS = 3
 /** What every library has. */
@@ -279,8 +283,21 @@ export class Scene {
     await this.until(() => this.working.length === 0, this.expiry + CLOSE_MS)
     // One more look, at what those who have gone in order left behind.
     await this.onlooker.lookOnce()
+    if (this.stage.foreign === undefined) await this.hungUp()
     await Promise.all(this.clients.map((client) => client.kill()))
     for (const { way } of this.clients) await way?.close()
+  }
+
+  /** Whoever is closed has no connection: one that is left would keep a program from its end. */
+  private async hungUp(): Promise<void> {
+    const open = (): readonly LiveClient[] =>
+      this.clients.filter(({ state, way }) => state === 'done' && (way?.connections ?? 0) > 0)
+    const end = performance.now() + HANG_UP_MS
+    while (open().length > 0 && performance.now() < end) await sleep(20)
+    for (const { label, way } of open()) {
+      const message = `${label}: ${way?.connections} of its connections were open ${HANG_UP_MS} ms after close() had ended`
+      this.stuck.push({ check: 'closing', message, at: this.diary.now(), clients: [label] })
+    }
   }
 
   /** Takes away what is left in the lab's own names: those who could give it back are gone. */

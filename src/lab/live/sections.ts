@@ -7,6 +7,7 @@ import type { Lock } from '../../locks/lock.ts'
 import type { ClaimShape, Recorder, Story } from '../../testkit/history.ts'
 import type { Random } from '../../testkit/random.ts'
 import type { ResourceClient } from '../resource/client.ts'
+import { asserted, wrongIn } from './answers.ts'
 import type { LabName } from './evidence.ts'
 import { LATE } from './evidence.ts'
 import type { Doubtful, LabClient } from './library.ts'
@@ -156,7 +157,7 @@ export class Sections {
       await this.update(name, lease)
       if (library.store.downgrade === undefined || !lease.held || random.next() >= 0.3) return
       story.downgrading()
-      await both.downgrade(lease)
+      await this.inTime('downgrade', SETTLES_MS, both.downgrade(lease))
       story.downgraded('downgraded')
       await sleep(random.below(WORK_MS))
     })
@@ -272,12 +273,12 @@ export class Sections {
 
   private async inner(lock: Lock, outer: Lease): Promise<void> {
     const began = process.hrtime.bigint()
-    const inner = await lock.acquire({ wait: WAIT_MS })
+    const inner = await this.inTime('a nested acquire', SETTLES_MS, lock.acquire({ wait: WAIT_MS }))
     if (inner.token !== outer.token)
       this.failed('a nested acquire', began, new Error(`its token is not that of the lease around it`))
     const left = outer.remaining()
     const asked = performance.now()
-    await inner.release()
+    await this.inTime('a nested release', SETTLES_MS, inner.release())
     // One that was lost has told of it.
     if (!outer.held && !outer.signal.aborted && performance.now() - asked < left)
       this.failed('a nested release', began, new Error('it ended the lease around it'))
@@ -292,28 +293,19 @@ export class Sections {
     return setInterval(() => {
       // In this order: a lease of which nothing is left now is not held a moment later.
       const left = lease.remaining()
-      if (!lease.held) return
-      story.check(lease)
+      const { held } = lease
+      if (held) story.check(lease)
       if (told) return
-      const why = asserted(lease)
-      told = left <= 0 || (why !== undefined && lease.held)
-      if (left > 0 && told) this.failed('assertHeld', began, why)
-      if (left > 0 || !told) return
-      this.failed('a lease', began, new Error('it says that it is held, and that nothing is left of it'))
+      const wrong = wrongIn(lease, { held, left, ttl: this.tools.order.ttl })
+      told = wrong !== undefined
+      if (wrong !== undefined) this.failed(wrong.call, began, wrong.why)
     }, CHECK_EVERY_MS)
   }
 
   /** A call that is answered late is told of. While something stands in the way it may be. */
   private async inTime<T>(call: string, most: number, answer: Promise<T>): Promise<T> {
     const from = process.hrtime.bigint()
-    const late = (): void => {
-      const message = `it was not answered in ${most} ms`
-      this.tools.tell({
-        kind: 'error',
-        error: { call, from, at: process.hrtime.bigint(), message, code: LATE },
-      })
-    }
-    const timer = setTimeout(late, most)
+    const timer = setTimeout(() => this.late(call, from, `it was not answered in ${most} ms`), most)
     try {
       return await answer
     } finally {
@@ -343,13 +335,23 @@ export class Sections {
   /** Reads, works, checks, writes: what locks are for. */
   private async update(name: string, lease: Lease): Promise<void> {
     const { resource, wishes } = this.tools
+    const from = process.hrtime.bigint()
     const read = await resource.read(name, lease.token)
     await this.work()
     await wishes.stand('before the check', name)
     // What careful code does. It cannot see what happens between this line and the write.
-    if (!(await sure(lease))) return
+    if (!(await sure(lease))) {
+      if ('assertHeld' in lease && lease.held)
+        this.late('a lease', from, `it was good for less than ${MARGIN_MS} ms`)
+      return
+    }
     await wishes.stand('after the check', name)
     await resource.write(name, lease.token, read)
+  }
+
+  private late(call: string, from: bigint, message: string): void {
+    const at = process.hrtime.bigint()
+    this.tools.tell({ kind: 'error', error: { call, from, at, message, code: LATE } })
   }
 
   private failed(call: string, from: bigint, error: unknown): void {
@@ -363,14 +365,4 @@ export class Sections {
 
 function sure(lease: Lease | (Lease & Doubtful)): boolean | Promise<boolean> {
   return 'sure' in lease ? lease.sure() : lease.remaining() >= MARGIN_MS
-}
-
-/** What a lease throws that is asked to. Those of other libraries have no such question. */
-function asserted(lease: Lease): unknown {
-  try {
-    if ('assertHeld' in lease) lease.assertHeld()
-    return undefined
-  } catch (error) {
-    return error
-  }
 }

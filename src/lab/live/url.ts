@@ -19,11 +19,25 @@ export interface Endpoint {
 
 const schemeOf = (url: string): string => /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase() ?? ''
 
+/** What drivers of databases read behind the question mark, and go by instead of the place before it. */
+const ELSEWHERE = /^(host|hostaddr|port|socketPath)$/i
+/** And what makes them encrypt, and check the name of the host. */
+const ENCRYPTED = /^ssl/i
+
+function querySays(url: string, key: RegExp): readonly string[] {
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? []
+  return [...new URLSearchParams(query)].flatMap(([name, value]) => (key.test(name) ? value : []))
+}
+
 /** The machines that an address names. None: a file, a socket or this process. */
 export function hostsOf(url: string): readonly string[] {
   const [, , places] = SHAPE.exec(url) ?? []
-  if (places === undefined || /^(sqlite|memory|holdfast\+unix):/i.test(url)) return []
-  return places.split(',').map((place) => place.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1'))
+  if (/^(sqlite|memory|holdfast\+unix):/i.test(url)) return []
+  const named =
+    places?.split(',').map((place) => place.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')) ?? []
+  // A path is a socket of this machine.
+  const others = querySays(url, /^host(addr)?$/i).filter((host) => !host.startsWith('/'))
+  return [...named, ...others]
 }
 
 export function isLoopback(url: string): boolean {
@@ -32,12 +46,15 @@ export function isLoopback(url: string): boolean {
 
 /**
  * The servers whose connections can be led through proxies. Undefined where that would change what is tested: an
- * encrypted connection checks the host's name, and clusters and sentinels tell their clients where else to go.
+ * encrypted connection checks the host's name, clusters and sentinels tell their clients where else to go, and a driver may be told it by
+ * the address itself, behind the question mark.
  */
 export function endpointsOf(url: string): readonly Endpoint[] | undefined {
   const port = PORTS[schemeOf(url)]
   const [, , places] = SHAPE.exec(url) ?? []
   if (port === undefined || places === undefined) return undefined
+  const encrypted = querySays(url, ENCRYPTED).some((value) => !/^(disable|false|0)?$/i.test(value))
+  if (encrypted || querySays(url, ELSEWHERE).length > 0) return undefined
   return places.split(',').map((place, index) => {
     const given = /:(\d+)$/.exec(place)?.[1]
     return { host: hostsOf(url)[index] ?? '', port: given === undefined ? port : Number(given) }

@@ -115,8 +115,8 @@ function thrown(error: unknown): never {
 }
 
 process.on('disconnect', () => process.exit())
-// Ctrl-C reaches everybody at a terminal; the lab decides when this ends.
-for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => undefined)
+// Ctrl-C reaches everybody at a terminal, and what ends a job all that belong to it; the lab decides when this ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => undefined)
 process.on('uncaughtExceptionMonitor', (error) =>
   tell({ kind: 'noise', message: `uncaught: ${String(error)}` }),
 )

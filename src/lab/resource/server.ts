@@ -48,8 +48,8 @@ function serve(socket: Socket): void {
 const tell = (message: FromResource): void => void process.send?.(message)
 
 process.on('disconnect', () => process.exit())
-// Ctrl-C reaches everybody at a terminal; the lab decides when this ends.
-for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => undefined)
+// Ctrl-C reaches everybody at a terminal, and what ends a job all that belong to it; the lab decides when this ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP']) process.on(signal, () => undefined)
 process.on('message', () => {
   const logs = [...registers].map(([name, { unfenced, fenced }]) => ({
     name,

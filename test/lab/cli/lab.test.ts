@@ -1,12 +1,14 @@
+import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { RunRecord } from '../../../src/lab/record.ts'
-import { endAll, holdfast, lockServer, run, tempFolder } from '../../cli/cli.ts'
+import { endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
 
 afterEach(endAll)
 
@@ -53,6 +55,20 @@ describe('holdfast lab', () => {
     expect(running.stdout).toContain('grants')
     const { stdout: left } = await run(['ls', '--json'], { url: server.url })
     expect(left).not.toContain('holdfast-lab-')
+  })
+
+  it('ends in order when its whole job is told to end', async () => {
+    const args = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset']
+    // A group of its own, as a shell gives to a job, `timeout` to its command and a runner to a step.
+    const running = new Running(
+      spawn(process.execPath, [program, ...args], { detached: true, stdio: 'pipe' }),
+    )
+    await running.says('seed')
+    await sleep(2000)
+    process.kill(-running.pid, 'SIGTERM')
+    expect(await running.end()).toBe(143)
+    expect(running.stderr).toBe('')
+    expect(running.stdout).toMatch(/clients +holds +held/)
   })
 
   it('touches nothing that is not on this machine unless told to', async () => {

@@ -378,3 +378,79 @@ export async function diesInLine(order) {
   store.renew = (requests, timeout) => renew.call(store, requests.map(patient), timeout)
   return client
 }
+
+/** Whatever way a lease is asked for, something in it is a lie. */
+function leases(lock, lie) {
+  return {
+    ...acquiring(lock, async (go) => lie(await go())),
+    tryAcquire: async (options) => {
+      const lease = await lock.tryAcquire(options)
+      return lease && lie(lease)
+    },
+  }
+}
+
+/** Its permits say that they are not held. */
+export async function permitsNotHeld(order) {
+  const client = await sound(order)
+  const semaphore = (name, capacity) =>
+    leases(client.semaphore(name, capacity), (lease) => lied(lease, { held: false }))
+  return { ...client, semaphore }
+}
+
+/** Mutexes alone: a lease that is not the library's own cannot be downgraded. */
+async function mutexes(order, lie) {
+  const client = await sound(order)
+  return { ...client, mutex: (name, options) => leases(client.mutex(name, options), lie) }
+}
+
+/** Its leases say that they are good for an hour. */
+export const goodForAnHour = (order) =>
+  mutexes(order, (lease) => lied(lease, { remaining: () => (lease.held ? 3_600_000 : 0) }))
+
+/** Its leases are never good for long enough to write. */
+export const neverGoodForLong = (order) =>
+  mutexes(order, (lease) => lied(lease, { remaining: () => Math.min(100, lease.remaining()) }))
+
+/** Whoever asks for how long it will last is told that it is held now. */
+export const assertsNow = (order) =>
+  mutexes(order, (lease) => lied(lease, { assertHeld: () => lease.assertHeld() }))
+
+/** Writers go on as readers after a while. */
+export async function downgradesLate(order) {
+  const client = await sound(order)
+  const readWriteLock = (name) => {
+    const both = client.readWriteLock(name)
+    const downgrade = async (lease) => {
+      await sleep(1300)
+      return both.downgrade(lease)
+    }
+    return { ...both, name, downgrade }
+  }
+  return { ...client, readWriteLock }
+}
+
+/** What is taken once more inside of its own section takes a while. */
+export const nestsLate = (order) =>
+  withLocks(order, (lock) => {
+    let inside = false
+    const taken = acquiring(lock, async (go) => {
+      if (inside) await sleep(1300)
+      return go()
+    })
+    const run = (body, options) =>
+      lock.run(async (lease) => {
+        inside = true
+        return body(lease).finally(() => (inside = false))
+      }, options)
+    return { ...taken, run }
+  })
+
+/** Says that it is closed, and keeps its connections. */
+export async function closesNothing(order) {
+  return { ...(await sound(order)), close: () => Promise.resolve() }
+}
+
+/** Reaches the store by a way of its own, as a driver does that is told another host. The module's own address says which. */
+export const goesRound = (order) =>
+  sound({ ...order, url: new URL(import.meta.url).searchParams.get('store') })

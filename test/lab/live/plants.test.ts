@@ -83,6 +83,25 @@ describe('The lab', { timeout: 180_000 }, () => {
     ],
     ['one client that gets nothing', 'someGetNothing', /^liveness: client 2 was given nothing/],
     ['permits that nobody renews', 'renewsNoPermits', /^renewal: .*lost its lease/],
+    [
+      'permits that say they are not held',
+      'permitsNotHeld',
+      /^errors: .*not held, and that something is left/,
+    ],
+    ['leases that say they last', 'goodForAnHour', /^errors: .*that 3600000 ms are left of it, of 1000/],
+    ['leases that do not last', 'neverGoodForLong', /^errors: .*it was good for less than 120 ms/],
+    ['an assertHeld that looks at now alone', 'assertsNow', /^errors: .*lasts for less than was asked/],
+    [
+      'writers that go on as readers late',
+      'downgradesLate',
+      /^errors: .*downgrade failed with "it was not answered/,
+    ],
+    [
+      'nested acquires that take long',
+      'nestsLate',
+      /^errors: .*a nested acquire failed with "it was not answered/,
+    ],
+    ['a close that leaves connections', 'closesNothing', /^closing: .*of its connections were open/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
@@ -162,6 +181,18 @@ describe('The lab', { timeout: 180_000 }, () => {
       'client-kill: no connection ended although the server was to end all of them',
       'failover: nobody noticed that another server leads: all questions were answered',
     ])
+    expect(exitCode(tally([record]))).toBe(1)
+  })
+
+  it.concurrent('says that a fault was not there where clients reach the store by another way', async () => {
+    const url = `${PLANTS}?store=${encodeURIComponent(server.url)}`
+    const fault = 'partition,delay'
+    const record = await play('goesRound', { fault, ttl: 500, library: { url, export: 'goesRound' } })
+    const faults = record.verdicts.find(({ check }) => check === 'faults')
+    expect(faults).toMatchObject({ seen: 'unknown' })
+    expect(faults?.why).toMatch(
+      /^partition: client \d had no connection that could be hurt; delay: client \d had no connection/,
+    )
     expect(exitCode(tally([record]))).toBe(1)
   })
 

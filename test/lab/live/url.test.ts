@@ -13,6 +13,10 @@ describe('The address of a store', () => {
     ['zookeeper://localhost,zk2.example.org', false],
     ['redis://localhost.example.org', false],
     ['redis://localhost@example.org', false],
+    ['postgres://localhost/db?host=db.example.org', false],
+    ['postgres:///db?host=db.example.org', false],
+    ['postgres://localhost/db?host=/var/run/postgresql', true],
+    ['mysql://localhost/db?socketPath=/run/mysqld.sock', true],
   ])('%s: on this machine alone is %s', (url, local) => {
     expect(isLoopback(url)).toBe(local)
   })
@@ -33,6 +37,12 @@ describe('The address of a store', () => {
       'redis+cluster://a',
       'sqlite:a.db',
       'memory:',
+      // Their drivers go by what stands behind the question mark: a proxy would see nothing of them.
+      'postgres://localhost/db?host=/var/run/postgresql',
+      'postgres://localhost/db?sslmode=disable&port=5433',
+      'postgres://localhost/db?sslmode=verify-full',
+      'mysql://localhost/db?socketPath=/run/mysqld.sock',
+      'mysql://localhost/db?ssl={"rejectUnauthorized":true}',
     ])
       expect(endpointsOf(url)).toBeUndefined()
   })

@@ -70,6 +70,13 @@ export async function nobodyListens({ host, port }: ServerHandle): Promise<void>
   if (answers) throw new Missed('the server takes connections although it was killed')
 }
 
+/** Whoever has no connection on its way has none that could be hurt: it reaches the store by another. */
+export function connected(scene: Scene, client: LiveClient): void {
+  if (client.way?.connections !== 0) return
+  scene.goOn(client)
+  throw new Missed(`${client.label} had no connection that could be hurt`)
+}
+
 /** Cuts a client off on both ways, without either side being told, and back again. */
 export async function cutOff(
   scene: Scene,
@@ -77,6 +84,7 @@ export async function cutOff(
   meanwhile: () => Promise<unknown>,
   least: number = 0,
 ): Promise<void> {
+  connected(scene, client)
   const end = scene.diary.faultBegins('partition', client.label, { detail: 'nothing gets through', least })
   client.way?.set('requests', { blackhole: true })
   client.way?.set('replies', { blackhole: true })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Nemesis } from '../nemesis.ts'
 import { Missed } from '../scene.ts'
-import { byNetwork, cutOff, during, longEnough, nothingGiven } from './common.ts'
+import { byNetwork, connected, cutOff, during, longEnough, nothingGiven } from './common.ts'
 
 const TELLS_MS = 1000
 
@@ -74,6 +74,7 @@ export const delay: Nemesis = {
   async strike(scene) {
     const { client, name } = await scene.lingerer('before the check')
     const { ttl } = scene.stage
+    connected(scene, client)
     const end = scene.diary.faultBegins('delay', client.label, { least: ttl * 2.5 })
     const late = async (): Promise<void> => {
       client.way?.set('replies', { latency: ttl * 0.6 })
