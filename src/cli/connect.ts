@@ -10,7 +10,7 @@ export function storeAt(address: StoreAddress): Promise<Store> {
   return openStore(address.url, credentialsOf(address))
 }
 
-function credentialsOf({ token, ca }: StoreAddress): StoreOptions {
+export function credentialsOf({ token, ca }: StoreAddress): StoreOptions {
   return { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) }
 }
 

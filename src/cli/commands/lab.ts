@@ -7,7 +7,7 @@ import { report } from '../../lab/report/html.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
 import type { Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
-import { storeAt } from '../connect.ts'
+import { credentialsOf, storeAt } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
 import { EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
@@ -133,11 +133,11 @@ async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
     { length: Math.ceil(clients / 4) },
     (_, index) => `${prefix}:${index + 1}`,
   )
-  const { url, token } = address
+  const { url } = address
   return {
     store: kind,
     url,
-    ...(token === undefined ? {} : { token }),
+    credentials: credentialsOf(address),
     clients,
     names: [first, ...others],
     ...settingsOf(kind, capabilities),

@@ -31,7 +31,7 @@ export interface Doubtful {
 
 /** What a client works with: holdfast, or what its order names instead. */
 export async function openLibrary(order: WorkOrder): Promise<LabClient> {
-  const { library, url, token, ttl, patience, requestTimeout, label: owner } = order
+  const { library, url, credentials, ttl, patience, requestTimeout, label: owner } = order
   if (library !== undefined) {
     const module = (await import(library.url)) as Record<
       string,
@@ -41,6 +41,6 @@ export async function openLibrary(order: WorkOrder): Promise<LabClient> {
     if (open === undefined) throw new Error(`${library.url} has no export ${library.export}`)
     return open(order)
   }
-  const store = await openStore(url, token === undefined ? {} : { token })
+  const store = await openStore(url, credentials)
   return new Ours(store, { closeStore: true, ttl, patience, requestTimeout, owner })
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Capabilities, NameInfo, Store } from '../../core/contract.ts'
 import { openStore } from '../../open.ts'
+import type { StoreOptions } from '../../open.ts'
 import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
 import { LiveClient } from './client.ts'
@@ -32,7 +33,8 @@ export interface Stage {
   /** As the report calls it. */
   readonly store: string
   readonly url: string
-  readonly token?: string
+  /** Of a lock server. */
+  readonly credentials?: StoreOptions
   readonly ttl: number
   readonly clients: number
   /** Of the mutexes; where the store has them, a read-write lock and a semaphore are used beside the first of them. */
@@ -101,7 +103,7 @@ export class Scene {
   }
 
   static async open(stage: Stage, seed: number): Promise<Scene> {
-    const store = await openStore(stage.url, stage.token === undefined ? {} : { token: stage.token })
+    const store = await openStore(stage.url, stage.credentials)
     const scene = new Scene(stage, seed, store, await Resource.start())
     try {
       await Promise.all(Array.from({ length: stage.clients }, () => scene.spawn()))
@@ -127,7 +129,7 @@ export class Scene {
 
   /** Another client. */
   async spawn(): Promise<LiveClient> {
-    const { url, token, ttl, foreign, execPath = process.execPath } = this.stage
+    const { url, credentials, ttl, foreign, execPath = process.execPath } = this.stage
     const library = foreign?.library ?? this.stage.library
     const names = this.names.filter(({ meeting }) => meeting === undefined) as unknown as Scene['names']
     const way = await Way.open(url)
@@ -135,7 +137,7 @@ export class Scene {
       do: 'begin' as const,
       label: `client ${this.clients.length + 1}`,
       url: way?.url ?? url,
-      ...(token === undefined ? {} : { token }),
+      ...(credentials === undefined ? {} : { credentials }),
       ...(library === undefined ? {} : { library }),
       manners: foreign === undefined ? MANNERS : PLAIN,
       names,

@@ -1,3 +1,4 @@
+import type { StoreOptions } from '../../open.ts'
 import type { HistoryEvent } from '../../testkit/history.ts'
 import type { TimelineEvent } from '../record.ts'
 import type { ErrorRecord, LabName, Refusal } from './evidence.ts'
@@ -18,7 +19,7 @@ export interface WorkOrder {
   readonly do: 'begin'
   readonly label: string
   readonly url: string
-  readonly token?: string
+  readonly credentials?: StoreOptions
   readonly library?: Library
   /** Those that its library has. */
   readonly manners: readonly [Manner, ...Manner[]]

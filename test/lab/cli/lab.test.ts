@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -46,6 +46,24 @@ describe('holdfast lab', () => {
     const { stdout: left } = await run(['ls', '--json'], { url: server.url })
     expect(left).not.toContain('holdfast-lab-')
   })
+
+  it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
+    'trusts the certificates that it is told to, in every client',
+    async () => {
+      const folder = tempFolder()
+      const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+      const words =
+        'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1'
+      expect(spawnSync('openssl', [...words.split(' '), '-keyout', key, '-out', cert]).status).toBe(0)
+      const secure = await lockServer('--tls-cert', cert, '--tls-key', key)
+      const trusted = ['--faults', 'kill', '--ca-file', cert]
+      const { code, stdout } = await run(['lab', secure.url, ...SHORT, ...trusted])
+      secure.kill('SIGTERM')
+      await secure.end()
+      expectPromised(code, stdout)
+      expect(stdout).toMatch(/exclusivity +holds +held/)
+    },
+  )
 
   it('ends in order when it is interrupted', async () => {
     const running = holdfast(['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset'])
