@@ -118,7 +118,7 @@ function checkLoad<V, A>(options: CachedOptions<V, A>): void {
     wrong('codec', 'must have the functions encode and decode')
   }
   checkFunction('onError', options.onError)
-  checkEnv(options.env ?? systemEnv)
+  if (options.env !== undefined) checkEnv(options.env)
   checkMs('ttl', ttl, { min: 1, max: MAX_MS })
   if (typeof jitter !== 'number' || !(jitter >= 0 && jitter < 1))
     wrong('jitter', 'must be at least 0 and below 1')

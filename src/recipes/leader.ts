@@ -74,7 +74,7 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
   checkOptions(options, OPTIONS, 'ttl')
   checkHoldfast(holdfast)
   checkFunction('onError', options.onError)
-  checkEnv(options.env ?? systemEnv)
+  if (options.env !== undefined) checkEnv(options.env)
   return new Campaign(holdfast, name, options)
 }
 

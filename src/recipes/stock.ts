@@ -67,7 +67,7 @@ export function stripedStock(holdfast: Holdfast, name: string, options: StockOpt
   checkOptions(options, OPTIONS, 'segments')
   checkHoldfast(holdfast)
   checkName(name)
-  checkEnv(options.env ?? systemEnv)
+  if (options.env !== undefined) checkEnv(options.env)
   return new Segments(holdfast, name, options)
 }
 
