@@ -73,6 +73,10 @@ export function checkBoolean(argument: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'boolean') refuse(argument, 'must be true or false', value)
 }
 
+export function checkFunction(argument: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') refuse(argument, 'must be a function', value)
+}
+
 export function checkText(argument: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'string') refuse(argument, 'must be a string', value)
 }
@@ -94,7 +98,17 @@ export function checkOptions(
     const message = `options must be an object${meant}; got ${show(given)}`
     throw new InvalidArgumentError(message, { argument: 'options' })
   }
+  const other = otherThing(options)
+  if (other !== undefined)
+    throw new InvalidArgumentError(`options must be an object; got ${other}`, { argument: 'options' })
   for (const key in options) if (!known.includes(key)) throw unknownOption(key, known, elsewhere[key])
+}
+
+/** Objects that have no options in them, whatever they were meant to say: all would be as if nothing had been said. */
+function otherThing(options: object): string | undefined {
+  if (typeof (options as { readonly then?: unknown }).then === 'function') return 'a promise: await it'
+  if (options instanceof Map) return 'a Map: pass Object.fromEntries(map)'
+  return Array.isArray(options) ? 'an array' : undefined
 }
 
 function unknownOption(

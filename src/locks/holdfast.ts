@@ -3,6 +3,7 @@ import { INSPECT, LIST } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import {
   checkBoolean,
+  checkFunction,
   checkMs,
   checkName,
   checkOptions,
@@ -79,6 +80,7 @@ export interface CloseOnOptions extends CloseOptions {
 
 const MAX_STRIPES = 65_536
 const CLOSE = { drain: 10_000, timeout: 5000 }
+const UNHEARD: readonly NodeJS.Signals[] = ['SIGKILL', 'SIGSTOP']
 
 /** Locks at one store. Make one per process and keep it. */
 export class Holdfast implements AsyncDisposable {
@@ -210,9 +212,7 @@ export class Holdfast implements AsyncDisposable {
     // What a further call does not say is left as it is.
     const unsaid = this.session.closed ? { drain: Infinity, timeout: Infinity } : CLOSE
     const { drain = unsaid.drain, timeout = unsaid.timeout, release = true } = options
-    if (options.drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
-    if (options.timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
-    checkBoolean('release', release)
+    checkClose(options)
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })
@@ -225,6 +225,9 @@ export class Holdfast implements AsyncDisposable {
   closeOn(signals: readonly NodeJS.Signals[], options: CloseOnOptions = {}): () => void {
     checkOptions(options, OPTIONS.closeOn, 'drain')
     const { onClosed, ...close } = options
+    // Now, while somebody can hear of it: at the signal it would end the process in the middle of what it holds.
+    checkClose(close)
+    checkFunction('onClosed', onClosed)
     const known: unknown = signals
     if (
       !Array.isArray(known) ||
@@ -234,6 +237,11 @@ export class Holdfast implements AsyncDisposable {
         argument: 'signals',
       })
     }
+    const deaf = UNHEARD.find((signal) => signals.includes(signal))
+    if (deaf !== undefined)
+      throw new InvalidArgumentError(`signals must be ones that can be heard: nobody can listen to ${deaf}`, {
+        argument: 'signals',
+      })
     return closeOnSignals(
       signals,
       { close: (drain) => this.close(drain === 0 ? { drain } : close) },
@@ -300,6 +308,12 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function checkClose({ drain, timeout, release }: CloseOptions): void {
+  if (drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
+  if (timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+  checkBoolean('release', release)
 }
 
 function notALock(given: unknown, argument: string): InvalidArgumentError {

@@ -1,9 +1,9 @@
-import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { checkFunction, checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
-import { checkSignal } from '../locks/options.ts'
+import { checkEnv, checkSignal } from '../locks/options.ts'
 import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
@@ -113,9 +113,12 @@ function checkLoad<V, A>(options: CachedOptions<V, A>): void {
   const { key, load, codec, ttl, jitter = 0.1, refreshAfter } = options
   if (typeof key !== 'string' && typeof key !== 'function') wrong('key', 'must be a string or a function')
   if (typeof load !== 'function') wrong('load', 'must be a function')
-  if (codec !== undefined && (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')) {
+  const coded = codec as Partial<Codec<unknown>> | null | undefined
+  if (coded !== undefined && (typeof coded?.encode !== 'function' || typeof coded.decode !== 'function')) {
     wrong('codec', 'must have the functions encode and decode')
   }
+  checkFunction('onError', options.onError)
+  if (options.env !== undefined) checkEnv(options.env)
   checkMs('ttl', ttl, { min: 1, max: MAX_MS })
   if (typeof jitter !== 'number' || !(jitter >= 0 && jitter < 1))
     wrong('jitter', 'must be at least 0 and below 1')
@@ -151,6 +154,8 @@ class LockedCache<V, A> implements Cached<V, A> {
     const { emptyTtl = Math.max(1, Math.round(ttl / 10)) } = options
     checkMs('emptyTtl', emptyTtl, { min: 1, max: MAX_MS })
     this.holdfast = holdfast
+    // Only to have its options looked at: a mistake in them would show at the first miss.
+    holdfast.mutex('cache:', options.lock)
     this.holders = holdersOf(holdfast)
     this.rounds = new Rounds(this.holders)
     this.options = options

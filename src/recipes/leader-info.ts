@@ -1,7 +1,7 @@
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
-import { checkSignal } from '../locks/options.ts'
+import { checkEnv, checkSignal } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import { checkHoldfast } from './check-holdfast.ts'
@@ -19,6 +19,7 @@ export interface LeaderInfo {
 
 /** Who leads now, or null. An answer of a moment ago: it may be another one by the time it is read. */
 export async function leaderOf(holdfast: Holdfast, name: string): Promise<LeaderInfo | null> {
+  checkHoldfast(holdfast)
   const [holder] = (await holdfast.inspect(name)).holders
   if (holder === undefined) return null
   const { owner, token = 0n, expiresIn } = holder
@@ -46,6 +47,7 @@ export async function* watchLeader(
   checkMs('every', every, { min: 1, max: MAX_MS })
   checkHoldfast(holdfast)
   checkSignal(signal)
+  checkEnv(env)
   let before: bigint | null | undefined
   while (signal?.aborted !== true) {
     const info = await leaderOf(holdfast, name)

@@ -1,8 +1,9 @@
-import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { checkFunction, checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
+import { checkEnv } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
@@ -72,6 +73,8 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
   }
   checkOptions(options, OPTIONS, 'ttl')
   checkHoldfast(holdfast)
+  checkFunction('onError', options.onError)
+  if (options.env !== undefined) checkEnv(options.env)
   return new Campaign(holdfast, name, options)
 }
 

@@ -3,6 +3,7 @@ import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
+import { checkEnv } from '../locks/options.ts'
 import type { LockOptions } from '../locks/options.ts'
 import { runAndRelease } from '../locks/run.ts'
 import { systemEnv } from '../runtime/env.ts'
@@ -79,7 +80,9 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
   }
   checkOptions(options, OPTIONS, 'every')
   checkHoldfast(holdfast)
+  checkName(name)
   const { env = systemEnv, memory } = options
+  checkEnv(env)
   const hold = holdOf(options)
   const { store } = holdfast
   const kept = { name, hold, env }

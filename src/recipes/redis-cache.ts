@@ -1,4 +1,5 @@
-import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { checkMs, checkOptions, checkText, MAX_MS } from '../core/arguments.ts'
+import { InvalidArgumentError } from '../core/errors.ts'
 import type { RedisClient } from '../stores/redis/client.ts'
 import { fencedWrite } from '../stores/redis/fenced-write.ts'
 import type { FencedCache } from './cache.ts'
@@ -22,6 +23,9 @@ const OPTIONS: readonly (keyof RedisCacheOptions)[] = ['prefix', 'fenceTtl']
 export function redisCache(client: RedisCacheClient, options: RedisCacheOptions = {}): FencedCache {
   checkOptions(options, OPTIONS, 'prefix')
   const { prefix = 'cache:', fenceTtl = 3_600_000 } = options
+  if (typeof (client as Partial<RedisCacheClient> | null | undefined)?.get !== 'function')
+    throw new InvalidArgumentError('client must be one of ioredis or redis', { argument: 'client' })
+  checkText('prefix', prefix)
   checkMs('fenceTtl', fenceTtl, { min: 1, max: MAX_MS })
   // In braces: in a Cluster the value and its token have to live on one node.
   const at = (key: string): string => `${prefix}{${key}}`

@@ -1,10 +1,11 @@
-import { checkOptions, checkWhole } from '../core/arguments.ts'
+import { checkName, checkOptions, checkWhole } from '../core/arguments.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockSet } from '../locks/lock-set.ts'
+import { checkEnv, checkSignal } from '../locks/options.ts'
 import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
@@ -65,6 +66,8 @@ export function stripedStock(holdfast: Holdfast, name: string, options: StockOpt
   }
   checkOptions(options, OPTIONS, 'segments')
   checkHoldfast(holdfast)
+  checkName(name)
+  if (options.env !== undefined) checkEnv(options.env)
   return new Segments(holdfast, name, options)
 }
 
@@ -105,7 +108,7 @@ class Segments implements StripedStock {
 
   async take(quantity = 1, options: TakeOptions = {}): Promise<Taken | null> {
     checkQuantity(quantity, 1)
-    checkOptions(options, OF_CALL, 'signal')
+    checkCall(options)
     const tried = new Set<number>()
     for (;;) {
       const segment = this.leastCrowded((each) => !tried.has(each) && !this.empty[each])
@@ -121,7 +124,7 @@ class Segments implements StripedStock {
 
   async put(quantity = 1, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 1)
-    checkOptions(options, OF_CALL, 'signal')
+    checkCall(options)
     const segment = this.leastCrowded(() => true) ?? 0
     await this.at(segment, options, async (lease) => {
       const value = (await this.read(segment)) + quantity
@@ -131,7 +134,7 @@ class Segments implements StripedStock {
   }
 
   async total(options: TakeOptions = {}): Promise<number> {
-    checkOptions(options, OF_CALL, 'signal')
+    checkCall(options)
     return this.underAllLocks(options, async (leases) =>
       (await this.readAll(leases)).reduce((sum, value) => sum + value, 0),
     )
@@ -139,7 +142,7 @@ class Segments implements StripedStock {
 
   async fill(quantity: number, options: TakeOptions = {}): Promise<void> {
     checkQuantity(quantity, 0)
-    checkOptions(options, OF_CALL, 'signal')
+    checkCall(options)
     const { length } = this.locks
     return this.underAllLocks(options, async (leases) => {
       for (const [segment, lease] of leases.entries()) {
@@ -238,6 +241,12 @@ class Segments implements StripedStock {
 /** Lost, or closed, since it was granted: nothing is begun any more. */
 function assertBegun({ signal }: Lease): void {
   if (signal.aborted) throw signal.reason
+}
+
+/** A signal that is none would be found out only where the segments are empty, and be waited for there. */
+function checkCall(options: TakeOptions): void {
+  checkOptions(options, OF_CALL, 'signal')
+  checkSignal(options.signal)
 }
 
 function checkQuantity(quantity: unknown, min: number): asserts quantity is number {

@@ -213,6 +213,29 @@ describe('a mistake in a call is refused, with what to do', () => {
           .for({} as Any),
       /^key must be a string or a number/,
     ],
+    ['closeOn, drain', () => locks().closeOn(['SIGUSR2'], { drain: Infinity }), /^drain must be a whole/],
+    ['closeOn, timeout', () => locks().closeOn(['SIGUSR2'], { timeout: '5s' as Any }), /^timeout must be/],
+    ['closeOn, release', () => locks().closeOn(['SIGUSR2'], { release: 1 as Any }), /^release must be true/],
+    [
+      'closeOn, onClosed',
+      () => locks().closeOn(['SIGUSR2'], { onClosed: 1 as Any }),
+      /^onClosed must be a f/,
+    ],
+    [
+      'closeOn, SIGKILL',
+      () => locks().closeOn(['SIGUSR2', 'SIGKILL']),
+      /^signals .*nobody can listen to SIGKILL/,
+    ],
+    ['options that are promised', () => locks().mutex('x', Promise.resolve({}) as Any), /^options .*await/],
+    ['options in a Map', () => new Holdfast(memoryStore(), new Map() as Any), /^options must be an object/],
+    [
+      'options in a list',
+      () =>
+        locks()
+          .mutex('x')
+          .acquire([] as Any),
+      /^options must be an object/,
+    ],
     ['a key that is NaN', () => locks().striped('x', 4).for(Number.NaN), /^key must be/],
     [
       'no key',
@@ -227,6 +250,13 @@ describe('a mistake in a call is refused, with what to do', () => {
     expect(error).toBeInstanceOf(InvalidArgumentError)
     expect((error as Error).message).toMatch(message)
     expect((error as Error).message).not.toContain('pw')
+  })
+
+  it('and closeOn, refused, listens to no signal', async () => {
+    const before = process.listenerCount('SIGUSR2')
+    await problem(() => locks().closeOn(['SIGUSR2', 'SIGSTOP']))
+    await problem(() => locks().closeOn(['SIGUSR2'], { drain: -1 }))
+    expect(process.listenerCount('SIGUSR2')).toBe(before)
   })
 
   it('before the store is asked', async () => {

@@ -10,6 +10,8 @@ import { objectTarget } from './object-target.ts'
 import { ObjectDatabase, ObjectStore } from './object-store.ts'
 
 const SEEDS = [1, 2]
+const NEAR = new ObjectStore(new ObjectDatabase(() => new VirtualEnv().instant()), async () => {})
+  .capabilities
 
 describe('the store of the guide, over a plain object behind a network', () => {
   it.each([...storeCases, ...lockCases].map((each) => [`${each.id}: ${each.title}`, each] as const))(
@@ -23,6 +25,21 @@ describe('the store of the guide, over a plain object behind a network', () => {
       }
     },
   )
+
+  it('passes from far away too, if its minTtl says so', async () => {
+    class FarStore extends ObjectStore {
+      override readonly capabilities = { ...NEAR, minTtl: 500 }
+    }
+    const failed: string[] = []
+    for (const testCase of [...storeCases, ...lockCases]) {
+      const env = new VirtualEnv({ seed: 5 })
+      const db = new ObjectDatabase(() => env.instant())
+      const createStore = () => new FarStore(db, () => env.sleep(30 + env.random() * 30))
+      const { status } = await runCase(testCase, { name: 'far', env, createStore })
+      if (status === 'failed') failed.push(testCase.id)
+    }
+    expect(failed).toEqual([])
+  })
 
   it('is, letter for letter, what the guide shows', () => {
     const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
