@@ -73,6 +73,10 @@ export function checkBoolean(argument: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'boolean') refuse(argument, 'must be true or false', value)
 }
 
+export function checkFunction(argument: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') refuse(argument, 'must be a function', value)
+}
+
 export function checkText(argument: string, value: unknown): void {
   if (value !== undefined && typeof value !== 'string') refuse(argument, 'must be a string', value)
 }

@@ -3,6 +3,7 @@ import { INSPECT, LIST } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import {
   checkBoolean,
+  checkFunction,
   checkMs,
   checkName,
   checkOptions,
@@ -207,12 +208,10 @@ export class Holdfast implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<CloseResult> {
     checkOptions(options, OPTIONS.close, 'drain')
+    checkClosing(options)
     // What a further call does not say is left as it is.
     const unsaid = this.session.closed ? { drain: Infinity, timeout: Infinity } : CLOSE
     const { drain = unsaid.drain, timeout = unsaid.timeout, release = true } = options
-    if (options.drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
-    if (options.timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
-    checkBoolean('release', release)
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })
@@ -225,6 +224,9 @@ export class Holdfast implements AsyncDisposable {
   closeOn(signals: readonly NodeJS.Signals[], options: CloseOnOptions = {}): () => void {
     checkOptions(options, OPTIONS.closeOn, 'drain')
     const { onClosed, ...close } = options
+    // Now, and not when the signal comes: the process would end without having closed anything.
+    checkClosing(close)
+    checkFunction('onClosed', onClosed)
     const known: unknown = signals
     if (
       !Array.isArray(known) ||
@@ -300,6 +302,12 @@ export class Holdfast implements AsyncDisposable {
       store,
     })
   }
+}
+
+function checkClosing({ drain, timeout, release }: CloseOptions): void {
+  if (drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
+  if (timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
+  checkBoolean('release', release)
 }
 
 function notALock(given: unknown, argument: string): InvalidArgumentError {
