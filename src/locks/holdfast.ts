@@ -209,10 +209,10 @@ export class Holdfast implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<CloseResult> {
     checkOptions(options, OPTIONS.close, 'drain')
+    checkClose(options)
     // What a further call does not say is left as it is.
     const unsaid = this.session.closed ? { drain: Infinity, timeout: Infinity } : CLOSE
     const { drain = unsaid.drain, timeout = unsaid.timeout, release = true } = options
-    checkClose(options)
     return this.session.close({ drain, timeout, release }, () => {
       return this.closeStore ? this.closeTheStore() : undefined
     })

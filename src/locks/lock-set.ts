@@ -55,7 +55,9 @@ export class SortedLockSet implements LockSet {
   async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
     checkCallOptions(options, 'try', false)
     const { maxHold } = options
-    const leases = await this.collect(maxHold, (lock) => lock.tryAcquire({ ...options, maxHold: Infinity }))
+    const leases = await this.collect('try', maxHold, (lock) =>
+      lock.tryAcquire({ ...options, maxHold: Infinity }),
+    )
     return leases === null ? null : new Together(leases)
   }
 
@@ -72,7 +74,7 @@ export class SortedLockSet implements LockSet {
     checkWait('wait', wait)
     const since = env.mono()
     try {
-      return await this.collect(maxHold, (lock) => {
+      return await this.collect(wait === 0 ? 'try' : 'wait', maxHold, (lock) => {
         const left = wait === Infinity ? Infinity : Math.max(0, Math.round(since + wait - env.mono()))
         return lock.acquire({ ...options, wait: left, maxHold: Infinity })
       })
@@ -89,6 +91,7 @@ export class SortedLockSet implements LockSet {
    * `maxHold` counts from when all are there, or it could be over by then.
    */
   private async collect(
+    how: 'wait' | 'try',
     maxHold: number | undefined,
     take: (lock: CapacityLock) => Promise<Lease | null>,
   ): Promise<readonly Lease[] | null> {
@@ -96,7 +99,7 @@ export class SortedLockSet implements LockSet {
     const leases: Lease[] = []
     let complete = false
     // What cannot be had from here is known before the first one is asked for.
-    for (const lock of this.locks) await lock.checkInside()
+    for (const lock of this.locks) await lock.checkInside(how)
     try {
       for (const lock of this.locks) {
         const lease = await take(lock)

@@ -123,13 +123,17 @@ export class CapacityLock implements Semaphore {
     return session === this.session
   }
 
-  /** Rejects where the code that asks could only wait for itself. */
-  async checkInside(): Promise<void> {
+  /** Rejects where the code that asks could only wait for itself. Who does not wait for permits may ask for any. */
+  async checkInside(how: 'wait' | 'try'): Promise<void> {
     const { session, name, kind } = this
-    try {
+    const check = (): void => {
       nestedIn(session, name, kind)
+      if (kind.mode === 'permits' && how === 'wait') checkPermitsInside(session, name, kind, 1)
+    }
+    try {
+      check()
     } catch (error) {
-      await this.unlessOver(error, async () => void nestedIn(session, name, kind))
+      await this.unlessOver(error, async () => check())
     }
   }
 

@@ -56,18 +56,20 @@ export class Requests {
 
   ask<T>(shape: Shape, call: () => MaybePromise<T>, settle: Settle<T>): void {
     let answer: MaybePromise<T>
+    let promise: Promise<T> | null
     try {
       answer = call()
+      // Not only Promise: a store may have those of another realm, or of a library.
+      promise = isThenable<T>(answer) ? answer : null
     } catch (cause) {
       return settle(this.broken(shape, 'threw', cause), true)
     }
-    // Not only Promise: a store may have those of another realm, or of a library.
-    if (!isThenable<T>(answer)) return settle(this.fitting(shape, answer), true)
+    if (promise === null) return settle(this.fitting(shape, answer as T), true)
     const since = this.looks
     const request: Request = { shape, settle, since, open: true, previous: null, following: null }
     this.open.push(request)
     if (this.open.length === 1) this.options.onFirst()
-    const settled = answer instanceof Promise ? answer : Promise.resolve(answer)
+    const settled = promise instanceof Promise ? promise : Promise.resolve(promise)
     settled.then(
       (value: T) => {
         // What comes when it was given up is too late to mean anything: its claim is in doubt, and cleaned up.
@@ -110,8 +112,13 @@ export class Requests {
   }
 
   private fitting<T>(shape: Shape, answer: T): T | Unknown {
-    if (shape.fits(answer)) return answer
-    return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
+    try {
+      if (shape.fits(answer)) return answer
+      return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
+    } catch (cause) {
+      // An object of a connection that is gone, or one that makes its fields when they are read.
+      return { ...this.broken(shape, 'answered what cannot be read', cause), retryable: false }
+    }
   }
 
   private answered<T>(answer: T | Unknown, settle: Settle<T>): void {

@@ -1,4 +1,4 @@
-import { checkOptions } from '../../core/arguments.ts'
+import { checkFunction, checkOptions } from '../../core/arguments.ts'
 import { printable } from '../../core/printing.ts'
 import { emptyQueue, isIdle, isSpent, QueueState, step, view } from '../../core/claim-queue.ts'
 import { trustedStores } from '../../core/trusted-stores.ts'
@@ -268,6 +268,7 @@ const inOrder = (one: string, other: string): number => (one < other ? -1 : one 
 /** Locks between the tasks of one process. For tests, and for programs that never run twice. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkOptions(options, OPTIONS, 'now')
+  checkFunction('now', options.now)
   return new MemoryStore(options)
 }
 

@@ -23,6 +23,17 @@ type Then = (done: (value: unknown) => void, fail: (error: Error) => void) => vo
 // eslint-disable-next-line unicorn/no-thenable -- that is the point
 const thenable = (then: Then): object => ({ then })
 
+/** An object of a connection that is gone: whatever is asked of it throws. */
+const UNREADABLE: unknown = new Proxy(
+  {},
+  {
+    has: () => true,
+    get() {
+      throw new Error('the other side is gone')
+    },
+  },
+)
+
 /** What a store must not do, one at a time. */
 const FAULTS: Readonly<Record<string, () => unknown>> = {
   'returns undefined': () => undefined,
@@ -46,6 +57,8 @@ const FAULTS: Readonly<Record<string, () => unknown>> = {
   'says when with text': () => ({ kind: 'queued', retryAfter: 'soon' }),
   'shows claims without ids': () => ({ name: 'x', capacity: 1, holders: [{ owner: 'me' }], waiters: [] }),
   'shows nothing as a claim': () => ({ name: 'x', capacity: 1, holders: [null], waiters: [] }),
+  'answers with what cannot be read': () => UNREADABLE,
+  'resolves what cannot be read': () => Promise.resolve([UNREADABLE]),
   'never answers': () => new Promise(() => {}),
   'is a thenable that fails': () => thenable((_, fail) => fail(new Error('later'))),
 }

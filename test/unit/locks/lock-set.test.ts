@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { InvalidArgumentError, LockReentryError } from '../../../src/index.ts'
+import { InvalidArgumentError, LockReentryError, LockTimeoutError } from '../../../src/index.ts'
 import type { Holdfast, Lease, LeaseSet } from '../../../src/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 
@@ -67,6 +67,27 @@ describe('inside of several locks', () => {
         await holdfast.all(['d', 'e']).run(() => 1)
       }),
     )
+  })
+})
+
+describe('a set with a semaphore, inside of that', () => {
+  it('fails at once when the code has the permits itself, and waits for no other lock of the set first', async () => {
+    const w = world()
+    const [{ holdfast }, other] = [w.process(), w.process()]
+    const semaphore = holdfast.semaphore('s', 2)
+    const busy = await w.env.until(other.holdfast.mutex('a').acquire())
+    const before = w.env.mono()
+    const inside = (take: () => Promise<unknown>, permits: number): Promise<unknown> =>
+      w.env.until(semaphore.run(take, { permits }))
+    const set = holdfast.all(['a', semaphore])
+    await expect(inside(() => set.acquire(), 2)).rejects.toBeInstanceOf(LockReentryError)
+    await expect(inside(() => set.run(() => 1), 2)).rejects.toBeInstanceOf(LockReentryError)
+    // Who does not wait hears what is free.
+    await expect(inside(() => set.tryAcquire(), 2)).resolves.toBeNull()
+    await expect(inside(() => set.acquire({ wait: 0 }), 2)).rejects.toBeInstanceOf(LockTimeoutError)
+    expect(w.env.mono()).toBe(before)
+    await w.env.until(busy.release())
+    await expect(inside(() => set.run(() => 1), 1)).resolves.toBe(1)
   })
 })
 

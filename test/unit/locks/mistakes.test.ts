@@ -26,6 +26,19 @@ const lease = (): Promise<Lease> => locks().mutex('x').acquire()
 describe('a mistake in a call is refused, with what to do', () => {
   const fn = (): number => 1
   it.each<[string, () => unknown, RegExp]>([
+    [
+      'a drain for the day of the signal',
+      () => locks().closeOn(['SIGUSR2'], { drain: Number.NaN }),
+      /^drain must be/,
+    ],
+    ['a timeout likewise', () => locks().closeOn(['SIGUSR2'], { timeout: -1 }), /^timeout must be/],
+    ['a release likewise', () => locks().closeOn(['SIGUSR2'], { release: 'no' as Any }), /^release must be/],
+    [
+      'what is to be told then',
+      () => locks().closeOn(['SIGUSR2'], { onClosed: 'log' as Any }),
+      /^onClosed must be a function/,
+    ],
+    ['a clock that is none', () => memoryStore({ now: 5 as Any }), /^now must be a function/],
     ['no store', () => new Holdfast(undefined as Any), /^store must be a store.*open\(/],
     [
       'a URL as store',
