@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 
 import { endAll, holdfast, run } from './cli.ts'
 
-const AGAIN = 'trying again for'
+const AGAIN = 'trying again '
 
 async function freePort(): Promise<number> {
   const server = createServer()
