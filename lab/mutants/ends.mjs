@@ -1,17 +1,9 @@
 // Ends that somebody asked for, and that do not come, or come for somebody else. See lab/kill-matrix.mjs.
+import { mutant } from './of-programs.mjs'
 
 const SET = 'locks/lock-set.js'
 const DISPOSE = 'async [Symbol.asyncDispose]() {\n        await this.release();'
 const KEEP = 'async [Symbol.asyncDispose]() {\n        ;'
-
-const mutant = (id, bugClass, edit, check, seeds) => ({
-  id,
-  bugClass,
-  edits: [edit],
-  scenario: 'programs',
-  check,
-  seeds,
-})
 
 /** @type {import('../kill-matrix.mjs').Mutant[]} */
 export const endMutants = [

@@ -1,19 +1,10 @@
 // Promises that a call makes and that no rival notices when they are broken. See lab/kill-matrix.mjs.
+import { mutant } from './of-programs.mjs'
 
 const LEASE = 'runtime/lease.js'
 const CLOSING = 'runtime/closing.js'
 const SET = 'locks/lock-set.js'
 const HOLDFAST = 'locks/holdfast.js'
-
-const mutant = (id, bugClass, edit, check, seeds, seed) => ({
-  id,
-  bugClass,
-  edits: [edit],
-  scenario: 'programs',
-  check,
-  seeds,
-  seed,
-})
 
 /** @type {import('../kill-matrix.mjs').Mutant[]} */
 export const promiseMutants = [
