@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { doubtMutants } from './mutants/doubt.mjs'
 import { endMutants } from './mutants/ends.mjs'
 import { meetingMutants } from './mutants/meeting.mjs'
 import { promiseMutants } from './mutants/promises.mjs'
@@ -49,6 +50,7 @@ export const mutants = [
   ...meetingMutants,
   ...promiseMutants,
   ...endMutants,
+  ...doubtMutants,
 ]
 
 /** The folders of the build that a simulation needs. */

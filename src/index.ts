@@ -17,5 +17,5 @@ export type { AssertHeldOptions, Lease, ReleaseOutcome } from './runtime/lease.t
 export type { LockEvents } from './runtime/events.ts'
 export type { ClockOptions } from './runtime/clock.ts'
 export type { Env, Timer } from './runtime/env.ts'
+export type { Capabilities, Guarantee, Guarantees, Store } from './core/contract.ts'
 export * from './core/errors.ts'
-export * from './core/contract.ts'

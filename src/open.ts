@@ -9,7 +9,7 @@ import type { HoldfastOptions } from './locks/options.ts'
 export interface StoreOptions {
   /** The bearer token for a lock server. Better here, read from a file, than in the URL. */
   readonly token?: string | undefined
-  /** Certificates to trust besides the system's when a lock server is reached by TLS, as PEM. */
+  /** Certificates to trust instead of the system's when a lock server is reached by TLS, as PEM. */
   readonly ca?: string | undefined
 }
 

@@ -1,6 +1,39 @@
 /** For authors of stores: the contract with its words, and the rule that every store follows, to run in one's own transaction. */
 
-export * from './core/contract.ts'
+export { ALL } from './core/contract.ts'
+export type {
+  Busy,
+  Capabilities,
+  ClaimAnswer,
+  ClaimInfo,
+  ClaimRef,
+  ClaimRequest,
+  DowngradeAnswer,
+  Downgraded,
+  Guarantee,
+  Guarantees,
+  Held,
+  ListPage,
+  ListQuery,
+  Lost,
+  MaybePromise,
+  Mismatch,
+  NameInfo,
+  NotHeld,
+  Queued,
+  ReleaseAnswer,
+  ReleaseRequest,
+  ReleaseResult,
+  Released,
+  RenewAnswer,
+  RenewRequest,
+  Renewed,
+  Store,
+  StoreEvent,
+  StoreListener,
+  Unknown,
+  Watch,
+} from './core/contract.ts'
 export {
   emptyQueue,
   isIdle,

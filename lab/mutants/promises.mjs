@@ -32,7 +32,7 @@ export const promiseMutants = [
   mutant(
     'cut-short-untold',
     'P4: close() does not say what it took away',
-    { file: CLOSING, find: 'this.cutShort = namesOf(held);', replace: ';' },
+    { file: CLOSING, find: 'this.cutShort = namesOf(held.filter(({ users }) => users > 0));', replace: ';' },
     'close',
     200,
   ),

@@ -47,8 +47,8 @@ export const upkeepMutants = [
     edits: [
       {
         file: 'runtime/asking.js',
-        find: 'lane.session.cleanup.remove(claim, doubtful, lane.ttl);',
-        replace: ';',
+        find: 'if (!nothingThere || doubtful)',
+        replace: 'if (false)',
       },
     ],
     scenario: 'claim-queue/everything',
@@ -62,8 +62,8 @@ export const upkeepMutants = [
     edits: [
       {
         file: 'runtime/asking.js',
-        find: 'lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience));',
-        replace: ';',
+        find: "if (state === 'asking' && !doubtful)",
+        replace: 'if (true)',
       },
     ],
     scenario: 'claim-queue/partition',

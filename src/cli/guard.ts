@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { CommandError, EXIT } from './exit.ts'
+import { signalGroup } from './process-group.ts'
 
 /**
  * A dead man's switch. A second process holds the other end of a pipe and kills the command's process group
@@ -103,8 +104,8 @@ export class Guard {
       cwd: '/',
     })
     started.on('error', () => {})
-    const { stdin } = started
-    if (started.pid === undefined || stdin === null) {
+    const { stdin, pid } = started
+    if (pid === undefined || stdin === null) {
       throw new CommandError(
         '/bin/sh cannot be started, and without it nothing guards the command.',
         EXIT.system,
@@ -113,7 +114,11 @@ export class Guard {
     stdin.on('error', () => {})
     started.unref()
     ;(stdin as unknown as { unref?: () => void }).unref?.()
-    started.on('exit', () => this.replace())
+    started.on('exit', () => {
+      // Its fuse may have outlived it, and hears of no renewal any more.
+      signalGroup(pid, 'SIGKILL')
+      this.replace()
+    })
     stdin.write(this.burnsDownAt === Infinity ? 'none\n' : secondsOf(this.burnsDownAt - performance.now()))
     return { process: started, pipe: stdin }
   }

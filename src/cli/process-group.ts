@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 /** Sends a signal to every process of a group. `not-ours`: all that are left belong to another user (`sudo`). */
 export function signalGroup(group: number, signal: NodeJS.Signals | 0): 'told' | 'gone' | 'not-ours' {
+  // To the system, -1 is every process there is, and 0 whoever asks.
+  if (!(group > 1)) return 'gone'
   try {
     process.kill(-group, signal)
     return 'told'

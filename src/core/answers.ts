@@ -9,6 +9,10 @@ interface Answer {
   readonly count?: unknown
   readonly capacity?: unknown
   readonly retryAfter?: unknown
+  readonly contended?: unknown
+  readonly mark?: unknown
+  readonly cause?: unknown
+  readonly retryable?: unknown
   readonly stop?: unknown
   readonly released?: unknown
   readonly next?: unknown
@@ -30,16 +34,23 @@ const isGrant = ({ token, count }: Answer): boolean =>
 const isTimely = ({ retryAfter }: Answer): boolean =>
   retryAfter === undefined || (typeof retryAfter === 'number' && !Number.isNaN(retryAfter))
 
+/** A field that may be anything. One that throws when it is read does so here, where that is an answer too. */
+const isRead = (_field: unknown): boolean => true
+
+const saysUnknown = ({ kind, cause, retryable }: Answer): boolean =>
+  kind === 'unknown' && isRead(cause) && isRead(retryable)
+
 function fitsClaim(answer: unknown): boolean {
   const seen = look(answer)
   switch (seen.kind) {
     case 'held':
-      return isGrant(seen)
+      return isGrant(seen) && isRead(seen.contended)
     case 'queued':
-    case 'busy':
       return isTimely(seen)
+    case 'busy':
+      return isTimely(seen) && isRead(seen.mark)
     case 'unknown':
-      return true
+      return saysUnknown(seen)
     case 'mismatch':
       return typeof seen.capacity === 'number'
     default:
@@ -49,17 +60,18 @@ function fitsClaim(answer: unknown): boolean {
 
 function fitsRenewal(answer: unknown): boolean {
   const seen = look(answer)
-  if (seen.kind === 'held') return isGrant(seen)
+  if (seen.kind === 'held') return isGrant(seen) && isRead(seen.contended)
   if (seen.kind === 'queued') return isTimely(seen)
-  return seen.kind === 'renewed' || seen.kind === 'lost' || seen.kind === 'unknown'
+  if (seen.kind === 'renewed') return isRead(seen.contended)
+  return seen.kind === 'lost' || saysUnknown(seen)
 }
 
 function fitsRelease(answer: unknown): boolean {
   const { kind } = look(answer)
-  return kind === 'released' || kind === 'not-held' || kind === 'unknown'
+  return kind === 'released' || kind === 'not-held' || isUnknown(answer)
 }
 
-const isUnknown = (answer: unknown): boolean => look(answer).kind === 'unknown'
+const isUnknown = (answer: unknown): boolean => saysUnknown(look(answer))
 
 const isList = (value: unknown): boolean => Array.isArray(value)
 
@@ -85,14 +97,15 @@ export const DOWNGRADE: Shape = {
   method: 'downgrade',
   fits: (answer) => {
     const { kind } = look(answer)
-    return kind === 'downgraded' || kind === 'lost' || kind === 'unknown'
+    return kind === 'downgraded' || kind === 'lost' || isUnknown(answer)
   },
 }
+export const GUARDS: Shape = { method: 'guards', fits: (answer) => typeof answer === 'boolean' }
 export const WATCH: Shape = {
   method: 'watch',
   fits: (answer) => {
     const { kind, stop } = look(answer)
-    return kind === 'unknown' || (kind === 'watching' && typeof stop === 'function')
+    return isUnknown(answer) || (kind === 'watching' && typeof stop === 'function')
   },
 }
 export const INSPECT: Shape = {

@@ -301,7 +301,10 @@ export interface Store {
   inspect(name: string, timeout: number): MaybePromise<NameInfo | Unknown>
   list(query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown>
 
-  /** Frees what the store itself opened. A client that the user passed in stays open. */
+  /**
+   * Frees what the store itself opened. A client that the user passed in stays open. What is held stays so until it runs out, or its
+   * session hears that it was revoked: whoever was closed with `release: false` believes in it.
+   */
   close(): MaybePromise<void>
 
   /** What makes it a full member of a quorum. Locks of its own and votes do not know of each other. */

@@ -14,16 +14,25 @@ export function factsOf(error: HoldfastError): object {
   return facts
 }
 
+/** Those that are being written. One that is its own cause, over however many others, is written once. */
+const underWay = new Set<HoldfastError>()
+
 export function errorJson(error: HoldfastError): Record<string, unknown> {
-  const { name, message, cause } = error
-  const { outcome, ...facts } = factsOf(error) as { readonly outcome?: Outcome }
-  return {
-    name,
-    message,
-    ...plain(facts),
-    // What the user's function returned may be anything, also what JSON cannot write.
-    ...(outcome === undefined ? {} : { outcome: outcomeJson(outcome) }),
-    ...(cause === undefined ? {} : { cause: causeJson(cause, 0) }),
+  const { name, message, code, cause } = error
+  if (underWay.has(error)) return { name, message, code }
+  underWay.add(error)
+  try {
+    const { outcome, ...facts } = factsOf(error) as { readonly outcome?: Outcome }
+    return {
+      name,
+      message,
+      ...plain(facts),
+      // What the user's function returned may be anything, also what JSON cannot write.
+      ...(outcome === undefined ? {} : { outcome: outcomeJson(outcome) }),
+      ...(cause === undefined ? {} : { cause: causeJson(cause, 0) }),
+    }
+  } finally {
+    underWay.delete(error)
   }
 }
 
@@ -45,14 +54,21 @@ const SHOWN = new Set(['stack', 'message', 'name', 'cause', 'code', 'errno', 'sy
  * A driver's error without what hangs on it: the command that failed, with the ids in its arguments, the statement, the client.
  * Most have nothing of that and stay what they are; of the others it is a copy of the same class.
  */
-export function bare(cause: unknown, depth = 0): unknown {
+export function bare(cause: unknown): unknown {
+  try {
+    return stripped(cause, 0)
+  } catch {
+    // One of a stranger's store may throw when it is looked at: a revoked Proxy, a field that is made when it is read.
+    return new Error('What was given as the cause cannot be read')
+  }
+}
+
+function stripped(cause: unknown, depth: number): unknown {
   if (!(cause instanceof Error) || own(cause) || depth > DEEPEST_CAUSE) return cause
-  const deeper = bare(cause.cause, depth + 1)
+  const { message } = cause
+  const deeper = stripped(cause.cause, depth + 1)
   if (deeper === cause.cause && Reflect.ownKeys(cause).every((key) => SHOWN.has(String(key)))) return cause
-  const copy = Object.setPrototypeOf(
-    new Error(cause.message),
-    Object.getPrototypeOf(cause) as object,
-  ) as Error
+  const copy = Object.setPrototypeOf(new Error(message), Object.getPrototypeOf(cause) as object) as Error
   for (const key of SHOWN) {
     const described = Object.getOwnPropertyDescriptor(cause, key)
     if (described !== undefined && 'value' in described) Object.defineProperty(copy, key, described)

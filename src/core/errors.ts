@@ -116,7 +116,7 @@ export class LockReentryError extends HoldfastError {
 /** The store did not answer, or not in time. Nothing is known to be held. */
 export class StoreUnavailableError extends HoldfastError {
   /** There when asking again cannot help: a wrong password, a missing right, an unsupported server. */
-  readonly retryable?: false
+  declare readonly retryable?: false
 
   constructor(message: string, details: ErrorDetails & { readonly retryable?: false | undefined } = {}) {
     super('STORE_UNAVAILABLE', message, { ...details, cause: bare(details.cause) })
@@ -238,6 +238,8 @@ const codeOf = new Map<unknown, ErrorCode | 'ANY'>([
 ])
 
 const classOf = new Map([...codeOf].map(([made, code]) => [code, made as ErrorClass]))
+// Every error has a code of its own.
+classOf.delete('ANY')
 
 interface ErrorClass {
   new (message: string, details: ErrorDetails): HoldfastError

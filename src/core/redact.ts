@@ -10,6 +10,8 @@ export function redact(url: string): string {
   if (!rest.includes('@')) return scheme + place + redactQuery(query)
   const hosts = scheme.endsWith('//') && !query.includes('@') ? redactHosts(place) : undefined
   if (hosts !== undefined) return scheme + hosts + redactQuery(query)
+  // The @ may belong to a secret behind the question mark, and what follows it, too.
+  if (redactQuery(query) !== query) return scheme + HIDDEN
   return scheme + HIDDEN + redactQuery(rest.slice(rest.lastIndexOf('@')))
 }
 
@@ -42,5 +44,18 @@ function redactHosts(place: string): string | undefined {
 }
 
 function redactQuery(query: string): string {
-  return query.replace(/([?&#][^=&#]*(?:pass|pwd|secret|token|auth|key)[^=&#]*=)[^&#]*/gi, `$1${HIDDEN}`)
+  return query
+    .replace(/([?&#][^=&#]*(?:pass|pwd|secret|token|auth|key)[^=&#]*=)[^&#]*/gi, `$1${HIDDEN}`)
+    .replace(/([?&#][^=&#]*=)((?:\{|%7b).*)/is, (whole, name: string, value: string) =>
+      isSecretObject(value) ? `${name}${HIDDEN}` : whole,
+    )
+}
+
+/** An object as JSON, and all behind it (`ssl={"passphrase":"…"}`): with the name of a secret, or with what nobody can read. */
+function isSecretObject(value: string): boolean {
+  try {
+    return /pass|pwd|secret|token|key|pfx/i.test(decodeURIComponent(value))
+  } catch {
+    return true
+  }
 }

@@ -1,3 +1,5 @@
+import { isMainThread } from 'node:worker_threads'
+
 import type { CloseResult } from '../runtime/closing.ts'
 
 /** What a signal is to end. */
@@ -13,7 +15,7 @@ const OURS = Symbol.for('holdfast.closeOn')
  * without us, unless somebody else listens to it too: then that is for them to say.
  */
 export function closeOnSignals(
-  signals: readonly NodeJS.Signals[],
+  signals: ReadonlySet<NodeJS.Signals>,
   holdfast: Closable,
   onClosed: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined,
 ): () => void {
@@ -43,8 +45,15 @@ export function closeOnSignals(
         if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
       })
   }
+  if (!isMainThread) warnOfThread()
   Object.defineProperty(listener, OURS, { value: true })
   // Before all others: who listens once is gone from the list when it was called, and may have work left.
   for (const signal of signals) process.prependListener(signal, listener)
   return stop
+}
+
+function warnOfThread(): void {
+  const message =
+    'closeOn() hears nothing in a worker thread: signals reach the main thread alone. Have that one tell the worker, and call close() there.'
+  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CLOSE_ON_THREAD' })
 }

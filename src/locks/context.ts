@@ -79,6 +79,8 @@ export function checkPermitsInside(session: Session, name: string, kind: Kind, w
   let mine = 0
   for (let inside = innermost(); inside !== undefined; inside = inside.outer) {
     if (inside.name !== name || inside.session !== session || !inside.lease.held) continue
+    const { capacity } = inside.kind
+    if (capacity !== kind.capacity) throw otherKind(session, name, kind.capacity, capacity)
     mine += outermost(inside.lease).claim.lane.kind.weight
   }
   if (mine === 0 || mine + wanted <= kind.capacity) return

@@ -28,6 +28,7 @@ import {
   StoreUnavailableError,
   UnsupportedError,
 } from '../core/errors.ts'
+import { bare } from '../core/error-printing.ts'
 import type { HoldfastError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { CloseResult } from '../runtime/closing.ts'
@@ -167,10 +168,10 @@ export class Holdfast implements AsyncDisposable {
   }
 
   /** One name split into many locks: keys that fall on different stripes do not wait for each other. */
-  striped(name: string, stripes: number, options: LockOptions = {}): StripedLock {
+  striped(name: string, stripes: number, options: ReentrantOptions = {}): StripedLock {
     checkName(name)
     checkWhole('stripes', stripes, { min: 1, max: MAX_STRIPES })
-    checkLockOptions(options, OPTIONS.lock)
+    checkLockOptions(options, OPTIONS.reentrant)
     return { stripes, for: (key) => this.mutex(`${name}#${stripeOf(keyText(key), stripes)}`, options) }
   }
 
@@ -243,7 +244,8 @@ export class Holdfast implements AsyncDisposable {
         argument: 'signals',
       })
     return closeOnSignals(
-      signals,
+      // Once each: a second call is a second signal.
+      new Set(signals),
       { close: (drain) => this.close(drain === 0 ? { drain } : close) },
       onClosed,
     )
@@ -288,7 +290,8 @@ export class Holdfast implements AsyncDisposable {
   }
 
   private noAnswer(answer: Unknown): HoldfastError {
-    const { cause, retryable } = answer
+    const { retryable } = answer
+    const cause = bare(answer.cause)
     if (cause instanceof BrokenStoreError || cause instanceof UnsupportedError) return cause
     const { kind: store } = this.store
     return new StoreUnavailableError(noAnswer(store, answer), { store, cause, retryable })

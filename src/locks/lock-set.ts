@@ -73,16 +73,19 @@ export class SortedLockSet implements LockSet {
     const { wait = this.wait, maxHold } = options
     checkWait('wait', wait)
     const since = env.mono()
+    const late = (name: string): LockTimeoutError =>
+      timedOut({ name, session: this.session, capacity: 0 }, Math.round(env.mono() - since))
     try {
-      return await this.collect(wait === 0 ? 'try' : 'wait', maxHold, (lock) => {
+      return await this.collect(wait === 0 ? 'try' : 'wait', maxHold, async (lock) => {
         const left = wait === Infinity ? Infinity : Math.max(0, Math.round(since + wait - env.mono()))
+        // With a wait of 0 it would be a try, which takes as long as the store does.
+        if (left === 0 && wait > 0) throw late(lock.name)
         return lock.acquire({ ...options, wait: left, maxHold: Infinity })
       })
     } catch (error) {
       // The last one had what the others left of the time, and knows of no more.
       if (!(error instanceof LockTimeoutError) || wait === 0) throw error
-      const { lock: name = '' } = error
-      throw timedOut({ name, session: this.session, capacity: 0 }, Math.round(env.mono() - since))
+      throw late(error.lock ?? '')
     }
   }
 

@@ -216,8 +216,11 @@ export class CapacityLock implements Semaphore {
   }
 
   private async atOnce(lane: Lane, maxHold: number, signal: AbortSignal | undefined): Promise<Lease> {
+    const { env } = this.session
+    const since = env.mono()
     const lease = await lane.tryAcquire({ maxHold, signal })
-    if (lease === null) throw notFree(lane)
+    // Nobody was waited for, but the store's answer was.
+    if (lease === null) throw notFree(lane, Math.round(env.mono() - since))
     return lease
   }
 }

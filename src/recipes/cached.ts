@@ -189,9 +189,13 @@ class LockedCache<V, A> implements Cached<V, A> {
     const { signal } = options
     checkSignal(signal)
     const key = keyFor(this.options.key, input)
-    refuseLock(key, lockNameFor(key), this.holders)
+    const lock = lockNameFor(key)
+    refuseLock(key, lock, this.holders)
+    const granted = new Loading(key, lock, this.holders).awaited()
     // Under the lock: a load that is under way would put back what it read before.
-    const lease = await this.lockFor(key).acquire(signal === undefined ? {} : { signal })
+    const lease = await this.lockFor(key)
+      .acquire(signal === undefined ? {} : { signal })
+      .finally(granted)
     try {
       // Lost, or closed, since it was granted.
       if (lease.signal.aborted) throw lease.signal.reason
@@ -208,7 +212,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   /** One round for all who miss the key in this process at this time. */
   private async round(input: A, key: string, { load, left, over }: Course): Promise<V> {
     const lease = await this.lockFor(key).acquire({ signal: left })
-    load.hold()
+    load.hold(lease)
     try {
       // Whoever had the lock before us has most likely loaded it.
       const found = await this.read(key, left)
@@ -295,7 +299,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   private async refresh(input: A, key: string, load: Loading): Promise<void> {
     const lease = await this.lockFor(key).tryAcquire()
     if (lease === null) return
-    load.hold()
+    load.hold(lease)
     try {
       const found = await this.read(key)
       if (found === null || this.isDue(found)) await this.load(input, key, lease)

@@ -4,6 +4,8 @@ import { LockLostError } from '../core/errors.ts'
 import { shown } from '../core/printing.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
+import { Line } from '../runtime/line.ts'
+import type { InLine } from '../runtime/line.ts'
 import { abortedError } from './rounds.ts'
 
 /** What was taken from one segment. */
@@ -16,7 +18,7 @@ export interface Part {
   readonly token: bigint
 }
 
-interface Request {
+interface Request extends InLine<Request> {
   readonly quantity: number
   /** Where it was asked for: what is written for it belongs to that transaction, tenant or trace, and not to whoever looks. */
   readonly context: AsyncResource
@@ -35,7 +37,7 @@ type Write = (segment: number, value: number, lease: Lease) => Promise<boolean>
 export class LastLook {
   private readonly underAllLocks: AllLocks
   private readonly write: Write
-  private asking: Request[] = []
+  private readonly asking = new Line<Request>()
   private looking = false
 
   constructor(underAllLocks: AllLocks, write: Write) {
@@ -49,7 +51,8 @@ export class LastLook {
     return new Promise((resolve, reject) => {
       const forgetSignal = signal && onAbort(signal, () => this.leave(request, signal))
       const context = new AsyncResource('holdfast:take', { requireManualDestroy: true })
-      const request: Request = { quantity, context, resolve, reject, forgetSignal }
+      const place = { previous: null, following: null }
+      const request: Request = { quantity, context, resolve, reject, forgetSignal, ...place }
       this.asking.push(request)
       // Errors reach the requests.
       if (!this.looking) this.look().catch(() => {})
@@ -57,26 +60,26 @@ export class LastLook {
   }
 
   private leave(request: Request, signal: AbortSignal): void {
-    this.asking = this.asking.filter((other) => other !== request)
+    this.asking.remove(request)
     request.reject(abortedError('stock', signal))
   }
 
   private async look(): Promise<void> {
     this.looking = true
-    for (let [first] = this.asking; first !== undefined; [first] = this.asking) {
+    for (let { first } = this.asking; first !== null; { first } = this.asking) {
       const look = (): Promise<void> => this.underAllLocks((values, leases) => this.serve(values, leases))
       try {
         // Whoever started the one before may have ended, and the transaction in which it would be read.
         await first.context.runInAsyncScope(look)
       } catch (error) {
-        for (let request = this.next(); request !== undefined; request = this.next()) request.reject(error)
+        for (let request = this.next(); request !== null; request = this.next()) request.reject(error)
       }
     }
     this.looking = false
   }
 
   /** From here on its signal has no effect: something may be written for it. */
-  private next(): Request | undefined {
+  private next(): Request | null {
     const request = this.asking.shift()
     request?.forgetSignal?.()
     return request
@@ -86,7 +89,7 @@ export class LastLook {
   private async serve(values: number[], leases: readonly Lease[]): Promise<void> {
     for (let count = this.asking.length; count > 0; count--) {
       const request = this.next()
-      if (request === undefined) return
+      if (request === null) return
       try {
         for (const lease of leases) lease.assertHeld()
         const left = values.reduce((sum, value) => sum + value, 0)

@@ -5,7 +5,7 @@ import { checkEnv, checkSignal } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import { checkHoldfast } from './check-holdfast.ts'
-import { pause } from './pause.ts'
+import { pauseUnlessClosed } from './pause.ts'
 
 /** Who leads, as the store has it. */
 export interface LeaderInfo {
@@ -56,6 +56,6 @@ export async function* watchLeader(
     const token = info?.token ?? null
     if (token !== before) yield info
     before = token
-    await pause(env, every, signal)
+    await pauseUnlessClosed(env, holdfast, every, signal)
   }
 }

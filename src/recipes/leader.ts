@@ -11,7 +11,7 @@ import { checkHoldfast } from './check-holdfast.ts'
 import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
 import { standAlone } from './office.ts'
-import { backOff, pause } from './pause.ts'
+import { backOff, pauseUnlessClosed } from './pause.ts'
 import { tell } from './tell.ts'
 import { LeaseTerm, obeyed } from './term.ts'
 import type { Term } from './term.ts'
@@ -81,7 +81,6 @@ export function leader(holdfast: Holdfast, name: string, options: LeaderOptions)
 /** Waiting is cut into pieces: after each it is known whether another one leads or the store is silent. */
 const ROUND_MS = 15_000
 const BACK_OFF_MS = { first: 100, longest: 10_000 }
-const BACK_OFF_PIECE_MS = 250
 /** Terms that are over sooner, one after the other, count as failures: they would keep everything else from running. */
 const BRIEF_MS = 100
 
@@ -112,7 +111,8 @@ class Campaign implements Candidate {
 
   get state(): CandidateState {
     // The clock may know what no timer has told yet.
-    return this.current === 'leading' && !this.leading ? 'stepping-down' : this.current
+    if (this.current === 'leading' && !this.leading) this.enter('stepping-down')
+    return this.current
   }
 
   get leading(): boolean {
@@ -171,20 +171,13 @@ class Campaign implements Candidate {
       failures = course === 'served' ? 0 : failures + 1
       if (course === 'failed' || failures > 1) {
         this.enter('campaigning')
-        await this.backOff(failures - 1)
+        const ms = backOff(this.env, failures - 1, BACK_OFF_MS)
+        await pauseUnlessClosed(this.env, this.holdfast, ms, signal)
       }
     }
+    // Who does not stand any more is kept from nothing.
+    this.troubleSince = null
     this.enter('stopped')
-  }
-
-  /** In pieces: when the Holdfast is closed nothing is left to wait for, and a timer would keep the process. */
-  private async backOff(failures: number): Promise<void> {
-    const { signal } = this.stopping
-    const until = this.env.mono() + backOff(this.env, failures, BACK_OFF_MS)
-    for (let left = until - this.env.mono(); left > 0; left = until - this.env.mono()) {
-      if (signal.aborted || this.holdfast.closed) return
-      await pause(this.env, Math.min(left, BACK_OFF_PIECE_MS), signal)
-    }
   }
 
   /** Stands until elected, and serves. `brief`: a term that was over at once. */

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { LockReentryError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
+import type { Lease } from '../runtime/lease.ts'
 import { outside } from '../runtime/sections.ts'
 
 /** The loads of one Holdfast that hold their lock, by its name. */
@@ -27,6 +28,7 @@ export class Loading {
   private readonly lock: string
   private readonly holders: Holders
   private readonly waits = new Set<{ readonly load: Loading }>()
+  private lease: Lease | null = null
   private over = false
 
   constructor(key: string, lock: string, holders: Holders) {
@@ -45,13 +47,20 @@ export class Loading {
   }
 
   /** Its lock was granted. */
-  hold(): void {
+  hold(lease: Lease): void {
+    this.lease = lease
     this.holders.set(this.lock, this)
+  }
+
+  /** Another process may have the lock by now, and may have changed what this load has read. */
+  get lost(): boolean {
+    return this.lease?.held === false
   }
 
   /** Just before the release: from here on nobody waits for it. */
   end(): void {
     this.over = true
+    this.lease = null
     this.waits.clear()
     if (this.holders.get(this.lock) === this) this.holders.delete(this.lock)
   }

@@ -13,7 +13,7 @@ import { asCache } from './cache.ts'
 import type { AnyCache } from './cache.ts'
 import { checkHoldfast } from './check-holdfast.ts'
 import { cacheMemory, claimMemory, markOf } from './run-memory.ts'
-import type { RunMemory, RunRecord } from './run-memory.ts'
+import type { Mark, RunMemory, RunRecord } from './run-memory.ts'
 
 export interface JobContext {
   /** Aborts when another instance may run the job. */
@@ -51,7 +51,8 @@ export interface Once<T> {
   /**
    * Runs the job unless another instance does, or did in this period. Rejects with what the job threw; with a LockLostError
    * if it ran, and another instance may run it too, because the lock was lost meanwhile or the `memory` took no note of it; with a StoreUnavailableError, and has not
-   * run it, when the store does not say within some seconds whether it was run.
+   * run it, when the store does not say within some seconds whether it was run. A LockLostError without an `outcome` says that the lock was lost
+   * before the job was begun.
    */
   tick(): Promise<TickOutcome<T>>
   /** The last run: of all instances with a `memory`, else of this one. Null if it is forgotten. */
@@ -132,22 +133,33 @@ class Job<T> implements Once<T> {
   async tick(): Promise<TickOutcome<T>> {
     const lease = await this.lock.tryAcquire()
     if (lease === null) return { kind: 'running' }
-    return runAndRelease(lease, this.store, () => this.runUnlessDone(lease))
+    const mark = await this.begin(lease)
+    if (mark === null) return { kind: 'skipped', last: await this.memory.last() }
+    const result = (await runAndRelease(lease, this.store, () => this.run(lease, mark))) as T
+    return shown({ kind: 'ran', result, token: lease.token })
   }
 
   last(): Promise<RunRecord<T> | null> {
     return this.memory.last()
   }
 
-  private async runUnlessDone(lease: Lease): Promise<TickOutcome<T>> {
-    const { signal, token } = lease
-    const mark = await this.memory.begin(() => lease.remaining())
-    if (mark === null) return { kind: 'skipped', last: await this.memory.last() }
-    if (signal.aborted) {
+  /** Null: there was a run. Where the job is not begun, whatever the reason, the lock is given back. */
+  private async begin(lease: Lease): Promise<Mark<T> | null> {
+    let begun = false
+    try {
+      const mark = await this.memory.begin(() => lease.remaining())
+      // By the clocks: an answer that comes after a long stop is heard before any timer is.
+      begun = mark !== null && lease.held && !lease.signal.aborted
+      if (begun || mark === null) return mark
       // Closed or lost meanwhile: the job is not begun, and the period is left to the others.
       await mark.drop()
-      throw signal.reason
+      throw lease.signal.reason
+    } finally {
+      if (!begun) await lease.release()
     }
+  }
+
+  private async run({ signal, token }: Lease, mark: Mark<T>): Promise<T> {
     const began = this.env.wall()
     const record = (outcome: RunRecord<T>['outcome']): RunRecord<T> => ({
       began,
@@ -172,7 +184,7 @@ class Job<T> implements Once<T> {
       const outcome = { status: 'fulfilled', value } as const
       throw new LockLostError(message, { lock: this.name, store: this.store, token, outcome, cause })
     }
-    return shown({ kind: 'ran', result: value, token })
+    return value
   }
 }
 

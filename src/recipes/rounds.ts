@@ -37,13 +37,14 @@ export class Rounds<V> {
   }
 
   async join(key: string, lock: string, signal: AbortSignal | undefined, start: Start<V>): Promise<V> {
-    const there = this.running.get(key)
+    const there = this.open(key)
     try {
       return await this.enter(key, lock, signal, start)
     } catch (error) {
-      // Another one's section kept that round from a lock. This caller is not inside of it.
+      // Another one's section kept that round from a lock. This caller is not inside of it; the next round may be another one's again.
       const others = there !== undefined && there.section !== sections.getStore()
-      if (others && error instanceof LockReentryError) return this.enter(key, lock, signal, start)
+      const over = there !== this.open(key)
+      if (others && over && error instanceof LockReentryError) return this.join(key, lock, signal, start)
       throw error
     }
   }
@@ -56,7 +57,7 @@ export class Rounds<V> {
   ): Promise<V> {
     // An aborted signal says nothing any more: who came with one would be waited for.
     if (signal?.aborted === true) throw abortedError(key, signal)
-    const there = this.running.get(key)
+    const there = this.open(key)
     if (there === undefined) refuseLock(key, lock, this.holders)
     else there.load.refuseLoop()
     const round = there ?? this.begin(key, new Loading(key, lock, this.holders), start)
@@ -67,6 +68,12 @@ export class Rounds<V> {
     } finally {
       arrived()
     }
+  }
+
+  /** One that lost its lock takes nobody in: whoever asks now may do so after a `forget` that came in between. */
+  private open(key: string): Round<V> | undefined {
+    const round = this.running.get(key)
+    return round?.load.lost === true ? undefined : round
   }
 
   private unlessAborted(key: string, round: Round<V>, signal: AbortSignal): Promise<V> {

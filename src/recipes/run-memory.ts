@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { ClaimRef, MaybePromise, Store, Unknown } from '../core/contract.ts'
+import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
 import { CapacityMismatchError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
@@ -85,12 +85,18 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       return {
         async keep(record) {
           lastHere = record
-          const left = began + hold - env.mono()
-          if (left <= 0) return
+          const ends = began + hold
           // The store has counted since it saw the claim, a little before the run began. If it does not answer now, it
-          // still knows of the run.
-          const renewal = { ...ref, ...lasting(left), tokens: 0 }
-          await asked<unknown>(env, timeout(), (ms) => store.renew([renewal], ms))
+          // still knows of the run, and is told in the background for how long to remember it.
+          const renew = async (ms: number): Promise<RenewAnswer | Unknown> => {
+            const left = ends - env.mono()
+            if (left <= 0) return { kind: 'lost' }
+            const renewal = { ...ref, ...lasting(left), tokens: 0 }
+            const answers = await store.renew([renewal], ms)
+            return answers[0] ?? SILENCE
+          }
+          const { kind } = await asked(env, timeout(), renew)
+          if (kind === 'unknown') insist(env, ends, renew)
         },
         async drop() {
           const dropped = await asked(env, timeout(), (ms) => store.release(ref, undefined, ms))
@@ -126,24 +132,30 @@ async function asked<A>(
   }
 }
 
-const SWEEP_FOR_MS = 60_000
-const SWEEP_PAUSE_MS = { first: 100, longest: 5000 }
+const SILENCE: Unknown = { kind: 'unknown', cause: new Error('The store did not answer') }
+const INSIST_FOR_MS = 60_000
+const INSIST_PAUSE_MS = { first: 100, longest: 5000 }
 
-/**
- * A mark of a run that never was: the store is asked to forget it, for a while, and without keeping the process alive. If that
- * fails too, a period goes without its run: at most once.
- */
-function sweep(store: Store, ref: ClaimRef, env: Env): void {
-  const ends = env.mono() + SWEEP_FOR_MS
+/** Asks again until there is an answer, for a while, and without keeping the process alive. */
+function insist(
+  env: Env,
+  until: number,
+  call: (timeout: number) => MaybePromise<{ readonly kind: string }>,
+): void {
+  const ends = Math.min(until, env.mono() + INSIST_FOR_MS)
   const attempt = async (failures: number): Promise<void> => {
-    const { kind } = await asked(env, REQUEST_TIMEOUT_MS.most, (ms) => store.withdraw(ref, ms), true)
+    const { kind } = await asked(env, REQUEST_TIMEOUT_MS.most, call, true)
     if (kind !== 'unknown' || env.mono() >= ends) return
     // Cannot reject: what goes wrong is an answer.
     const again = (): void => void attempt(failures + 1).catch(() => {})
-    env.setTimer(again, backOff(env, failures, SWEEP_PAUSE_MS), true)
+    env.setTimer(again, backOff(env, failures, INSIST_PAUSE_MS), true)
   }
   attempt(0).catch(() => {})
 }
+
+/** A mark of a run that never was: the store is asked to forget it. If that fails too, a period goes without its run: at most once. */
+const sweep = (store: Store, ref: ClaimRef, env: Env): void =>
+  insist(env, Infinity, (ms) => store.withdraw(ref, ms))
 
 function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailableError {
   const message = `The ${store} store did not answer, so it is not known whether the job has run. It was not run.`

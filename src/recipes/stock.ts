@@ -19,7 +19,7 @@ export interface StockStorage {
   read(segment: number): MaybePromise<number>
   /**
    * Keeps the value together with the fence, in one step, unless a larger fence has been there before: then it changes nothing and
-   * resolves with false. Whatever a sale writes besides may be part of the same transaction.
+   * resolves with false. A number or null is refused: 0 rows are not what 0 is to Redis. Whatever a sale writes besides may be part of the same transaction.
    */
   write(segment: number, value: number, fence: bigint): unknown
 }
@@ -211,15 +211,18 @@ class Segments implements StripedStock {
   }
 
   private async read(segment: number): Promise<number> {
-    const value = await this.storage.read(segment)
-    checkQuantity(value, 0)
+    const value: unknown = await this.storage.read(segment)
+    if (!isQuantity(value)) throw wrongAnswer('read', 'a whole number that is not below 0', value)
     this.empty[segment] = value === 0
     return value
   }
 
   private async write(segment: number, value: number, lease: Lease): Promise<boolean> {
     lease.assertHeld()
-    const accepted = (await this.storage.write(segment, value, lease.token)) !== false
+    const answer = await this.storage.write(segment, value, lease.token)
+    if (isAmbiguous(answer))
+      throw wrongAnswer('write', 'false where it changed nothing, else with true', answer)
+    const accepted = answer !== false
     if (accepted) this.empty[segment] = value === 0
     return accepted
   }
@@ -247,6 +250,18 @@ function assertBegun({ signal }: Lease): void {
 function checkCall(options: TakeOptions): void {
   checkOptions(options, OF_CALL, 'signal')
   checkSignal(options.signal)
+}
+
+const isQuantity = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+/** How many rows were changed, or what a Redis command says: taken for "done", it would sell what another one has sold. */
+const isAmbiguous = (answer: unknown): boolean =>
+  answer === null || typeof answer === 'number' || typeof answer === 'bigint'
+
+function wrongAnswer(method: keyof StockStorage, what: string, answer: unknown): InvalidArgumentError {
+  const got = answer === null ? 'null' : `a ${typeof answer}`
+  const message = `storage.${method} must resolve with ${what}; got ${got}`
+  return new InvalidArgumentError(message, { argument: 'storage' })
 }
 
 function checkQuantity(quantity: unknown, min: number): asserts quantity is number {

@@ -87,6 +87,8 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
     case 'held':
       return granted(claim, sentAt, lane.session.clock.now(), answer)
     case 'unknown':
+      // As for whoever comes now: asking again cannot help, and nobody would ever be told that it is its turn.
+      if (answer.retryable === false) return lane.refuse(claim, errors.unavailable(lane, answer))
       upkeep.queuedAgain(claim, retryDelay(claim))
       claim.attempts++
       return
@@ -152,7 +154,7 @@ export function abandon(claim: Claim): void {
     return lane.session.closing?.unsettle(claim)
   }
   if (state === 'asking' && !doubtful) return
-  lane.session.cleanup.remove(claim, doubtful, Math.max(lane.ttl, lane.session.patience))
+  lane.session.cleanup.remove(claim, doubtful, claim.lasts)
 }
 
 function granted(claim: Claim, sentAt: number, now: number, answer: Held): void {
@@ -235,5 +237,5 @@ function sweep(claim: Claim, { kind }: ClaimAnswer): void {
   lane.session.unwanted.delete(claim)
   lane.session.closing?.settle(claim)
   const nothingThere = kind === 'busy' || kind === 'mismatch'
-  if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, lane.ttl)
+  if (!nothingThere || doubtful) lane.session.cleanup.remove(claim, doubtful, claim.lasts)
 }

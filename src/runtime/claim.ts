@@ -78,6 +78,11 @@ export class Claim extends Deadline {
   get patience(): number {
     return this.lane.session.patience
   }
+  /** For so long the store may know of it if it hears no more: a waiter may be granted it when its patience is nearly over. */
+  get lasts(): number {
+    const { ttl, patience } = this
+    return Math.max(ttl, patience + Math.min(ttl, patience))
+  }
 
   // What goes to a store is plain and frozen: it may keep it, spread it or send it, and find in it what was asked and nothing later. Each time
   // it is a new object, so that one that is not frozen, for a store that is trusted, can be changed for nobody else.

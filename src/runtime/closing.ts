@@ -93,7 +93,7 @@ export class Closing extends Deadline {
   }
 
   /** The store is asked to forget the claim, or may grant it yet: until `settled`, it may be left there. */
-  unsettle(claim: Claim, lasts: number = Math.max(claim.ttl, claim.patience)): void {
+  unsettle(claim: Claim, lasts: number = claim.lasts): void {
     this.unsettled.set(claim, this.session.env.mono() + lasts)
   }
 
@@ -123,7 +123,8 @@ export class Closing extends Deadline {
     session.lettingGo = true
     this.setEnd(this.timeout)
     const held = [...this.held]
-    if (how === 'release') this.cutShort = namesOf(held)
+    // What is on its way from one task to the next is nobody's.
+    if (how === 'release') this.cutShort = namesOf(held.filter(({ users }) => users > 0))
     for (const claim of held) {
       if (how === 'run out') {
         // Without renewal it ends by itself, and its lease says so in time.

@@ -1,6 +1,7 @@
 import type { DowngradeAnswer } from '../core/contract.ts'
 import { BrokenStoreError, ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { DOWNGRADE } from '../core/answers.ts'
+import { bare } from '../core/error-printing.ts'
 import { shown } from '../core/printing.ts'
 import { withFirst, without } from './claims.ts'
 import { Deadline } from './deadlines.ts'
@@ -122,7 +123,8 @@ export class Downgrade extends Deadline {
         return this.session.upkeep.lose(claim, 'the store does not know it any more')
       case 'unknown':
         // A store that is broken would be asked for as long as the lease is renewed.
-        if (answer.retryable !== false && !(answer.cause instanceof BrokenStoreError)) return this.pause()
+        if (answer.retryable !== false && !(bare(answer.cause) instanceof BrokenStoreError))
+          return this.pause()
         return this.fail(unanswered(claim.name, this.session.store.kind, answer.cause))
     }
   }

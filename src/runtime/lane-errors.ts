@@ -7,6 +7,7 @@ import {
   LockTimeoutError,
   StoreUnavailableError,
 } from '../core/errors.ts'
+import { bare } from '../core/error-printing.ts'
 import type { Lane } from './lane.ts'
 
 /** Why a task goes without its lease. */
@@ -23,23 +24,25 @@ export function timedOut(lane: Where, waited: number): LockTimeoutError {
   return new LockTimeoutError(message, { ...details(lane), waited })
 }
 
-export function notFree(lane: Where): LockTimeoutError {
+export function notFree(lane: Where, waited: number): LockTimeoutError {
   const message = `"${lane.name}" is not free, and the call was not to wait for it.`
-  return new LockTimeoutError(message, { ...details(lane), waited: 0 })
+  return new LockTimeoutError(message, { ...details(lane), waited })
 }
 
 export function unavailable(lane: Where, answer: Unknown): StoreUnavailableError | BrokenStoreError {
-  const { cause, retryable } = answer
+  const { retryable } = answer
+  const cause = bare(answer.cause)
   if (cause instanceof BrokenStoreError) return cause
   const message = noAnswer(lane.session.store.kind, answer, `, so "${lane.name}" was not acquired`)
   return new StoreUnavailableError(message, { ...details(lane), cause, retryable })
 }
 
 /** With what the driver or the server said: a wrong password is no silence. `so`: what came of it. */
-export function noAnswer(store: string, { cause, retryable }: Unknown, so = ''): string {
-  const [said = ''] = cause instanceof Error ? cause.message.split('\n', 1) : []
+export function noAnswer(store: string, answer: Unknown, so = ''): string {
+  const cause = bare(answer.cause)
+  const [said = ''] = cause instanceof Error ? String(cause.message).split('\n', 1) : []
   const words = said === '' ? '.' : `: ${said.replace(/\.?$/, '.')}`
-  return retryable === false
+  return answer.retryable === false
     ? `The ${store} store cannot be used${so}${words}`
     : `The ${store} store could not be asked${so}${words} Check that it runs, can be reached and takes writes.`
 }
@@ -71,7 +74,8 @@ export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
 }
 
 /** `what` it did that no store may do. */
-export function brokenStore(store: string, method: string, what: string, cause?: unknown): BrokenStoreError {
+export function brokenStore(store: string, method: string, what: string, thrown?: unknown): BrokenStoreError {
+  const cause = bare(thrown)
   const reason = cause instanceof Error ? `: ${cause.message}` : ''
   const message = `The ${store} store is broken: ${method}() ${what}${reason}. A store answers as its contract says, and { kind: 'unknown', cause } when it cannot; holdfast/testkit tests one.`
   return new BrokenStoreError(message, { store, method, cause })

@@ -1,5 +1,5 @@
-import type { MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
-import { EVENT, inShort, WATCH } from '../core/answers.ts'
+import type { ClaimRef, MaybePromise, Store, StoreEvent, Unknown, Watch } from '../core/contract.ts'
+import { EVENT, GUARDS, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import { trustedStores } from '../core/trusted-stores.ts'
 import { inBackground } from './background.ts'
@@ -13,6 +13,7 @@ import { Closing } from './closing.ts'
 import type { ClosePlan, CloseResult } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { TimeSource } from './deadlines.ts'
+import { systemEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { mayHurry } from './hurry.ts'
 import type { Hurried } from './hurry.ts'
@@ -48,6 +49,9 @@ const ENDS_AT_ONCE = 500
 
 /** So many are told that there is nothing for them before the event loop has its turn again. */
 const REFUSALS_AT_ONCE = 32
+
+/** So many leases are given without a wait before the event loop has its turn again. */
+const GRANTS_AT_ONCE = 1024
 
 /** How soon we ask again to listen, where that is only wanted. */
 const LISTEN_AGAIN_MS = 1000
@@ -91,6 +95,7 @@ export class Session {
   private readonly idPrefix: string
   private claimsMade = 0
   private refusals = 0
+  private grants = 0
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -165,6 +170,14 @@ export class Session {
   refuse(tell: () => void): void {
     if (++this.refusals % REFUSALS_AT_ONCE === 0) this.env.defer(tell)
     else tell()
+  }
+
+  /**
+   * Whether the event loop is to have its turn before one more lease is given. As for refusals: a program that takes one lock after the
+   * other, of a store that answers at once, would have nothing renewed. Time that somebody else makes goes on without that.
+   */
+  isTurnDue(): boolean {
+    return ++this.grants % GRANTS_AT_ONCE === 0 && this.env === systemEnv
   }
 
   get closed(): boolean {
@@ -245,6 +258,20 @@ export class Session {
       if (before !== undefined) before.sibling = lane.sibling
     }
     lane.sibling = null
+  }
+
+  /** See Store. In doubt it does: then the claim goes to the next one by way of the store, which knows. */
+  guards(claimId: string): boolean {
+    const { store, requests } = this
+    if (store.guards === undefined) return false
+    try {
+      const answer: unknown = store.guards(claimId)
+      if (GUARDS.fits(answer)) return answer as boolean
+      requests.broken(GUARDS, `answered ${inShort(answer)}`)
+    } catch (cause) {
+      requests.broken(GUARDS, 'threw', cause)
+    }
+    return true
   }
 
   /** Whether the store would tell us of a queue behind our claims. */
@@ -357,9 +384,21 @@ export class Session {
       this.catchUp()
       return this.strangers.look(new Set(waiting.map(({ name }) => name)))
     }
-    if (event.kind === 'granted') this.strangers.granted(event)
-    const first = this.lanes.get(event.name)
-    if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
+    if (event.kind === 'freed') {
+      const first = this.lanes.get(event.name)
+      if (first !== undefined) for (const lane of withSiblings(first)) lane.told(event)
+      return
+    }
+    const lane = this.laneOf(event)
+    if (lane !== null) lane.told(event)
+    else if (event.kind === 'granted') this.strangers.granted(event)
+  }
+
+  /** The lane that has the claim. */
+  private laneOf({ name, id }: ClaimRef): Lane | null {
+    let lane = this.lanes.get(name) ?? null
+    while (lane !== null && claimOf(lane.claims, id) === undefined) lane = lane.sibling
+    return lane
   }
 
   /** Whether a claim was made here, by its id. */
@@ -369,9 +408,7 @@ export class Session {
 
   /** Whether somebody here asks for the claim, waits for it, holds it or is giving it up. */
   knows(name: string, id: string): boolean {
-    if (claimOf(this.leaving, id) !== undefined) return true
-    const first = this.lanes.get(name)
-    return first !== undefined && withSiblings(first).some(({ claims }) => claimOf(claims, id) !== undefined)
+    return claimOf(this.leaving, id) !== undefined || this.laneOf({ name, id }) !== null
   }
 }
 

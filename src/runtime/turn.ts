@@ -10,8 +10,9 @@ const BLOCK = { least: 1, readers: 16, first: 64, most: 1024 }
 
 /** Whether the next task here may have it, or the store's queue goes first. */
 export function mayPassOn({ lane, id, validUntil, contended, sections, since }: Claim, now: number): boolean {
-  const { turn, closed, patience, store } = lane.session
-  if (!lane.shared && store.guards !== undefined && store.guards(id)) return false
+  const { session } = lane
+  const { turn, closed, patience } = session
+  if (!lane.shared && session.guards(id)) return false
   if (!lane.renew || closed || validUntil - now < Math.min(lane.ttl, patience) / 3) return false
   if (!contended) return true
   return lane.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms

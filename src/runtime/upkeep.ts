@@ -68,13 +68,12 @@ export class Upkeep {
 
   /** Asks about a claim at once. */
   renewNow(claim: Claim): void {
-    if (claim.inFlight) return
-    claim.cancel()
-    this.batch.push(claim)
-    this.flush()
+    this.renewAllNow([claim])
   }
 
   renewAllNow(claims: Iterable<Claim>): void {
+    // What is left to run out is not asked about: to ask is to renew.
+    if (this.session.lettingGo) return
     for (const claim of claims) {
       if (claim.inFlight) continue
       claim.cancel()

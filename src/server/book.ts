@@ -149,6 +149,12 @@ export class Book {
     return this.entryOf(claim) !== undefined
   }
 
+  /** Whether it is a lease since before, not one that was granted just now. */
+  hasHeld(claim: ClaimRef, token: bigint | undefined): boolean {
+    const entry = this.entryOf(claim)
+    return entry?.state === 'held' && entry.token === token
+  }
+
   /** Whether a lease was renewed here before, though it was taken elsewhere. */
   isVisitor({ id }: ClaimRef): boolean {
     return this.visitors.has(id)

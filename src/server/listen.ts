@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { Server } from 'node:net'
 
 import { InvalidArgumentError } from '../core/errors.ts'
+import { fitsSocket } from '../stores/holdfast/address.ts'
 import { isDeadSocket, lockPath } from './path-lock.ts'
 
 export type ListenAt =
@@ -15,6 +16,10 @@ export const DEFAULT_LISTEN = '127.0.0.1:7420'
 export function parseListen(listen: string): ListenAt {
   if (listen.startsWith('unix:')) {
     const path = listen.slice('unix:'.length).replace(/^\/\/(?=\/)/, '')
+    if (path.startsWith('/') && !fitsSocket(path))
+      throw new InvalidArgumentError('listen: the path of the socket is longer than the system takes', {
+        argument: 'listen',
+      })
     if (path.startsWith('/')) return { kind: 'unix', path }
   }
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(listen) ?? []

@@ -1,12 +1,21 @@
 import { randomBytes } from 'node:crypto'
 
 import { sessionOf } from '../core/claim-queue.ts'
-import type { ClaimAnswer, ClaimRef, ClaimRequest, StoreEvent, Watch } from '../core/contract.ts'
+import type {
+  ClaimAnswer,
+  ClaimRef,
+  ClaimRequest,
+  Held,
+  RenewRequest,
+  StoreEvent,
+  Watch,
+} from '../core/contract.ts'
 import { systemEnv } from '../runtime/env.ts'
 import { Session } from '../runtime/session.ts'
 import type { Caller } from './caller.ts'
 import { busy, Failure, timedOut, unavailable } from './failure.ts'
 import { leaveLine, releaseOnce } from './leave-line.ts'
+import type { Leaving } from './leave-line.ts'
 import type { LockService } from './service.ts'
 import type { Sessions } from './sessions.ts'
 import type { StreamCounts } from './stream-counts.ts'
@@ -54,6 +63,10 @@ interface Poll {
   asking: boolean
   /** It stands in line, as far as the store has said. */
   queued: boolean
+  /** Its wait is over, and the question that gives its place up is under way. */
+  leaving: boolean
+  /** Its wait is over, and the store's answer to it is not there yet. */
+  late: boolean
   /** The client gave it back before it was answered. */
   unwanted: boolean
   /** The store may know more of it than we do. */
@@ -131,6 +144,8 @@ export class LongPolls {
         known: lease !== undefined,
         asking: false,
         queued: false,
+        leaving: false,
+        late: false,
         unwanted: false,
         doubtful: true,
         over: false,
@@ -138,7 +153,7 @@ export class LongPolls {
       if (poll.known) this.latest.set(request.id, poll)
       onGone(() => this.leave(poll, new Failure('LOCK_TIMEOUT', 'The client went away.')))
       if (wait === 0) return this.ask(poll, false)
-      poll.timer = setTimeout(() => this.leave(poll, timedOut(performance.now() - poll.since)), wait)
+      poll.timer = setTimeout(() => this.timeUp(poll), wait)
       // Before the answer: a grant may overtake it.
       this.inLine.set(request.id, poll)
       this.ask(poll, true)
@@ -225,6 +240,7 @@ export class LongPolls {
       case 'held':
         return this.granted(poll, answer.token)
       case 'queued':
+        if (poll.late) return this.timeUp(poll)
         // It stands in line since an earlier request, of which the store has told nobody.
         if (!patient) return this.leave(poll, busy())
         if (this.canQueue(poll)) return this.standInLine(poll)
@@ -240,6 +256,7 @@ export class LongPolls {
         return this.finish(poll, unavailable())
       case 'busy': {
         if (!patient) return this.finish(poll, busy())
+        if (poll.late) return this.timeUp(poll)
         if (this.canQueue(poll)) return this.standInLine(poll)
         // A store without a queue: ask again, the more seldom the longer it takes.
         const waited = performance.now() - poll.since
@@ -261,8 +278,8 @@ export class LongPolls {
     }
     if (event.kind !== 'granted') return
     const poll = this.inLine.get(event.id)
-    // It was given for the pick-up time only; the renewal makes it the full ttl.
-    if (poll !== undefined) this.renew([poll])
+    // It was given for the pick-up time only; the renewal makes it the full ttl. Who leaves has asked already.
+    if (poll !== undefined && !poll.leaving) this.renew([poll])
   }
 
   private beat(): void {
@@ -288,17 +305,10 @@ export class LongPolls {
         const answer = answers[index]
         const request = requests[index]
         if (answer === undefined || request === undefined) return
-        if (
-          answer.kind === 'held' &&
-          !poll.over &&
-          !this.service.records.granted(poll.caller, request, answer.token)
-        )
-          return this.finish(poll, unavailable())
+        if (answer.kind === 'held' && !poll.over) return this.pickUp(poll, request, answer)
         book.renewed(request, answer)
-        if (poll.over) return
-        if (answer.kind === 'held') this.granted(poll, answer.token)
         // The store forgot it: from the start again, at the end of the line.
-        else if (answer.kind === 'lost' && !poll.asking) this.ask(poll, true)
+        if (answer.kind === 'lost' && !poll.over && !poll.asking && !poll.leaving) this.ask(poll, true)
       })
     }
     const answers = store.renew(requests, STORE_TIMEOUT_MS)
@@ -306,9 +316,46 @@ export class LongPolls {
     else done(answers)
   }
 
+  private pickUp(poll: Poll, request: RenewRequest, lease: Held): void {
+    const { records, book } = this.service
+    if (!records.granted(poll.caller, request, lease.token)) return this.finish(poll, unavailable())
+    book.renewed(request, lease)
+    this.granted(poll, lease.token)
+  }
+
   private granted(poll: Poll, token: bigint): void {
     if (poll.over) return this.remove(poll)
     this.finish(poll, { secret: poll.request.id, token, waited: Math.round(performance.now() - poll.since) })
+  }
+
+  /**
+   * Where the client made the secret, the question by which its place is given up may find that it has become a lease, and
+   * no server can take that back. But the client is still there, and is told. So is one whose claim a slow store has not
+   * answered: who heard that its time is over would not give back what it has.
+   */
+  private timeUp(poll: Poll): void {
+    const failure = timedOut(performance.now() - poll.since)
+    clearTimeout(poll.timer)
+    if (poll.known && poll.asking) {
+      poll.late = true
+      poll.timer = setTimeout(() => this.finish(poll, unavailable()), STORE_TIMEOUT_MS)
+      return
+    }
+    if (!poll.known || !this.isOurs(poll)) return this.leave(poll, failure)
+    const { request } = poll
+    poll.leaving = true
+    // No sign of life from now on: it would bring the place back.
+    poll.queued = false
+    // The store may not answer.
+    poll.timer = setTimeout(() => this.finish(poll, failure), STORE_TIMEOUT_MS)
+    this.giveUp(poll, {
+      wanted: (lease) => {
+        if (poll.over) return false
+        this.pickUp(poll, request, lease)
+        return true
+      },
+      left: () => this.finish(poll, failure),
+    })
   }
 
   private leave(poll: Poll, failure: Failure): void {
@@ -337,20 +384,28 @@ export class LongPolls {
     const { caller, request, known, doubtful, unwanted } = poll
     if (known && !this.isOurs(poll)) return
     const { store, records, withdrawals } = this.service
-    if (known && !unwanted) {
-      const isLatest = (): boolean => (this.latest.get(request.id) ?? poll) === poll
-      return leaveLine(store, request, {
-        timeout: STORE_TIMEOUT_MS,
-        untold: () => this.alone && isLatest() && this.service.book.waiterOf(request) !== null,
-        // What a later request with the secret has come to is its own.
-        left: (answer) => isLatest() && records.left(caller, request, answer),
-      })
-    }
+    if (known && !unwanted) return this.giveUp(poll, {})
     records.ended(caller, 'leave', request, { kind: 'released' })
     if (known) return releaseOnce(store, request, STORE_TIMEOUT_MS)
     // A place that is known is released, and leaves no note.
     if (doubtful) withdrawals.add(caller.principal)
     this.cleaner.cleanup.remove(request, doubtful, request.ttl)
+  }
+
+  private giveUp(poll: Poll, { wanted, left }: Partial<Pick<Leaving, 'wanted' | 'left'>>): void {
+    const { caller, request } = poll
+    const { store, records, book } = this.service
+    const isLatest = (): boolean => (this.latest.get(request.id) ?? poll) === poll
+    leaveLine(store, request, {
+      timeout: STORE_TIMEOUT_MS,
+      untold: () => this.alone && isLatest() && book.waiterOf(request) !== null,
+      ...(wanted === undefined ? {} : { wanted }),
+      left: (answer) => {
+        // What a later request with the secret has come to is its own.
+        if (isLatest()) records.left(caller, request, answer)
+        left?.(answer)
+      },
+    })
   }
 
   /**

@@ -86,9 +86,13 @@ export class Records {
     this.book.claimed(caller, request, answer)
   }
 
-  /** False when it had to be recorded and could not be: then it is taken back, and nobody may hear of it. */
+  /**
+   * False when it had to be recorded and could not be: then it is taken back, and nobody may hear of it. What was asked for
+   * once more is not: its client may have been told the first time.
+   */
   granted(caller: Caller, claim: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
     if (this.recorded(caller, claim, token, what)) return true
+    if (this.book.hasHeld(claim, token)) return false
     const { name, id } = claim
     this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
     this.takeBack({ name, id })

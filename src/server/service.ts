@@ -112,12 +112,17 @@ export class LockService {
     })
   }
 
+  /** Each by itself, unless all are refused: one that is not allowed any more must not cost a process its other leases. */
   renew(
     caller: Caller,
-    requests: readonly RenewRequest[],
+    wishes: readonly (RenewRequest | Failure)[],
     timeout: number,
   ): MaybePromise<readonly RenewAnswer[]> {
-    for (const { name } of requests) this.assertMay(caller, 'acquire', name)
+    const judged = wishes.map((wish) => this.judged(caller, wish))
+    const requests = judged.filter((one): one is RenewRequest => !(one instanceof Failure))
+    const refused = judged.find((one) => one instanceof Failure)
+    if (refused !== undefined && requests.length === 0) throw refused
+    if (refused !== undefined) this.refusals.note(caller, 'renew', refused)
     const asked = requests.map((request) => this.budgeted(caller, request))
     return when(this.store.renew(asked, timeout), (told) => {
       const answers = told.map((answer, index) => {
@@ -125,8 +130,17 @@ export class LockService {
         return request === undefined ? answer : this.records.renewed(caller, request, answer)
       })
       this.records.renewedTogether(caller, answers)
-      return answers
+      if (refused === undefined) return answers
+      let next = 0
+      return judged.map((one) =>
+        one instanceof Failure ? refusedRenewal(one) : (answers[next++] ?? NO_ANSWER),
+      )
     })
+  }
+
+  private judged(caller: Caller, wish: RenewRequest | Failure): RenewRequest | Failure {
+    if (wish instanceof Failure) return wish
+    return caller.principal.may('acquire', wish.name) ? wish : forbidden('acquire')
   }
 
   release(
@@ -222,8 +236,7 @@ export class LockService {
   }
 
   assertMay({ principal }: Caller, right: Right, name: string): void {
-    // The same words whether or not the name is in use.
-    if (!principal.may(right, name)) throw new Failure('FORBIDDEN', `This token may not ${right} that name.`)
+    if (!principal.may(right, name)) throw forbidden(right)
   }
 
   assertOpen(): void {
@@ -309,3 +322,10 @@ export class LockService {
     this.problems.fault(error, request)
   }
 }
+
+/** The same words whether or not the name is in use. */
+const forbidden = (right: Right): Failure =>
+  new Failure('FORBIDDEN', `This token may not ${right} that name.`)
+
+const refusedRenewal = (cause: Failure): Unknown => ({ kind: 'unknown', cause, retryable: false })
+const NO_ANSWER: Unknown = { kind: 'unknown', cause: new Error('The store left an answer out') }

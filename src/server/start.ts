@@ -40,7 +40,7 @@ import { statusRoutes } from './routes/status.ts'
 import { Running } from './running.ts'
 import { LockService } from './service.ts'
 import { Sessions } from './sessions.ts'
-import { defaultStatePath } from './state-path.ts'
+import { behindLinks, defaultStatePath } from './state-path.ts'
 import { StreamCounts } from './stream-counts.ts'
 import { Streams } from './stream/streams.ts'
 import { readTokens } from './tokens.ts'
@@ -142,7 +142,8 @@ interface OpenStore {
 
 function statePathOf({ store, state }: ServerOptions, at: ListenAt): string | null {
   if (store !== undefined) return null
-  return state === undefined ? defaultStatePath(at) : state
+  const path = state === undefined ? defaultStatePath(at) : state
+  return path === null ? null : behindLinks(path)
 }
 
 /** Two servers with one file would each forget what the other promised. */

@@ -1,6 +1,6 @@
-import { realpathSync } from 'node:fs'
+import { readlinkSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 
 import type { ListenAt } from './listen.ts'
 
@@ -24,4 +24,23 @@ function realOf(path: string): string {
   } catch {
     return path
   }
+}
+
+const MOST_LINKS = 40
+
+/**
+ * The file that a link leads to, whether or not it is there yet. The next write would put a file in the link's place, and
+ * what was promised would stand beside the disk that it was meant for.
+ */
+export function behindLinks(path: string): string {
+  let at = path
+  for (let links = 0; links < MOST_LINKS; links++) {
+    try {
+      at = resolve(realpathSync(dirname(at)), readlinkSync(at))
+    } catch {
+      // No link, or nothing there yet.
+      return at
+    }
+  }
+  return path
 }

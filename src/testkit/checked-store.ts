@@ -3,6 +3,7 @@ import {
   claimFault,
   downgradeFault,
   eventFault,
+  guardsFault,
   infoFault,
   nextFault,
   pageFault,
@@ -42,6 +43,10 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     return error
   }
   if (shape !== null) throw fault('it', shape)
+  const threw = (method: string, cause: unknown): StoreFaultError => {
+    const problem = `threw: ${String(cause)}. Whatever can happen at run time is the answer { kind: 'unknown', cause }`
+    return fault(`${method}()`, problem, { cause })
+  }
 
   const checked = <T>(
     method: string,
@@ -53,19 +58,15 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
       if (problem !== null) throw fault(`${method}()`, problem)
       return answer
     }
-    const threw = (cause: unknown): StoreFaultError => {
-      const problem = `threw: ${String(cause)}. Whatever can happen at run time is the answer { kind: 'unknown', cause }`
-      return fault(`${method}()`, problem, { cause })
-    }
     let answer: MaybePromise<T>
     try {
       answer = call()
     } catch (cause) {
-      throw threw(cause)
+      throw threw(method, cause)
     }
     if (answer instanceof Promise) {
       return answer.then(look, (cause: unknown) => {
-        throw threw(cause)
+        throw threw(method, cause)
       })
     }
     if (typeof (answer as { then?: unknown } | null | undefined)?.then === 'function') {
@@ -87,7 +88,19 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     capabilities,
     ...(listeningIsFree !== undefined && { listeningIsFree }),
     ...(votes && { votes }),
-    ...('guards' in store && { guards: (id) => store.guards?.(id) ?? false }),
+    ...('guards' in store && {
+      guards: (id) => {
+        let answer: unknown
+        try {
+          answer = store.guards?.(id)
+        } catch (cause) {
+          throw threw('guards', cause)
+        }
+        const problem = guardsFault(answer)
+        if (problem !== null) throw fault('guards()', problem)
+        return answer as boolean
+      },
+    }),
     claim: (request, timeout) => {
       const queues = mayQueue(request)
       return checked(

@@ -17,8 +17,9 @@ export function storeFault(store: unknown): string | null {
   for (const method of METHODS) {
     if (typeof store[method] !== 'function') return `has no method ${method}()`
   }
-  const { downgrade, capabilities } = store
+  const { downgrade, guards, capabilities } = store
   if (downgrade !== undefined && typeof downgrade !== 'function') return 'has a downgrade that is no method'
+  if (guards !== undefined && typeof guards !== 'function') return 'has guards that is no method'
   if (!isObject(capabilities)) return 'has no capabilities'
   for (const [name, fits] of Object.entries(CAPABILITIES)) {
     if (!fits(capabilities[name])) return `has ${show(capabilities[name])} as capabilities.${name}`
@@ -77,6 +78,10 @@ export function releaseFault(answer: unknown): string | null {
 
 export function downgradeFault(answer: unknown): string | null {
   return kindFault(answer, ['downgraded', 'lost', 'unknown'])
+}
+
+export function guardsFault(answer: unknown): string | null {
+  return typeof answer === 'boolean' ? null : `must answer true or false, at once; got ${show(answer)}`
 }
 
 export function watchFault(answer: unknown): string | null {

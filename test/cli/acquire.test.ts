@@ -76,6 +76,24 @@ describe('holdfast acquire', () => {
     for (const lease of leases) expect((await run(['release', lease], { env })).code).toBe(0)
   })
 
+  it('may be released by a name that looks like a lease', async () => {
+    const name = '0123456789abcdef'
+    await run(['acquire', name, ...parent], { url, env })
+    expect((await run(['release', name], { env })).code).toBe(0)
+    const { code, stdout } = await run(['release', name, '--json'], { env })
+    expect([code, stdout]).toEqual([79, `{"lease":"${name}","outcome":"not-held"}\n`])
+  })
+
+  it('takes no lock where its socket would have too long a path, which Node cuts off', async () => {
+    const folder = join(tempFolder(), 'x'.repeat(80))
+    mkdirSync(folder)
+    const long = { XDG_RUNTIME_DIR: folder }
+    const { code, stderr } = await run(['acquire', 'cut off', ...parent], { url, env: long })
+    expect([code, stderr]).toEqual([71, expect.stringContaining('has too long a name for sockets')])
+    expect(await isFree('cut off', url)).toBe(true)
+    expect(readdirSync(folder, { recursive: true })).toEqual(['holdfast'])
+  })
+
   it('listens where nobody else can enter', async () => {
     await run(['acquire', 'private', ...parent], { url, env })
     expect(statSync(join(runtime, 'holdfast')).mode & 0o777).toBe(0o700)

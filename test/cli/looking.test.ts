@@ -108,6 +108,11 @@ describe('holdfast ls', () => {
     watching.kill('SIGINT')
     expect(await watching.end()).toBe(0)
   })
+
+  it('does not ask without a pause', async () => {
+    const { code, stderr } = await run(['ls', '--watch', '--every', '0'], { url })
+    expect([code, stderr]).toEqual([64, expect.stringContaining('--every takes at least')])
+  })
 })
 
 describe('holdfast doctor', () => {

@@ -112,6 +112,22 @@ describe('holdfast run that is killed', () => {
     for (const pid of family) await dies(pid)
   })
 
+  it('goes on if its guard was killed: the fuse of the dead one does not end the command', async () => {
+    const running = holdfast(['run', 'fuse', '--ttl', '60s', ...FAMILY], { url })
+    const family = await pids(running, 2)
+    const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
+    const fuses = await vi.waitUntil(
+      () => {
+        const found = childrenOf(guard, 'holdfast-guard')
+        return found.length > 0 && found
+      },
+      { timeout: 15_000 },
+    )
+    process.kill(guard, 'SIGKILL')
+    for (const fuse of fuses) await dies(fuse)
+    expect(family.map(alive)).toEqual([true, true])
+  })
+
   it.skipIf(process.platform !== 'linux')(
     'does so even if it had no time to tell its guard what it started',
     async () => {
@@ -145,18 +161,26 @@ describe('holdfast run that is killed', () => {
 
 const PATIENT = { timeout: 15_000, interval: 5 }
 
-/** As a job of a shell that could continue it: otherwise the system ignores a Ctrl-Z. Its own process id comes first. */
+/**
+ * As a job of somebody who could continue it: otherwise the system ignores a Ctrl-Z. Its own process id comes first. Not a
+ * shell with job control: what was stopped before it is waited for has ended for that, with 147.
+ */
+const JOB = `
+  $| = 1;
+  my $pid = fork;
+  if (!$pid) { setpgrp(0, 0); exec @ARGV; }
+  print "job $pid\n";
+  waitpid($pid, 0);
+  exit($? & 127 ? 128 + ($? & 127) : $? >> 8);
+`
+
 async function job(
   args: readonly string[],
 ): Promise<{ running: Running; send: (signal: NodeJS.Signals) => void; pid: number }> {
-  const child = spawn(
-    'bash',
-    ['-c', 'set -m; "$@" & echo "job $!"; wait -f $!', '-', process.execPath, program, ...args],
-    {
-      env: { ...process.env, HOLDFAST_URL: url },
-      stdio: 'pipe',
-    },
-  )
+  const child = spawn('perl', ['-e', JOB, process.execPath, program, ...args], {
+    env: { ...process.env, HOLDFAST_URL: url },
+    stdio: 'pipe',
+  })
   const running = new Running(child)
   const pid = Number(/^job (\d+)$/m.exec(await running.says(/^job \d+$/m))?.[1])
   return { running, pid, send: (signal) => void process.kill(pid, signal) }

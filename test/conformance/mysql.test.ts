@@ -7,7 +7,7 @@ import { vitestConformance } from 'holdfast/testkit'
 import { available, mariadb } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { MysqlSqlStore } from '../../src/stores/mysql/store.ts'
-import { closing } from '../../src/stores/sql/open.ts'
+import { closing, OpenSockets } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 import { everything } from './abilities.ts'
 
@@ -29,7 +29,7 @@ describe.skipIf(!available('mariadb')).each(['REPEATABLE-READ', 'READ-COMMITTED'
     /** A store that closes its pool, as one from a URL does. */
     const open = (at: Address): MysqlSqlStore => {
       const pool = poolAt(at)
-      return new MysqlSqlStore(pool, { close: closing(() => pool.end()) })
+      return new MysqlSqlStore(pool, { close: closing(() => pool.end(), new OpenSockets()) })
     }
 
     vitestConformance(

@@ -6,7 +6,7 @@ import { documented, vitestConformance } from 'holdfast/testkit'
 import { available, postgres } from '../../scripts/services.mjs'
 import type { Server } from '../../scripts/services.mjs'
 import { PostgresSqlStore } from '../../src/stores/postgres/store.ts'
-import { closing } from '../../src/stores/sql/open.ts'
+import { closing, OpenSockets } from '../../src/stores/sql/open.ts'
 import { leftoversOf } from '../stores/sql/leftovers.ts'
 import { everything } from './abilities.ts'
 
@@ -26,7 +26,7 @@ describe.skipIf(!available('postgres'))('PostgreSQL', () => {
   /** A store that closes its pool, as one from a URL does. */
   const open = (at: Address, listen: boolean): PostgresSqlStore => {
     const pool = poolAt(at)
-    return new PostgresSqlStore(pool, { listen, close: closing(() => pool.end()) })
+    return new PostgresSqlStore(pool, { listen, close: closing(() => pool.end(), new OpenSockets()) })
   }
 
   const target = {

@@ -3,7 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const [, , dist, present, url, label] = process.argv
-const { ALL, open } = await import(`${dist}/index.js`)
+const { open } = await import(`${dist}/index.js`)
+// The capacity of a read-write lock, in every build.
+const ALL = 2 ** 31 - 1
 const { Recorder } = await import(`${present}/testkit/index.js`)
 
 const TTL_MS = 2_000

@@ -101,6 +101,14 @@ describe('closeOn', () => {
     expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'finished\nSIGTERM 0' })
   })
 
+  it('drains it also where a signal is named twice', async () => {
+    const { signal, output } = await signalled(`
+      holdfast.closeOn(['SIGTERM', 'SIGINT', 'SIGTERM'], { onClosed: ({ cutShort }) => console.log(cutShort.length) })
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'finished\n0' })
+  })
+
   it('leaves the end of the process to others that listen to the signal', async () => {
     const { code, output } = await signalled(`
       holdfast.closeOn(['SIGTERM'], { onClosed: () => { console.log('closed'); clearInterval(alive) } })

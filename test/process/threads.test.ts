@@ -38,3 +38,17 @@ it('a Holdfast per worker thread: threads exclude each other as processes do', a
     await server.close()
   }
 })
+
+it('closeOn in a worker thread, which no signal reaches, says so', async () => {
+  const program = `
+    import { parentPort } from 'node:worker_threads'
+    import { open } from '${root}'
+    process.on('warning', ({ code }) => parentPort.postMessage(code))
+    const holdfast = await open('memory:')
+    holdfast.closeOn(['SIGTERM'])()`
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(program)}`))
+  const told: unknown[] = []
+  worker.on('message', (code) => told.push(code))
+  expect(await new Promise((resolve, reject) => worker.once('error', reject).once('exit', resolve))).toBe(0)
+  expect(told).toEqual(['HOLDFAST_CLOSE_ON_THREAD'])
+})

@@ -69,6 +69,22 @@ it('has few lines for many refusals: nobody can fill the disk with them', async 
   expect(entries.length).toBeLessThan(40 + 11 * seconds)
 })
 
+it('takes nothing back that its client was told of, when the same is asked for again and cannot be recorded', async () => {
+  let broken = false
+  const audit = (): void => {
+    if (broken) throw new Error('the database is away')
+  }
+  const server = await serve({ audit, auditRequired: true })
+  const body = { name: 'a', lease: `${'a'.repeat(22)}.${'b'.repeat(22)}`, ttl: 60_000 }
+  expect((await call(server, 'POST /v1/acquire', { body })).status).toBe(200)
+  broken = true
+  expect((await call(server, 'POST /v1/acquire', { body })).body.error.code).toBe('AUDIT_UNAVAILABLE')
+  expect((await call(server, 'POST /v1/acquire', { body: { name: 'b' } })).status).toBe(503)
+  broken = false
+  expect((await look(server, 'a')).holders).toHaveLength(1)
+  expect((await look(server, 'b')).holders).toEqual([])
+})
+
 it.skipIf(!existsSync('/dev/full'))(
   'grants nothing on a full disk when it must be recorded, over HTTP, for sessions, and to who waits',
   async () => {

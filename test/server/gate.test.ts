@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
@@ -56,6 +56,16 @@ describe('where it listens', () => {
     const server = await serve({ listen: `unix:${path}`, state: null })
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect((await call(server, 'GET /v1/health', { socketPath: path })).status).toBe(200)
+  })
+
+  it('is no socket with a path that the system would cut off', async () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'x'.repeat(100))
+    await expect(startServer({ listen: `unix:${path}`, state: null })).rejects.toThrow(
+      'longer than the system',
+    )
+    expect(readdirSync(folder)).toEqual([])
+    expect(() => holdfastStore(`holdfast+unix:${path}`)).toThrow('at most')
   })
 
   it('takes the place of a socket file whose server is dead, and never of one that answers', async () => {

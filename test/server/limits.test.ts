@@ -36,6 +36,26 @@ it('refuses a body, headers or a name that are too long', async () => {
   expect((await call(server, 'POST /v1/acquire', { body: { name: 'ä'.repeat(10) } })).status).toBe(200)
 })
 
+it('refuses one renewal of a ttl beyond its limits, and not those beside it', async () => {
+  const server = await serve({ limits: { maxTtl: 10_000 } })
+  const store = holdfastStore(server.url)
+  afterwards(() => store.close())
+  const requests = [claim('a', '1'), claim('b', '2')]
+  for (const request of requests) expect(await store.claim(request, 2000)).toMatchObject({ kind: 'held' })
+  // As of a process that took it before the server had other limits.
+  const [long, short] = requests.map((request, index) => ({ ...request, ttl: [20_000, 5000][index] ?? 0 }))
+  if (long === undefined || short === undefined) throw new Error('two requests')
+  expect(
+    await store.renew(
+      [
+        { ...long, tokens: 0 },
+        { ...short, tokens: 0 },
+      ],
+      2000,
+    ),
+  ).toMatchObject([{ kind: 'unknown', retryable: false }, { kind: 'renewed' }])
+})
+
 it('refuses a ttl or a wait beyond its limits, in requests and in sessions', async () => {
   const server = await serve({ limits: { minTtl: 200, maxTtl: 1000, maxWait: 500 } })
   for (const body of [

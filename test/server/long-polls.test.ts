@@ -98,3 +98,20 @@ it('listens for nobody who has gone, also if a sign of life was shown while it a
   line.abort()
   await stays
 })
+
+it('tells a request with a secret of its own what it has been granted, also if the store answers after its wait', async () => {
+  const { store } = distant(100)
+  const server = await serve({ store })
+  const body = { name: 'a', wait: 10, ttl: 60_000, lease: `${'s'.repeat(30)}.${'t'.repeat(30)}` }
+  expect(await call(server, 'POST /v1/acquire', { body })).toMatchObject({
+    status: 200,
+    body: { lease: body.lease },
+  })
+  // Who does not get it in time leaves nothing.
+  const late = { ...body, lease: `${'u'.repeat(30)}.${'v'.repeat(30)}` }
+  for (const wait of [10, 150, 600, 650]) {
+    const { body: answer } = await call(server, 'POST /v1/acquire', { body: { ...late, wait } })
+    expect(answer.error.code).toBe('LOCK_TIMEOUT')
+  }
+  await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
+})

@@ -117,6 +117,31 @@ it('takes rights away, and gives others, on connections that are open', async ()
   expect(await may('mine/a')).toBe(false)
 })
 
+it('costs a program only those leases that its token may not have any more', async () => {
+  const { server, write } = await scene(line('who', 'acquire,read', 'mine yours'))
+  const headers = bearer('who')
+  const store = holdfastStore(server.url, { token: tokenOf('who') })
+  afterwards(() => store.close())
+  const names = ['mine/1', 'yours/1', 'mine/2', 'yours/2']
+  const requests = names.map((name): ClaimRequest => ({ ...CLAIM, name, id: `s.${name}` }))
+  const renewals = requests.map((request) => ({ ...request, tokens: 0 }))
+  for (const request of requests) expect(await store.claim(request, 2000)).toMatchObject({ kind: 'held' })
+  write(line('who', 'acquire,read', 'mine'))
+  server.reload()
+  // All renewals of a process go out together.
+  const kinds = async (): Promise<readonly string[]> =>
+    (await store.renew(renewals, 2000)).map(({ kind }) => kind)
+  await eventually('it is connected again', async () => (await kinds())[0] === 'renewed')
+  expect(await kinds()).toEqual(['renewed', 'unknown', 'renewed', 'unknown'])
+  const leases = names.map((name) => ({ name, lease: `s.${name}`, ttl: 60_000 }))
+  const { body } = await call(server, 'POST /v1/renew', { body: { leases }, headers })
+  expect(body).toMatchObject({
+    leases: ['renewed', 'unknown', 'renewed', 'unknown'].map((outcome) => ({ outcome })),
+  })
+  const none = { leases: leases.filter(({ name }) => name.startsWith('yours')) }
+  expect((await call(server, 'POST /v1/renew', { body: none, headers })).status).toBe(403)
+})
+
 it('leaves alone who may do what it could before: its connections, leases and places in line', async () => {
   const { server, write } = await scene(line('who'), line('other'))
   const headers = bearer('who')

@@ -2,6 +2,7 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   rmdirSync,
@@ -10,7 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { expect, it } from 'vitest'
 
@@ -301,6 +302,24 @@ it.each(['.claims.new', '.new'])(
     expect(second.startsIn).toBeGreaterThan(9000)
   },
 )
+
+it('leaves nothing of what found no room: the next run needs the disk', async () => {
+  const machine = new Machine()
+  const file = new ClaimsFile(machine.path)
+  function* lines(): Iterable<string> {
+    yield `${'x'.repeat(200_000)}\n`
+    throw new Error('ENOSPC')
+  }
+  await expect(file.write(lines())).rejects.toThrow('ENOSPC')
+  expect(readdirSync(dirname(machine.path))).toEqual([])
+})
+
+it('takes away what a stop that was killed has written', () => {
+  const machine = new Machine()
+  writeFileSync(`${machine.claims}.new`, 'secrets')
+  machine.start()
+  expect(readdirSync(dirname(machine.path))).toEqual([])
+})
 
 it('is readable by its owner alone, also if somebody had prepared a file for it', async () => {
   const machine = new Machine()

@@ -124,6 +124,56 @@ it.each([true, false])('what it was granted so is released if nobody was told: %
   expect([became, holders.length]).toEqual(untold ? ['queued', 0] : ['held', 1])
 })
 
+/** The lease before a request ends at the very moment in which its place is given up. */
+async function grantedAtTheEnd(store: Store, told: boolean): Promise<Store> {
+  const holder = { ...CLAIM, name: 'n', id: 'holder.1', ttl: 60_000, whenBusy: 'try' } as const
+  await store.claim(holder, 1000)
+  return {
+    ...bound(store),
+    watch: (session, listener, timeout) =>
+      store.watch(session, (event) => void (told && listener(event)), timeout),
+    renew: async (requests, timeout) => {
+      if (requests.some(({ patience }) => patience === 1)) await store.release(holder, undefined, 1000)
+      return store.renew(requests, timeout)
+    },
+  }
+}
+
+it.each([true, false])(
+  'a request in front of a store whose wait is over is told of the lease that it was granted then; the message came: %s',
+  async (told) => {
+    const store = memoryStore()
+    const entries: AuditEntry[] = []
+    const audit = (entry: AuditEntry): void => void entries.push(entry)
+    const server = await serve({ store: await grantedAtTheEnd(store, told), audit, auditRequired: true })
+    const body = { name: 'n', lease: SECRET, ttl: 60_000, wait: 200 }
+    const answer = await call(server, 'POST /v1/acquire', { body })
+    expect([answer.status, answer.body]).toMatchObject([200, { lease: SECRET }])
+    const { holders } = (await store.inspect('n', 1000)) as NameInfo
+    expect(holders).toMatchObject([{ id: SECRET, token: BigInt(answer.body['token'] ?? 0) }])
+    expect(entries.filter(({ what }) => what === 'grant' || what === 'leave')).toMatchObject([
+      { what: 'grant' },
+    ])
+    const { text } = await call(server, 'GET /v1/metrics')
+    expect(text).toContain('holdfast_held{store="memory"} 1')
+    expect((await call(server, 'POST /v1/release', { body: { name: 'n', lease: SECRET } })).status).toBe(200)
+  },
+)
+
+it('a request whose wait is over hears so, also where the store does not know its place any more', async () => {
+  const store = memoryStore()
+  const forgetful: Store = {
+    ...bound(store),
+    renew: async (requests) => requests.map(() => ({ kind: 'lost' }) as const),
+  }
+  const server = await serve({ store: forgetful })
+  await take(server, { name: 'n', ttl: 60_000 })
+  const body = { name: 'n', lease: SECRET, wait: 100 }
+  expect((await call(server, 'POST /v1/acquire', { body })).body.error.code).toBe('LOCK_TIMEOUT')
+  const { text } = await call(server, 'GET /v1/metrics')
+  expect(text).toContain('holdfast_waiting{store="memory"} 0')
+})
+
 it('a request that hangs up lets those pass who stood behind it', async () => {
   const store = memoryStore()
   const server = await serve({ store })

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { systemError } from '../connect.ts'
 import { CommandError, EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
-import { keeperFolder } from '../keeper/folder.ts'
+import { socketOf } from '../keeper/folder.ts'
 import { identify, lives, scriptOf } from '../keeper/script-process.ts'
 import { COMMIT } from '../keeper/wire.ts'
 import type { Order, Report, Unreached } from '../keeper/wire.ts'
@@ -43,7 +43,7 @@ const acquire: Command = command({
     options,
     words: [1, 1],
     examples: [
-      'lease=$(holdfast acquire deploy --wait 5m --parent $$ --print lease) || exit; make deploy; holdfast release "$lease"',
+      'lease=$(holdfast acquire deploy --wait 5m --parent $$ --print lease) || exit; make deploy || exit; holdfast release "$lease"',
       'holdfast acquire deploy --parent $$ && make deploy && holdfast release deploy',
     ],
   },
@@ -53,7 +53,8 @@ const acquire: Command = command({
     const wanted = printable(given.print ?? 'json')
     const address = storeAddress(given)
     const lease = randomBytes(8).toString('hex')
-    keeperFolder()
+    // Before anything is asked for: where it cannot listen there is no lock.
+    socketOf(lease)
     const script = identify(given.parent === undefined ? scriptOf(process.ppid) : pidOf(given.parent))
     const report = await askKeeper({
       address,

@@ -50,8 +50,7 @@ const demo: Command = command({
           `${sellers} processes sell the ${seats} seats of one train.\nThe locks are at ${store.address.shown}.\n`,
         )
       const stage = { sellers, seats, file: join(folder, 'train'), show }
-      const { url, token } = store.address
-      const address = token === undefined ? { url } : { url, token }
+      const { address } = store
       const runs = [
         await play('without a lock', stage, null),
         await play('with holdfast', stage, address),

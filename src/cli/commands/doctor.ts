@@ -1,6 +1,6 @@
 import type { Capabilities, Guarantee, Guarantees } from '../../core/contract.ts'
 import { open } from '../../open.ts'
-import { leave } from '../connect.ts'
+import { credentialsOf, leave } from '../connect.ts'
 import { examine, givesLocks } from '../doctor/checks.ts'
 import type { Finding } from '../doctor/checks.ts'
 import { settingsOf } from '../doctor/settings.ts'
@@ -30,13 +30,14 @@ const doctor: Command = command({
   },
 
   async run({ options: given, words: [url] }) {
-    const { url: address, shown, token } = storeAddress(given, url)
+    const where = storeAddress(given, url)
+    const { url: address, shown } = where
     const began = performance.now()
-    const first = await open(address, token === undefined ? {} : { token })
+    const first = await open(address, credentialsOf(where))
     const connected = performance.now() - began
     // A store inside this process has no second client.
     const alone = first.store.capabilities.reach === 'process'
-    const second = alone ? first : await open(address, token === undefined ? {} : { token })
+    const second = alone ? first : await open(address, credentialsOf(where))
     try {
       const settings = await settingsOf(address)
       // Where the settings say why no lock can be had, there is nothing to measure, and no use in waiting for one.

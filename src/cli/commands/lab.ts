@@ -5,7 +5,7 @@ import { isEvidence, judgeAgain, runCell, settingsOf, toJson } from '../../lab/l
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
-import type { Pile } from '../../lab/report/tally.ts'
+import type { Finding, Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
 import { credentialsOf, storeAt } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
@@ -203,15 +203,16 @@ function inTheEnd(records: readonly RunRecord[]): string {
   const { unexpected, unknown, notRun } = tally(records)
   const bad = unexpected.length + unknown.length
   if (bad > 0) return `${bad} of it is not as the store promises.`
-  const rest =
-    notRun.length === 0 ? '' : ` Not run: ${notRun.map(({ verdict }) => verdict.check).join(', ')}.`
+  // Of faults that were not made, which.
+  const what = ({ verdict: { check, why } }: Finding): string => (check === 'faults' ? (why ?? check) : check)
+  const rest = notRun.length === 0 ? '' : ` Not run: ${notRun.map(what).join('; ')}.`
   return `Everything that was run is as the store promises.${rest}`
 }
 
 /** The rules of today on the evidence of an earlier run. */
 function judged(file: string, html: string | undefined, url: string | undefined): number {
   if (url !== undefined) throw new UsageError('--judge makes no run, and needs no store.')
-  const records = recordsIn(file).map(judgeAgain)
+  const records = recordsIn(file).map((record) => judgedIn(file, record))
   print(
     records
       .map(verdicts)
@@ -221,6 +222,19 @@ function judged(file: string, html: string | undefined, url: string | undefined)
   print(`\n${inTheEnd(records)}`)
   if (html !== undefined) writeFileSync(html, report(records, { about: `${file}, judged again;` }))
   return exitCode(tally(records)) === 0 ? EXIT.ok : EXIT.failed
+}
+
+/** What is in a file may be anything, however deep. */
+function judgedIn(file: string, record: RunRecord): RunRecord {
+  try {
+    const again = judgeAgain(record)
+    tally([again])
+    return again
+  } catch (error) {
+    throw new UsageError(
+      `--judge cannot read the evidence in ${file}: it was changed, or is broken (${error instanceof Error ? error.message : String(error)})`,
+    )
+  }
 }
 
 function recordsIn(file: string): readonly RunRecord[] {

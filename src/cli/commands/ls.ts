@@ -20,6 +20,8 @@ const options = {
 
 /** Names are asked about one by one: enough at once to be quick, few enough to be no burden. */
 const AT_ONCE = 16
+/** Nobody reads faster, and the store has other things to do. */
+const SHORTEST_MS = 10
 const CLEAR = '\u001b[H\u001b[2J'
 
 const ls: Command = command({
@@ -37,6 +39,8 @@ const ls: Command = command({
     if (!Number.isInteger(limit) || limit < 1)
       throw new UsageError(`--limit takes a number from 1; got "${given.limit}"`)
     const every = parseDuration('--every', given.every ?? '1s')
+    if (every < SHORTEST_MS)
+      throw new UsageError(`--every takes at least ${SHORTEST_MS}ms; got "${given.every}"`)
     const show = given.json === true ? printJson : showLocks
     return withStore(storeAddress(given), async (holdfast) => {
       if (given.watch !== true) {

@@ -1,7 +1,7 @@
 import { CommandError, EXIT, UsageError } from '../exit.ts'
 import { forceRelease } from '../force.ts'
 import { giveBack, leasesOn } from '../keeper/client.ts'
-import { isLeaseId } from '../keeper/folder.ts'
+import { isLeaseId, leasesHere } from '../keeper/folder.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
@@ -51,7 +51,7 @@ const release: Command = command({
 export default release
 
 async function give(what: string, json: boolean): Promise<number> {
-  const leases = isLeaseId(what) ? [what] : await leasesOn(what)
+  const leases = await leasesMeant(what)
   const [lease, ...others] = leases
   if (others.length > 0) {
     throw new UsageError(
@@ -60,7 +60,7 @@ async function give(what: string, json: boolean): Promise<number> {
   }
   const report = lease === undefined ? undefined : await giveBack(lease)
   const outcome = report?.outcome ?? 'not-held'
-  if (json) printJson({ lease: lease ?? null, outcome })
+  if (json) printJson({ lease: lease ?? (isLeaseId(what) ? what : null), outcome })
   switch (outcome) {
     case 'released':
       return EXIT.ok
@@ -77,4 +77,11 @@ async function give(what: string, json: boolean): Promise<number> {
     case 'unknown':
       throw new CommandError('The store did not answer. The lock ends by itself.', EXIT.storeUnavailable)
   }
+}
+
+/** A lock may have a name that looks like a lease. */
+async function leasesMeant(what: string): Promise<readonly string[]> {
+  if (!isLeaseId(what)) return leasesOn(what)
+  // Of a lease that is over, keepers that do not answer say nothing.
+  return leasesHere().includes(what) ? [what] : leasesOn(what).catch(() => [])
 }

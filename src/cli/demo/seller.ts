@@ -1,5 +1,7 @@
 import { open } from '../../open.ts'
 import type { Lock } from '../../locks/lock.ts'
+import { credentialsOf } from '../connect.ts'
+import type { StoreAddress } from '../store-option.ts'
 import { pay, Train } from './train.ts'
 
 /** A process that sells tickets until there are none. Told what to do by the process that forked it. */
@@ -7,7 +9,7 @@ import { pay, Train } from './train.ts'
 export interface SellerOrder {
   readonly file: string
   /** The store's address; null: sell without a lock. */
-  readonly address: { readonly url: string; readonly token?: string } | null
+  readonly address: StoreAddress | null
   readonly ttl: number
 }
 
@@ -39,10 +41,7 @@ async function sellAll({ file, address, ttl }: SellerOrder): Promise<void> {
     while (await sellOne(train, nothing)) {}
     return
   }
-  const holdfast = await open(
-    address.url,
-    address.token === undefined ? { ttl } : { ttl, token: address.token },
-  )
+  const holdfast = await open(address.url, { ttl, ...credentialsOf(address) })
   const lock = holdfast.mutex(LOCK, { wait: 60_000 })
   while (await sellLocked(lock, train)) {}
   await holdfast.close()

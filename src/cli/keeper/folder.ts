@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fitsSocket } from '../../stores/holdfast/address.ts'
 import { CommandError, EXIT } from '../exit.ts'
 
 const SOCKET = /^([0-9a-f]{16})\.sock$/
@@ -23,7 +24,14 @@ export function keeperFolder(): string {
 }
 
 export function socketOf(lease: string): string {
-  return join(keeperFolder(), `${lease}.sock`)
+  const folder = keeperFolder()
+  const socket = join(folder, `${lease}.sock`)
+  if (fitsSocket(socket)) return socket
+  // Cut off, it would be the socket of other leases, too.
+  throw new CommandError(
+    `${folder} has too long a name for sockets: set XDG_RUNTIME_DIR or TMPDIR to a shorter one.`,
+    EXIT.system,
+  )
 }
 
 /** The leases that have a socket. The keeper of one may have been killed. */

@@ -39,6 +39,9 @@ export interface ClientRecord {
 /** The code of a call that was answered late. */
 export const LATE = 'LATE'
 
+/** The call of a wait that was over so soon that the store may not have answered it. */
+export const SHORT_WAIT = 'a short wait'
+
 /** A call of a client that ended with an error that it had not asked for. */
 export interface ErrorRecord {
   readonly client: string

@@ -14,7 +14,7 @@ import type { Foreign } from './library.ts'
 import { Onlooker } from './onlooker.ts'
 import type { ClockHandle, ServerHandle } from './servers.ts'
 import { Way } from './way.ts'
-import type { FromWorker, Library, Manner, Place } from './worker-protocol.ts'
+import type { FromWorker, Library, Manner, Meeting, Place } from './worker-protocol.ts'
 import { MANNERS } from './worker-protocol.ts'
 import type { ViolationRecord } from '../record.ts'
 
@@ -59,6 +59,8 @@ const START_MS = 60_000
 const TURN_MS = 10_000
 /** And to be given one that nobody else wants. */
 const MEET_MS = 5000
+/** How much each may do until all have come. */
+const MOST_STEPS = 20
 const ANSWER_MS = 5000
 /** How long closing may take beyond the longest lease. */
 const CLOSE_MS = 3000
@@ -197,19 +199,19 @@ export class Scene {
   }
 
   /** Lets somebody hold a lock of this kind for longer than any lease lasts by itself. */
-  async longSection(kind: LabName['kind']): Promise<void> {
+  async longSection(kind: LabName['kind'], ttls: number = 1.15): Promise<void> {
     if (this.working.length === 0) return
     const client = this.anyone()
     const { longSections: before } = client
-    const ms = Math.ceil(this.expiry * 1.15) + 200
+    const ms = Math.ceil(Math.max(this.expiry * 1.15, this.stage.ttl * ttls)) + 200
     client.send({ do: 'long', kind, ms })
     const over = (): boolean => client.longSections > before || client.state !== 'working'
     await this.until(over, ms + this.expiry + TURN_MS)
   }
 
   /**
-   * Lets as many hold a lock at once as it is for. That they are not given it is a finding. Whether they would meet by themselves depends on how
-   * many sections the machine has the time for.
+   * Lets as many hold a lock at once as it is for, and one more try. That they are not given it is a finding, and so is that the last
+   * one is. Whether they would meet by themselves depends on how many sections the machine has the time for.
    */
   async meetings(): Promise<void> {
     for (const at of this.names) if (at.meeting === true) await this.meet(at)
@@ -217,18 +219,57 @@ export class Scene {
 
   private async meet(at: LabName): Promise<void> {
     const { name, capacity = Infinity } = at
-    const party = this.working.filter((_, index) => index < capacity)
-    for (const client of party) client.send({ do: 'meet', at })
+    const { working } = this
+    const party = working.slice(0, Math.min(capacity, Math.max(2, working.length - 1)))
     const there = (): LiveClient[] => party.filter(({ lingering }) => lingering === name)
-    const all = (): boolean => there().length === party.filter(({ state }) => state === 'working').length
-    await this.until(all, this.expiry + MEET_MS)
+    const come = async (who: readonly LiveClient[], as: Meeting['as']): Promise<void> => {
+      for (const client of who) client.send({ do: 'meet', at, as })
+      await this.arrive(who, name)
+      const all = (): boolean =>
+        who.every(({ lingering, state }) => lingering === name || state !== 'working')
+      await this.until(all, this.expiry + MEET_MS)
+    }
+    // Whoever writes first and goes on as a reader is one of them.
+    const writes = at.kind === 'read-write' && this.store.downgrade !== undefined ? 1 : 0
+    await come(party.slice(0, writes), 'a writer first')
+    await come(party.slice(writes), 'one of them')
     const late = party.filter(({ waitsFor }) => waitsFor === name).map(({ label }) => label)
     const { length: held } = there()
     if (late.length > 0 && held > 0) {
       const message = `"${name}" was held by ${held} and not given to ${late.join(', ')}, although there was room`
       this.stuck.push({ check: 'throughput', message, at: this.diary.now(), clients: late })
     }
-    for (const client of party) this.goOn(client)
+    const [last] = working.slice(party.length)
+    if (last !== undefined) await this.oneTooMany(last, at)
+    for (const client of working) this.goOn(client)
+  }
+
+  /**
+   * Each has a section to end before it comes, and may have to wait for that of another. That takes as long as the machine does, so it is
+   * measured by what all of them do meanwhile.
+   */
+  private async arrive(who: readonly LiveClient[], name: string): Promise<void> {
+    const { working } = this
+    const here = (): boolean =>
+      who.every(
+        ({ lingering, waitsFor, state }) => lingering === name || waitsFor === name || state !== 'working',
+      )
+    const doing = (): string => working.map(({ op, waitsFor }) => `${op} ${waitsFor}`).join()
+    for (let steps = 0; steps < MOST_STEPS * working.length; steps++) {
+      const before = doing()
+      await this.until(() => here() || doing() !== before, this.expiry + MEET_MS)
+      if (here() || doing() === before) return
+    }
+  }
+
+  /** Whoever comes when it is full is refused at once. What it is given instead is seen by who else has it. */
+  private async oneTooMany(client: LiveClient, at: LabName): Promise<void> {
+    const { length: before } = this.refusals
+    client.send({ do: 'meet', at, as: 'one too many' })
+    const refused = (): boolean =>
+      this.refusals.slice(before).some((one) => one.client === client.label && one.name === at.name)
+    const over = (): boolean => refused() || client.lingering === at.name || client.state !== 'working'
+    await this.until(over, this.expiry + MEET_MS)
   }
 
   /** One of those that are at work. */
@@ -365,17 +406,27 @@ export class Scene {
 }
 
 /** The mutexes, and of every other kind of lock that the store has one, and one to meet at. */
-function namesOf({ names }: Stage, { shared, permits }: Capabilities): readonly [LabName, ...LabName[]] {
+function namesOf(
+  { names, clients }: Stage,
+  { shared, permits }: Capabilities,
+): readonly [LabName, ...LabName[]] {
   const [first, ...others] = names
-  const several = (name: string, kind: LabName['kind'], more: Partial<LabName> = {}): LabName[] => [
+  // One of them is to find it full.
+  const met = Math.min(PERMITS, Math.max(2, clients - 1))
+  const several = (
+    name: string,
+    kind: LabName['kind'],
+    more: Partial<LabName> = {},
+    full: Partial<LabName> = {},
+  ): LabName[] => [
     { name: `${first}:${name}`, kind, ...more },
-    { name: `${first}:meeting:${name}`, kind, ...more, meeting: true },
+    { name: `${first}:meeting:${name}`, kind, ...more, ...full, meeting: true },
   ]
   return [
     { name: first, kind: 'mutex' },
     ...others.map((name): LabName => ({ name, kind: 'mutex' })),
     ...(shared ? several('rw', 'read-write') : []),
-    ...(permits ? several('permits', 'semaphore', { capacity: PERMITS }) : []),
+    ...(permits ? several('permits', 'semaphore', { capacity: PERMITS }, { capacity: met }) : []),
   ]
 }
 

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ALL } from '../../core/contract.ts'
 import { HoldfastError } from '../../core/errors.ts'
 import type { Lease } from '../../runtime/lease.ts'
-import type { Lock } from '../../locks/lock.ts'
+import type { Lock, ReadWriteLock } from '../../locks/lock.ts'
 import type { ClaimShape, Recorder, Story } from '../../testkit/history.ts'
 import type { Random } from '../../testkit/random.ts'
 import type { ResourceClient } from '../resource/client.ts'
 import { asserted, wrongIn } from './answers.ts'
 import type { LabName } from './evidence.ts'
-import { LATE } from './evidence.ts'
+import { LATE, SHORT_WAIT } from './evidence.ts'
 import type { Doubtful, LabClient } from './library.ts'
-import type { FromWorker, Manner, Place, WorkOrder } from './worker-protocol.ts'
+import type { FromWorker, Manner, Meeting, Place, WorkOrder } from './worker-protocol.ts'
 
 const WORK_MS = 40
 const CHECK_EVERY_MS = 15
@@ -31,8 +31,8 @@ const EARLY_MS = 2
 export interface Wishes {
   /** The next one is of this kind of lock, and lasts so long. */
   long: { readonly kind: LabName['kind']; readonly ms: number } | undefined
-  /** The next one is of this lock, for as long as the others who have it. */
-  meet: LabName | undefined
+  /** The next one is of this lock, for as long as the others who have it; or tried for, when they have all of it. */
+  meet: Meeting | undefined
   stand(where: Place, name: string): Promise<void>
   readonly lingers: boolean
 }
@@ -89,13 +89,23 @@ export class Sections {
     wishes.long ??= this.long
   }
 
-  /** What several may hold, several do. */
-  private async meet({ name, kind, capacity = 1 }: LabName): Promise<void> {
+  /** What several may hold, several do, and nobody beside them. */
+  private async meet({ at: { name, kind, capacity = 1 }, as }: Meeting): Promise<void> {
     const { library, wishes } = this.tools
-    const permits = kind === 'semaphore'
-    const lock = permits ? library.semaphore(name, capacity) : library.readWriteLock(name).read
-    const shape = { weight: 1, capacity: permits ? capacity : ALL }
-    await this.play({ lock, name, manner: 'wait', shape }, () => wishes.stand('among others', name))
+    const manner = as === 'one too many' ? 'try' : 'wait'
+    const stand = (): Promise<void> => wishes.stand('among others', name)
+    if (kind === 'semaphore') {
+      const shape = { weight: 1, capacity }
+      return this.play({ lock: library.semaphore(name, capacity), name, manner, shape }, stand)
+    }
+    const both = library.readWriteLock(name)
+    const writes = as !== 'one of them'
+    const lock = writes ? both.write : both.read
+    const shape = { weight: writes ? ALL : 1, capacity: ALL }
+    await this.play({ lock, name, manner, shape }, async (lease, story) => {
+      if (as === 'a writer first') await this.downgrade(both, lease, story)
+      await stand()
+    })
   }
 
   private async section(): Promise<void> {
@@ -156,11 +166,15 @@ export class Sections {
     await this.play({ lock: both.write, name, manner, shape }, async (lease, story) => {
       await this.update(name, lease)
       if (library.store.downgrade === undefined || !lease.held || random.next() >= 0.3) return
-      story.downgrading()
-      await this.inTime('downgrade', SETTLES_MS, both.downgrade(lease))
-      story.downgraded('downgraded')
+      await this.downgrade(both, lease, story)
       await sleep(random.below(WORK_MS))
     })
+  }
+
+  private async downgrade(both: ReadWriteLock, lease: Lease, story: Story): Promise<void> {
+    story.downgrading()
+    await this.inTime('downgrade', SETTLES_MS, both.downgrade(lease))
+    story.downgraded('downgraded')
   }
 
   private async work(): Promise<void> {
@@ -206,7 +220,10 @@ export class Sections {
         this.tools.tell({ kind: 'refused', refusal })
         return null
       }
-      return await lock.acquire({ ...more, wait, signal })
+      // Who waits is given a lease, or an error that says why not.
+      const lease = (await lock.acquire({ ...more, wait, signal })) as Lease | null
+      if (lease === null) throw new Error('it ended without a lease and without an error')
+      return lease
     } catch (error) {
       over()
       story.failed()
@@ -216,7 +233,8 @@ export class Sections {
       const waited = Number(process.hrtime.bigint() - began) / 1e6
       const late = code === 'LOCK_TIMEOUT' || code === 'STORE_UNAVAILABLE'
       const timedOut = manner === 'time out' && late && waited >= short - EARLY_MS
-      if (!aborted && !timedOut) this.failed(manner === 'try' ? 'tryAcquire' : 'acquire', began, error)
+      if (timedOut && code === 'STORE_UNAVAILABLE') this.failed(SHORT_WAIT, began, error)
+      else if (!aborted && !timedOut) this.failed(manner === 'try' ? 'tryAcquire' : 'acquire', began, error)
       // A store that is down answers at once; it is not asked a thousand times a second.
       await sleep(aborted || timedOut ? 0 : 50)
       return null
@@ -288,7 +306,9 @@ export class Sections {
     const began = process.hrtime.bigint()
     story.acquired(lease)
     this.tools.holding(lease)
+    if (lease.signal.aborted) story.lost()
     lease.signal.addEventListener('abort', () => story.lost(), { once: true })
+    if (!lease.held) this.late('a lease', began, 'it was not held when it was given')
     let told = false
     return setInterval(() => {
       // In this order: a lease of which nothing is left now is not held a moment later.
@@ -315,6 +335,7 @@ export class Sections {
 
   private async giveBack(story: Story, lease: Lease, checks: NodeJS.Timeout): Promise<void> {
     const began = process.hrtime.bigint()
+    const lost = lease.signal.aborted && 'assertHeld' in lease
     story.releasing()
     try {
       const answer = this.inTime('release', SETTLES_MS, lease.release())
@@ -322,7 +343,10 @@ export class Sections {
       if (lease.held) story.check(lease)
       if ('assertHeld' in lease && asserted(lease) === undefined)
         this.failed('assertHeld', began, new Error('it says nothing of a lease that was released'))
-      story.released(await answer)
+      const outcome = await answer
+      story.released(outcome)
+      if (lost && outcome === 'released')
+        this.failed('release', began, new Error('it says that it gave back what was lost before'))
     } catch (error) {
       story.released('unknown')
       this.failed('release', began, error)

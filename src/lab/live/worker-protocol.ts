@@ -36,6 +36,13 @@ export interface WorkOrder {
 /** Before it looks whether the lease still holds, or between that look and the write, where nothing but a token helps. */
 export type Place = 'before the check' | 'after the check' | 'among others'
 
+/** Those who are to hold a lock together, and the one who comes when it is full. A writer may be the first, and go on as a reader. */
+export interface Meeting {
+  readonly do: 'meet'
+  readonly at: LabName
+  readonly as: 'one of them' | 'a writer first' | 'one too many'
+}
+
 export type ToWorker =
   | WorkOrder
   /** In the next section, stand still at this place until told to go on. */
@@ -44,7 +51,7 @@ export type ToWorker =
   /** The next section is to last so long: beyond the ttl, so that its lease has to be renewed. */
   | { readonly do: 'long'; readonly kind: LabName['kind']; readonly ms: number }
   /** Take this lock next, beside others who do, and have it until told to go on. */
-  | { readonly do: 'meet'; readonly at: LabName }
+  | Meeting
   /** Keep the event loop busy. */
   | { readonly do: 'block'; readonly ms: number }
   /** No further section; then give everything back and end. */

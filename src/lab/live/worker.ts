@@ -143,7 +143,7 @@ process.on('message', (message: ToWorker) => {
       wishes.long = message
       break
     case 'meet':
-      wishes.meet = message.at
+      wishes.meet = message
       meeting = message.at.name
       linger = 'among others'
       break

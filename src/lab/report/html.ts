@@ -57,7 +57,7 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>${escape(title)}</title><style>${STYLE}</style></head>
-<body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} runs</p></header>
+<body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} run${records.length === 1 ? '' : 's'}</p></header>
 <main><p class="outcome">${outcome(piles)}</p><ul class="counts">${counts.join('')}</ul>
 <p class="dim">One verdict is one check in one run. What broke as expected is what the table of guarantees says cannot hold there: it has to be seen to break, or the lab would prove nothing.</p>
 <h2>Verdicts</h2>${verdictTables(records)}

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Hash } from 'node:crypto'
-import { closeSync, openSync, readSync, rmSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 
 import { LineCutter } from '../../stores/holdfast/lines.ts'
-import { writeDurably } from './durable-file.ts'
+import { freshOf, removeQuietly, writeDurably } from './durable-file.ts'
 
 /**
  * What a server that was told to stop leaves to the next one: its claims, in a file beside the horizon. The file says
@@ -37,11 +37,8 @@ export class ClaimsFile {
 
   /** It holds secrets of leases, and nobody needs it any more. That it stays does no harm but this. */
   remove(): void {
-    try {
-      rmSync(this.path, { force: true })
-    } catch {
-      // Read-only, or gone with its folder.
-    }
+    removeQuietly(this.path)
+    removeQuietly(freshOf(this.path))
   }
 }
 

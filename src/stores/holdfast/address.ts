@@ -13,12 +13,20 @@ export interface ServerAddress {
   readonly token?: string
 }
 
+/** Longer ones are cut off without a word, by some versions of Node, and two sockets become one. Linux takes four bytes more than others. */
+const LONGEST_SOCKET = process.platform === 'linux' ? 107 : 103
+
+/** Whether the system takes it for a socket's path. */
+export function fitsSocket(path: string): boolean {
+  return Buffer.byteLength(path) <= LONGEST_SOCKET
+}
+
 const UNIX = /^holdfast\+unix:(?!\/\/[^/]+@)(?:\/\/)?(\/[^?#]+)$/
 
 /** `holdfast://host:7420`, `holdfasts://host:7420` (TLS), `holdfast+unix:/path`. */
 export function parseAddress(url: string): ServerAddress {
   const path = UNIX.exec(url)?.[1]
-  if (path !== undefined) return { address: { kind: 'unix', path: decoded(path, 'path') } }
+  if (path !== undefined) return { address: { kind: 'unix', path: short(decoded(path, 'path')) } }
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const scheme = parsed?.protocol
   if (parsed === undefined || parsed.hostname === '' || (scheme !== 'holdfast:' && scheme !== 'holdfasts:')) {
@@ -33,6 +41,13 @@ export function parseAddress(url: string): ServerAddress {
     tls: scheme === 'holdfasts:',
   }
   return password === '' ? { address } : { address, token: decoded(password, 'token') }
+}
+
+function short(path: string): string {
+  if (fitsSocket(path)) return path
+  throw new InvalidArgumentError(`A socket's path must have at most ${LONGEST_SOCKET} bytes`, {
+    argument: 'url',
+  })
 }
 
 function decoded(text: string, what: string): string {

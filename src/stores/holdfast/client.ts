@@ -126,7 +126,6 @@ export class ServerLink {
   private opened(socket: Socket, head: Buffer): void {
     this.socket = socket
     this.greeted = false
-    this.failures = 0
     this.heardAt = this.usedAt = performance.now()
     this.expectingSince = 0
     const lines = new LineCutter(LONGEST_LINE)
@@ -185,9 +184,11 @@ export class ServerLink {
       return true
     }
     const hello = helloOf(said)
-    if (hello !== null) this.hello = hello
-    this.greeted = hello !== null
-    return this.greeted
+    if (hello === null) return false
+    this.hello = hello
+    this.greeted = true
+    this.failures = 0
+    return true
   }
 
   /** A request was not answered in time. If nothing else was, either, the connection is not worth keeping. */
@@ -215,6 +216,8 @@ export class ServerLink {
   private drop(cause: Error): void {
     const { socket } = this
     this.socket = null
+    // One that ends before its hello is as good as none.
+    if (socket !== null && !this.greeted) this.failures++
     if (this.look !== null) clearInterval(this.look)
     this.look = null
     socket?.destroy()

@@ -10,7 +10,7 @@ import { PROTOCOL, SESSION_PATH, WRITE_HEADER } from './wire.ts'
 export interface DialOptions {
   readonly address: Address
   readonly token: string | undefined
-  /** Certificates to trust besides the system's, as PEM. */
+  /** Certificates to trust instead of the system's, as PEM. */
   readonly ca: string | undefined
 }
 

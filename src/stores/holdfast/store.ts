@@ -32,13 +32,13 @@ import {
   releaseResultOf,
   renewAnswersOf,
 } from './replies.ts'
-import { RENEWALS_PER_LINE } from './wire.ts'
+import { RENEWAL_BYTES, RENEWALS_PER_LINE } from './wire.ts'
 import type { Operation } from './wire.ts'
 
 export interface HoldfastStoreOptions {
   /** The bearer token. Better here, read from a file, than in the URL. */
   readonly token?: string | undefined
-  /** With `holdfasts://`: certificates to trust besides the system's, as PEM. */
+  /** With `holdfasts://`: certificates to trust instead of the system's, as PEM. */
   readonly ca?: string | undefined
 }
 
@@ -86,11 +86,7 @@ export class HoldfastStore implements Store {
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    if (requests.length <= RENEWALS_PER_LINE) return this.renewSome(requests, timeout)
-    const parts: Promise<readonly RenewAnswer[]>[] = []
-    for (let at = 0; at < requests.length; at += RENEWALS_PER_LINE) {
-      parts.push(this.renewSome(requests.slice(at, at + RENEWALS_PER_LINE), timeout))
-    }
+    const parts = linesOf(requests).map((part) => this.renewSome(part, timeout))
     return (await Promise.all(parts)).flat()
   }
 
@@ -230,6 +226,27 @@ export class HoldfastStore implements Store {
 }
 
 const WATCH_AGAIN_MS = 5000
+/** Of a renewal: what stands in a line besides its name and its id. */
+const OTHER_BYTES = 120
+
+/** As many as a line may have, by number and by length: one that is too long ends the connection. */
+function linesOf(requests: readonly RenewRequest[]): readonly (readonly RenewRequest[])[] {
+  const lines: RenewRequest[][] = []
+  let room = 0
+  for (const request of requests) {
+    // At the most: a character has three bytes, or two with its backslash. To count them would take longer than to send a line more.
+    const bytes = 3 * (request.name.length + request.id.length) + OTHER_BYTES
+    const line = lines.at(-1)
+    if (line === undefined || line.length === RENEWALS_PER_LINE || bytes > room) {
+      lines.push([request])
+      room = RENEWAL_BYTES - bytes
+    } else {
+      line.push(request)
+      room -= bytes
+    }
+  }
+  return lines
+}
 
 function claimToSend(request: ClaimRequest): ClaimRequest {
   const { name, id, weight, capacity, ttl, patience, tokens, whenBusy, owner } = request

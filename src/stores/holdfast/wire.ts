@@ -32,6 +32,8 @@ export const WRITE_HEADER = 'holdfast-request'
 export const DEFAULT_PORT = 7420
 /** Renewals that go into one line; a longer list is sent as several. */
 export const RENEWALS_PER_LINE = 100
+/** And what they may take of it: a line has at most 64 kB, with its number and the rest. */
+export const RENEWAL_BYTES: number = 63 * 1024
 
 export type Operation =
   | 'claim'

@@ -23,7 +23,7 @@ export function claim(desk: Desk, exchange: Exchange, request: ClaimRequest): Pr
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const found = readLook(seen as Reply)
     const { value } = found
-    reserved(desk, request, minted as Reply)
+    reserved(desk, request, wire, minted as Reply)
     const contended = desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (value === wire.nonce && lasts(found, seconds)) {
       return granted(desk, exchange, request, { wire, seconds, found, minted: minted as Reply, contended })
@@ -61,7 +61,7 @@ function takeOver(
   const commands = `${changed}\r\n${mint(wire, request.tokens, seconds)}\r\n${look(wire)}`
   return exchange.sendTimed<ClaimAnswer>(commands, 3, ([, minted, seen]) => {
     const now = readLook(seen as Reply)
-    reserved(desk, request, minted as Reply)
+    reserved(desk, request, wire, minted as Reply)
     desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (now.value !== wire.nonce) return busy(now)
     if (!lasts(now, seconds)) return disturbed()
@@ -99,7 +99,7 @@ interface Won extends Place {
 function granted(desk: Desk, { link, deadline }: Exchange, request: ClaimRequest, won: Won): Held {
   const { wire, seconds, found } = won
   const { id, owner } = request
-  const known = desk.grants.get(id)
+  const known = desk.grants.get(id, wire.lock)
   // A claim that is asked for again keeps the tokens that it was given, if it was told of them. Not those of an item that may have
   // run out, or got lost, while somebody else held the lock with larger ones.
   const kept = known?.reserved === undefined ? undefined : known
@@ -127,8 +127,8 @@ function granted(desk: Desk, { link, deadline }: Exchange, request: ClaimRequest
 }
 
 /** Tokens were reserved for a claim once more: notes whether anybody else did so since the last time. */
-function reserved({ grants }: Desk, { id, tokens }: ClaimRequest, minted: Reply): void {
-  const known = grants.get(id)
+function reserved({ grants }: Desk, { id, tokens }: ClaimRequest, { lock }: Wire, minted: Reply): void {
+  const known = grants.get(id, lock)
   if (known?.reserved === undefined) return
   const first = firstOf(minted, tokens)
   known.reserved = first === known.reserved + 1n ? first + BigInt(tokens - 1) : undefined

@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { dial } from './dial.ts'
 import type { DialOptions } from './dial.ts'
-import { isUnknown, unknown } from './failure.ts'
+import { isUnknown, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
@@ -30,7 +30,7 @@ export class Client {
 
   connect(timeout: number): Promise<Link | Unknown> {
     if (this.current !== null) return Promise.resolve(this.current)
-    if (this.closed) return Promise.resolve(unknown(new Error('The store was closed')))
+    if (this.closed) return Promise.resolve(unknownForGood(new Error('The store was closed')))
     const attempt = (this.attempt ??= this.start())
     return new Promise((resolve) => {
       const settle = (outcome: Link | Unknown): void => {

@@ -40,6 +40,15 @@ export interface Dialling {
 
 /** Connects, proves who we are if the server wants that, and sees what it can do. `stop` ends the attempt. */
 export function dial(options: DialOptions, onDeath: () => void): Dialling {
+  try {
+    return begin(options, onDeath)
+  } catch (error) {
+    // Node refuses the options for TLS: a certificate that is none, for one.
+    return { link: Promise.resolve(unknownForGood(plainError(error))), stop: () => undefined }
+  }
+}
+
+function begin(options: DialOptions, onDeath: () => void): Dialling {
   const { address } = options
   const inbox: Inbox = { deliver: () => undefined }
   const where = {

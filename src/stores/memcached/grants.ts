@@ -34,9 +34,11 @@ export class Grants {
   private newest: Grant | null = null
   private sweepAt = FEW
 
-  get(id: string): Grant | undefined {
-    if (this.newest?.id === id) return this.newest
-    return this.byId.size === 0 ? undefined : this.byId.get(id)
+  /** `lock`: the name's key. What is known of an id under another name is not about this claim. */
+  get(id: string, lock: string): Grant | undefined {
+    const { newest, byId } = this
+    const grant = newest?.id === id ? newest : byId.size === 0 ? undefined : byId.get(id)
+    return grant?.wire.lock === lock ? grant : undefined
   }
 
   add(grant: Grant): void {

@@ -14,7 +14,7 @@ const LOST: RenewAnswer = { kind: 'lost' }
 
 /** Renews a claim if its item is still its own. */
 export async function renew(desk: Desk, exchange: Exchange, request: RenewRequest): Promise<RenewAnswer> {
-  const grant = desk.grants.get(request.id)
+  const grant = desk.grants.get(request.id, desk.keys.places(request.name).lock)
   const wire = grant?.wire ?? new Wire(desk.keys, request.name, request.id)
   const cas = knownCas(exchange, wire, grant)
   const first = cas === undefined ? CHANGED : await attempt(exchange, request, { wire, cas, grant })

@@ -24,7 +24,7 @@ export function release(
   exchange: Exchange<ReleaseResult>,
   { name, id }: ClaimRef,
 ): Promise<ReleaseResult> {
-  const grant = leaving(desk, id)
+  const grant = leaving(desk, name, id)
   const wire = grant?.wire ?? new Wire(desk.keys, name, id)
   const cas = knownCas(exchange, wire, grant)
   const leave: Leave = { desk, exchange, id, wire, grant }
@@ -32,8 +32,8 @@ export function release(
 }
 
 /** From now on it is not described any more. */
-function leaving({ grants }: Desk, id: string): Grant | undefined {
-  const grant = grants.get(id)
+function leaving({ grants, keys }: Desk, name: string, id: string): Grant | undefined {
+  const grant = grants.get(id, keys.places(name).lock)
   if (grant !== undefined) grant.over = true
   return grant
 }
@@ -99,10 +99,11 @@ function restoring(
  * It then keeps the lock from everybody until its ttl ends; nobody believes to have it.
  */
 export function withdraw(desk: Desk, exchange: Exchange, { name, id }: ClaimRef): Promise<ReleaseAnswer> {
-  const wire = leaving(desk, id)?.wire ?? new Wire(desk.keys, name, id)
+  const wire = leaving(desk, name, id)?.wire ?? new Wire(desk.keys, name, id)
   const commands = [removeDescription(wire), look(wire), bury(wire, WITHDRAWN_S)]
-  return exchange.send<ReleaseAnswer>(commands.join('\r\n'), 3, async ([, seen]) => {
-    const answer = await replace(exchange, wire, readLook(seen as Reply))
+  return exchange.send<ReleaseAnswer>(commands.join('\r\n'), 3, async ([, seen, buried]) => {
+    const found = readLook(seen as Reply)
+    const answer = await (found.found ? replace(exchange, wire, found) : isDone(buried, NOT_HELD))
     if (answer.kind !== 'unknown') desk.grants.delete(id)
     return answer
   })
@@ -115,8 +116,10 @@ function replace(exchange: Exchange, wire: Wire, { value, cas }: Look): MaybePro
   const another = isOurs(value) && isTombstone(value) && value !== tombstone
   if (value === undefined || !(mine || another)) return NOT_HELD
   const command = change(exchange.link, wire, { from: value, to: tombstone, cas, seconds: WITHDRAWN_S })
-  return exchange.send<ReleaseAnswer>(command, 1, ([reply]) => {
-    if (!mine) return NOT_HELD
-    return (reply as Reply).code === 'HD' ? RELEASED : changed('withdrawn')
-  })
+  return exchange.send<ReleaseAnswer>(command, 1, ([reply]) => isDone(reply, mine ? RELEASED : NOT_HELD))
+}
+
+/** Whoever changed the item meanwhile may have been the claim itself, which was still under way. */
+function isDone(reply: Reply | undefined, answer: ReleaseAnswer): ReleaseAnswer {
+  return reply?.code === 'HD' ? answer : changed('withdrawn')
 }

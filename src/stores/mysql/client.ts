@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { answered, committed, NoAnswer } from '../sql/answered.ts'
+import { codeOf, DatabaseError, isReadOnly } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -8,9 +9,9 @@ import { roomIn } from '../sql/room.ts'
 import type { Room } from '../sql/room.ts'
 import { keeping, outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { insisting, Turns } from '../sql/turns.ts'
-import { AS_IT_IS, coreConnection, corePool } from './core-pool.ts'
+import { Answers, AS_IT_IS, coreConnection, corePool } from './core-pool.ts'
 import type { CorePool, LentConnection, Letter } from './core-pool.ts'
-import { checkClock, DRIFT, isClockDue, noteSent } from './session-clock.ts'
+import { checkClock, DRIFT, isClockDue, isUntouched, noteSent } from './session-clock.ts'
 
 /** What holdfast needs of a connection of mysql2/promise. */
 export interface MysqlConnection {
@@ -81,13 +82,6 @@ const FINAL = new Set([
   'HANDSHAKE_NO_SSL_SUPPORT',
 ])
 
-/** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
-const READ_ONLY = new Set([
-  'ER_OPTION_PREVENTS_STATEMENT',
-  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
-  'ER_READ_ONLY_MODE',
-])
-
 export const isFinal = (code: string): boolean => FINAL.has(code)
 
 /** What clusters of mysql2, and what their `of` gives, have: with promises, and with callbacks. */
@@ -152,7 +146,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
         await refuseTransaction(source)
         const connection = new Promised(source)
         if (isClockDue(connection)) await refuseSetClock(connection)
-        return work(new Link(connection, call)).finally(() => noteSent(connection))
+        return work(new Link(connection, call, true)).finally(() => noteSent(connection))
       })
     }
     return this.room.call(call, () => this.lendFor(source, call, work))
@@ -173,15 +167,17 @@ export class MysqlDriver implements Driver<MysqlLink> {
       },
       destroy: () => connection.destroy(),
     })
-    let readOnly = false
+    let useless = false
     try {
+      const ours = isUntouched(connection)
       if (isClockDue(connection)) await call.send(() => refuseSetClock(connection))
-      return await work(new Link(connection, call))
+      return await work(new Link(connection, call, ours))
     } catch (error) {
-      readOnly = READ_ONLY.has(codeOf(error))
+      // The next one to get it would hear the same: a rollback does not end what autocommit, or XA, has begun.
+      useless = isReadOnly(error) || error instanceof InTransaction
       throw error
     } finally {
-      lending.end(readOnly ? () => connection.close() : undefined)
+      lending.end(useless ? () => connection.close() : undefined)
     }
   }
 
@@ -205,23 +201,24 @@ export class MysqlDriver implements Driver<MysqlLink> {
     const connection = await source.getConnection()
     let inside = false
     try {
-      // Somebody may have given it back in the middle of a transaction, which BEGIN would commit.
-      await connection.rollback()
-      await connection.beginTransaction()
-      await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+      await answered(begin(connection))
       inside = true
       const result = await keeping(connection, work)
-      await connection.query({ sql: `RELEASE SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+      await answered(connection.query({ sql: `RELEASE SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS }))
       inside = false
       check()
-      await connection.commit()
+      await committed(connection.query({ sql: `COMMIT ${ALONE}`, ...AS_IT_IS }))
       connection.release()
       return result
     } catch (error) {
-      const ended = inside && (await isEnded(connection))
+      if (error instanceof NoAnswer) {
+        connection.destroy()
+        throw error
+      }
+      const ended = inside && (await answered(isEnded(connection)).catch(() => false))
       // Without an answer to the rollback nobody knows what the connection is in the middle of.
-      await connection.rollback().then(
-        () => (READ_ONLY.has(codeOf(error)) ? connection.destroy() : connection.release()),
+      await answered(rollback(connection)).then(
+        () => (isReadOnly(error) ? connection.destroy() : connection.release()),
         () => connection.destroy(),
       )
       // A deadlock that the work tells has undone all of it, which is what whoever starts over has to know.
@@ -233,17 +230,23 @@ export class MysqlDriver implements Driver<MysqlLink> {
 /** A connection that is not known from the inside: everything goes as text. */
 class Promised implements LentConnection {
   private readonly connection: MysqlConnection & Partial<MysqlPoolConnection>
+  private readonly answers = new Answers()
 
   constructor(connection: MysqlConnection) {
     this.connection = connection
   }
 
   query(options: MysqlQuery): Promise<readonly [unknown, unknown]> {
-    return this.connection.query(options)
+    return this.answers.of((callback) => {
+      this.connection.query(options).then(
+        ([result]) => callback(null, result),
+        (error: Error) => callback(error, undefined),
+      )
+    })
   }
 
   change(sql: string): Promise<readonly [unknown, unknown]> {
-    return this.connection.query({ sql, ...AS_IT_IS })
+    return this.query({ sql, ...AS_IT_IS })
   }
 
   send({ text }: Letter): Promise<readonly [unknown, unknown]> {
@@ -260,34 +263,58 @@ class Promised implements LentConnection {
 
   destroy(): void {
     this.connection.destroy?.()
+    this.answers.giveUp()
   }
 }
 
 class Link implements MysqlLink {
   private readonly connection: LentConnection
   private readonly call: Call
+  /** Known to be in no transaction. Answers with rows do not tell it, and would be an old picture there. */
+  private clean: boolean
 
-  constructor(connection: LentConnection, call: Call) {
+  constructor(connection: LentConnection, call: Call, clean: boolean) {
     this.connection = connection
     this.call = call
+    this.clean = clean
   }
 
-  run(sql: string): Promise<MysqlResult> {
+  async run(sql: string): Promise<MysqlResult> {
+    if (!this.clean) await this.told(() => refuseTransaction(this.connection))
     return insisting(this.call, isUndone, () => send(this.connection, sql))
   }
 
   change(sql: string): Promise<MysqlResult> {
     const { connection } = this
-    return insisting(this.call, isUndone, async () => resultOf(connection, await connection.change(sql)))
+    return this.told(async () => resultOf(connection, await connection.change(sql)))
   }
 
   send(letter: Letter): Promise<MysqlResult> {
     const { connection } = this
-    return insisting(this.call, isUndone, async () => resultOf(connection, await connection.send(letter)))
+    return this.told(async () => resultOf(connection, await connection.send(letter)))
+  }
+
+  private async told<T>(ask: () => Promise<T>): Promise<T> {
+    const result = await insisting(this.call, isUndone, ask)
+    this.clean = true
+    return result
   }
 }
 
+/** Whatever `completion_type` says: by itself the end may begin another transaction, or close the connection. */
+const ALONE = 'AND NO CHAIN NO RELEASE'
+
+const rollback = (connection: Queries): Promise<unknown> =>
+  connection.query({ sql: `ROLLBACK ${ALONE}`, ...AS_IT_IS })
+
 /** Whether the transaction that we began is not there any more. */
+async function begin(connection: MysqlConnection): Promise<void> {
+  // Somebody may have given it back in the middle of a transaction, which BEGIN would commit.
+  await rollback(connection)
+  await connection.beginTransaction()
+  await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+}
+
 async function isEnded(connection: Queries): Promise<boolean> {
   try {
     await connection.query({ sql: `ROLLBACK TO SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
@@ -328,7 +355,7 @@ function resultOf(
 
 /** Somebody gave a connection back to the pool in the middle of a transaction: what was done there must not stay. */
 async function refuse(connection: Queries): Promise<never> {
-  await connection.query({ sql: 'ROLLBACK', ...AS_IT_IS }).catch(() => {})
+  await rollback(connection).catch(() => {})
   throw new InTransaction()
 }
 

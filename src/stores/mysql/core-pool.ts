@@ -1,3 +1,4 @@
+import { TimeIsUp } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import type { MysqlQuery } from './client.ts'
 import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.ts'
@@ -78,12 +79,35 @@ export function coreConnection(pool: CorePool): Promise<LentConnection> {
   })
 }
 
+/** The driver tells nobody that no answer will come from a connection that was destroyed. */
+export class Answers {
+  private last: ((error: Error) => void) | undefined
+
+  /** The answer to a statement. One is under way at a time. */
+  of(ask: (callback: Callback) => unknown): Promise<readonly [unknown, unknown]> {
+    return new Promise((resolve, reject) => {
+      this.last = reject
+      ask((error, result) => {
+        if (error !== null && error !== undefined) reject(error)
+        else resolve([result, undefined])
+      })
+    })
+  }
+
+  giveUp(): void {
+    this.last?.(new TimeIsUp())
+  }
+}
+
 const LOOKS = 7
 const LOOK_MS = 100
+/** A look at a connection that leads nowhere, as that of which it is to find out may, too. */
+const LATE_MS = 5000
 
 class Lent implements LentConnection {
   private readonly connection: CoreConnection
   private readonly pool: CorePool
+  private readonly answers = new Answers()
 
   constructor(connection: CoreConnection, pool: CorePool) {
     this.connection = connection
@@ -91,11 +115,11 @@ class Lent implements LentConnection {
   }
 
   query(options: MysqlQuery): Promise<readonly [unknown, unknown]> {
-    return answered((callback) => this.connection.query(options, callback))
+    return this.answers.of((callback) => this.connection.query(options, callback))
   }
 
   change(sql: string): Promise<readonly [unknown, unknown]> {
-    return answered((callback) => this.connection.query(sql, callback))
+    return this.answers.of((callback) => this.connection.query(sql, callback))
   }
 
   send(letter: Letter): Promise<readonly [unknown, unknown]> {
@@ -103,11 +127,13 @@ class Lent implements LentConnection {
     const { sql, values, text } = letter
     const prepared = preparedOn(connection, sql)
     if (prepared !== undefined) {
-      return answered((callback) => prepared.execute(values, callback)).catch((error: unknown) => {
-        if (!isRefused(error)) throw error
-        forgetPrepared(connection, sql)
-        return this.change(text())
-      })
+      return this.answers
+        .of((callback) => prepared.execute(values, callback))
+        .catch((error: unknown) => {
+          if (!isRefused(error)) throw error
+          forgetPrepared(connection, sql)
+          return this.change(text())
+        })
     }
     const answer = this.change(text())
     prepareAfter(connection, sql)
@@ -125,6 +151,7 @@ class Lent implements LentConnection {
   destroy(): void {
     const { threadId } = this.connection
     this.connection.destroy()
+    this.answers.giveUp()
     if (typeof threadId === 'number') stop(this.pool, threadId)
   }
 }
@@ -162,7 +189,15 @@ function look(pool: CorePool, threads: Map<number, number>): void {
   pool.getConnection((error, connection) => {
     if (error !== null && error !== undefined) return again([])
     const sql = `SELECT id, info FROM information_schema.processlist WHERE id IN (${looked.join()})`
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+      connection.destroy()
+      again([])
+    }, LATE_MS).unref()
     connection.query({ sql, ...AS_IT_IS }, (failed, found) => {
+      clearTimeout(timer)
+      if (late) return
       const rows = failed === null && Array.isArray(found) ? (found as Cells[]) : []
       const ours = rows.filter(([, info]) => String(info).includes('expires_us'))
       let left = ours.length
@@ -173,15 +208,6 @@ function look(pool: CorePool, threads: Map<number, number>): void {
         })
       }
       again(rows.filter((row) => !ours.includes(row)))
-    })
-  })
-}
-
-function answered(ask: (callback: Callback) => unknown): Promise<readonly [unknown, unknown]> {
-  return new Promise((resolve, reject) => {
-    ask((error, result) => {
-      if (error !== null && error !== undefined) reject(error)
-      else resolve([result, undefined])
     })
   })
 }

@@ -18,6 +18,8 @@ interface Look {
   at: number
   /** Bytes that had been sent when we gave the connection back: as long as there are no more, nobody else had it. */
   sent: number | undefined
+  /** The same, whoever had it before that. */
+  back: number | undefined
 }
 
 const looks = new WeakMap<object, Look>()
@@ -36,14 +38,24 @@ export function isClockDue(connection: object): boolean {
 /** Throws if the clock was set. `drift` asks for it; twice, for a server may stand still in the middle of an answer. */
 export async function checkClock(connection: object, drift: () => Promise<number>): Promise<void> {
   if (isSet(await drift()) && isSet(await drift())) throw CLOCK_SET
-  looks.set(coreOf(connection), { at: performance.now(), sent: 0 })
+  const core = coreOf(connection)
+  looks.set(core, { at: performance.now(), sent: 0, back: looks.get(core)?.back })
 }
 
 /** To be called before the connection goes back. */
 export function noteSent(connection: object): void {
   const core = coreOf(connection)
   const look = looks.get(core)
-  if (look?.sent !== undefined) look.sent = sentBy(core)
+  if (look === undefined) return
+  look.back = sentBy(core)
+  if (look.sent !== undefined) look.sent = look.back
+}
+
+/** Whether nobody else has used the connection since we gave it back. */
+export function isUntouched(connection: object): boolean {
+  const core = coreOf(connection)
+  const back = looks.get(core)?.back
+  return back !== undefined && back === sentBy(core)
 }
 
 const isSet = (drift: number): boolean => !(Math.abs(drift) < MOST)

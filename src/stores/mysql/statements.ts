@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
+import { InvalidArgumentError } from '../../core/errors.ts'
 import { codeOf, DatabaseError } from '../sql/causes.ts'
 import type { Effects, Sign, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
@@ -84,6 +85,21 @@ const OLD_PICTURE = new DatabaseError(
   'The transaction has read before, and sees the locks as they were then: make guard the first thing in it',
   'HOLDFAST_OLD_PICTURE',
 )
+
+/**
+ * What is locked in the transaction has the version that everybody sees: it keeps them from changing it. One that has another
+ * is on another server, whose lock would keep nobody here from anything. What the transaction has made itself nobody sees.
+ */
+function requireSameServer(locked: readonly Cells[], rows: readonly Row[] = []): void {
+  for (const [name, version] of locked) {
+    const row = rows.find((one) => one.name === text(name))
+    if (row === undefined || row.version === Number(version)) continue
+    throw new InvalidArgumentError(
+      'The transaction is on another server than the lock, which cannot guard it: guard a transaction on the server of the store',
+      { argument: 'tx' },
+    )
+  }
+}
 
 /**
  * Reads rows on another connection, if there is one to be had. Not in the transaction: if that is SERIALIZABLE, all that
@@ -289,7 +305,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
       for (const name of names) this.guards.delete(name)
       return undefined
     }
-    const [rows, seen] = await Promise.all([elsewhere(names), this.readInside(tx, guards)])
+    const [rows, seen] = await Promise.all([elsewhere([...names, ...guards]), this.readInside(tx, guards)])
+    requireSameServer(locked, rows)
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
     const isNewest = locked.every(
       ([name, version]) => seen.find((row) => row.name === text(name))?.version === Number(version),

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { codeOf, DatabaseError, isSqlState } from '../sql/causes.ts'
+import { answered, committed, NoAnswer } from '../sql/answered.ts'
+import { codeOf, DatabaseError, isReadOnly, isSqlState } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -10,8 +11,10 @@ import { keeping, transactionEnded } from '../sql/same-transaction.ts'
 import type { Value } from '../sql/statement.ts'
 import { insisting, Turns } from '../sql/turns.ts'
 import { cancel } from './cancel.ts'
+import { awaitConnect } from './connecting.ts'
 import { Exchange, exchanging } from './exchange.ts'
-import { askInTransaction, begin, commit, inTransaction, InTransaction, undo } from './transaction.ts'
+import { askInTransaction, begin, commit, inTransaction, InTransaction } from './transaction.ts'
+import { OtherEncoding, requireUtf8, undo } from './transaction.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -110,6 +113,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     if (!isPool(source)) {
       return this.turns.take(call, async () => {
         if (inTransaction(source) ?? (await askInTransaction(source))) throw new InTransaction()
+        await requireUtf8(source)
         return work(new Link(source, call))
       })
     }
@@ -130,16 +134,19 @@ export class PostgresDriver implements Driver<PostgresLink> {
       // middle of a transaction.
       broken = isUseless(error) || inTransaction(client) === true
       if (broken && codeOf(error) === '') cancelUnanswered(client)
-      if (codeOf(error) === READ_ONLY) this.onReadOnly?.()
+      if (isReadOnly(error)) this.onReadOnly?.()
       throw error
     } finally {
       lending.end(broken ? () => client.release(true) : undefined)
     }
   }
 
-  /** A connection in no transaction. One that was given back in the middle of one is nobody's any more: it is closed. */
+  /**
+   * A connection in no transaction. One that was given back in the middle of one, or in another encoding, is nobody's any more:
+   * it is closed. If the pool's owner has each begin in another encoding, there is none.
+   */
   private async lendClean(pool: PostgresPool, call: Call): Promise<Lent> {
-    for (;;) {
+    for (let others = pool.totalCount; ;) {
       const client = await lend(pool)
       // One that is thrown away may still say that the server ended it: that must not end the process either.
       const back = (): void => {
@@ -156,8 +163,10 @@ export class PostgresDriver implements Driver<PostgresLink> {
       try {
         this.requireDatabase(client)
         inside = await call.send(async () => inTransaction(client) ?? (await askInTransaction(client)))
+        if (!inside) await call.send(() => requireUtf8(client))
       } catch (error) {
         lending.end(error instanceof TimeIsUp ? back : () => client.release(true))
+        if (error instanceof OtherEncoding && others-- > 0) continue
         throw error
       }
       if (!inside) return { client, lending }
@@ -193,17 +202,17 @@ export class PostgresDriver implements Driver<PostgresLink> {
     const { client } = await this.lendClean(source, new Call())
     let inside = true
     try {
-      await begin(client)
+      await answered(begin(client))
       const result = await keeping(client, work)
       check()
       inside = false
-      await commit(client)
+      await committed(commit(client))
       client.removeListener('error', gone)
       client.release()
       return result
     } catch (error) {
-      const how = await undo(client)
-      const useless = how === 'broken' || codeOf(error) === READ_ONLY
+      const how = error instanceof NoAnswer ? 'broken' : await answered(undo(client)).catch(() => 'broken')
+      const useless = how === 'broken' || isReadOnly(error)
       if (how === 'broken') cancelUnanswered(client)
       if (!useless) client.removeListener('error', gone)
       client.release(useless)
@@ -224,14 +233,10 @@ class OtherDatabase extends DatabaseError {
   }
 }
 
-/** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
-export const READ_ONLY = '25006'
-
 function isUseless(error: unknown): boolean {
   // Nothing was sent.
   if (error instanceof TimeIsUp) return false
-  const code = codeOf(error)
-  return !isSqlState(code) || code === READ_ONLY
+  return !isSqlState(codeOf(error)) || isReadOnly(error)
 }
 
 /** The driver gave up by itself (`query_timeout`): the statement is under way, and would live on at the server. */
@@ -247,7 +252,9 @@ function cancelUnanswered(client: PostgresClient): void {
  */
 export function lend(pool: PostgresPool): Promise<PostgresPoolClient> {
   return new Promise((resolve, reject) => {
+    const arrived = awaitConnect(pool)
     pool.connect((error, client) => {
+      arrived()
       if (client === undefined) return reject(error ?? new Error('the pool gave no connection'))
       client.on('error', gone)
       resolve(client)

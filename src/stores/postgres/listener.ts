@@ -3,7 +3,7 @@ import { DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call } from '../sql/client.ts'
 import { channelOf, eventOf } from '../sql/returning.ts'
-import { isPool, lend, READ_ONLY } from './client.ts'
+import { isPool, lend } from './client.ts'
 import type {
   PostgresClient,
   PostgresMessage,
@@ -11,6 +11,7 @@ import type {
   PostgresPoolClient,
   PostgresSource,
 } from './client.ts'
+import { IS_UTF8, OtherEncoding } from './transaction.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
 /** A pool does not tell that it is to end: it is asked. */
@@ -47,6 +48,11 @@ export class PostgresListener {
     try {
       const client = await this.connect()
       if (call.expired) throw new TimeIsUp()
+      // A connection that does not answer is deaf, too, and a firewall that has forgotten it tells nobody.
+      call.onExpire = () => {
+        stop()
+        if (this.client === client) this.replace()
+      }
       await this.say(client, `LISTEN "${channel}"`)
       call.onExpire = null
       return { kind: 'watching', stop }
@@ -76,11 +82,11 @@ export class PostgresListener {
     client.on('error', this.broke)
     client.on('end', this.broke)
     if (isPool(source)) {
-      unref(client)
-      this.look = setInterval(() => {
-        if (source.ending === true) this.broke()
-      }, LOOK_MS)
+      keepAlive(client, false)
+      this.look = setInterval(() => this.leaveIfEnding(), LOOK_MS)
       this.look.unref()
+      onPools.add(this)
+      if (onPools.size === 1) process.on('beforeExit', lookAtAll)
     }
     this.client = client
     this.last = Promise.resolve()
@@ -95,6 +101,14 @@ export class PostgresListener {
   /** Listens on another connection: this one may lead to a server at which nothing happens any more. */
   replace(): void {
     if (isPool(this.source)) this.broke()
+  }
+
+  /** Whoever ends the pool waits for this connection, maybe with nothing else to do: until it is closed, the process goes on. */
+  leaveIfEnding(): void {
+    const { client, source } = this
+    if (client === null || !isPool(source) || source.ending !== true) return
+    keepAlive(client, true)
+    this.broke()
   }
 
   private readonly told = ({ channel, payload }: PostgresMessage): void => {
@@ -142,6 +156,7 @@ export class PostgresListener {
     this.client = null
     if (this.look !== null) clearInterval(this.look)
     this.look = null
+    if (onPools.delete(this) && onPools.size === 0) process.removeListener('beforeExit', lookAtAll)
     if (this.retry !== null && this.listeners.size === 0) {
       clearTimeout(this.retry)
       this.retry = null
@@ -159,12 +174,20 @@ export class PostgresListener {
   }
 }
 
+/** The timer that looks keeps no process alive. One that has come to its end is looked at once more. */
+const onPools = new Set<PostgresListener>()
+const lookAtAll = (): void => {
+  for (const listener of onPools) listener.leaveIfEnding()
+}
+
 const ASK_MS = 5000
-const ASK = `SELECT current_setting('transaction_read_only') AS reads, now() = statement_timestamp() AS alone`
+const ASK =
+  `SELECT current_setting('transaction_read_only') AS reads, now() = statement_timestamp() AS alone, ` +
+  `${IS_UTF8} AS utf8`
 
 /**
- * A connection to a server that writes, in no transaction of somebody else's: nothing is heard on any other. Those that
- * are something else are closed, as the driver does, until all that the pool had before are gone.
+ * A connection to a server that writes, in no transaction of somebody else's: nothing is heard on any other, nor are names
+ * understood in another encoding. Those that are something else are closed, as the driver does, until all that the pool had before are gone.
  */
 async function lendWriting(pool: PostgresPool): Promise<PostgresPoolClient> {
   for (let others = pool.totalCount; ; others--) {
@@ -177,11 +200,12 @@ async function lendWriting(pool: PostgresPool): Promise<PostgresPoolClient> {
     // Whoever waits for this gives up by himself, and cannot give it back.
     const late = setTimeout(close, ASK_MS)
     late.unref()
-    let problem: unknown = new DatabaseError('The server only reads, and sends no messages', READ_ONLY)
+    let problem: unknown = new DatabaseError('The server only reads, and sends no messages', '25006')
     try {
       const { rows } = await client.query({ text: ASK })
-      const { reads, alone } = rows[0] as { reads?: unknown; alone?: unknown }
-      if (!closed && reads !== 'on' && alone !== false) return client
+      const { reads, alone, utf8 } = rows[0] as { reads?: unknown; alone?: unknown; utf8?: unknown }
+      if (Number(utf8) !== 1) problem = new OtherEncoding()
+      else if (!closed && reads !== 'on' && alone !== false) return client
     } catch (error) {
       problem = error
     } finally {
@@ -211,7 +235,7 @@ function readEvent(payload = ''): StoreEvent | undefined {
 }
 
 /** A connection that only listens must not keep the process from ending. */
-function unref(client: PostgresClient): void {
-  const { connection } = client as { connection?: { stream?: { unref?: () => void } } }
-  connection?.stream?.unref?.()
+function keepAlive(client: PostgresClient, on: boolean): void {
+  const { connection } = client as { connection?: { stream?: { ref?: () => void; unref?: () => void } } }
+  connection?.stream?.[on ? 'ref' : 'unref']?.()
 }

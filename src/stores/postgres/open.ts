@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { absent, driver } from '../../transport/driver.ts'
 import type { Driver } from '../../transport/driver.ts'
-import { checkUrl, closing, notInstalled, reached } from '../sql/open.ts'
+import { checkUrl, closing, notInstalled, OpenSockets, reached } from '../sql/open.ts'
 import type * as Pg from 'pg'
 import type { PostgresPool } from './client.ts'
 import { POSTGRES_OPTIONS, PostgresSqlStore } from './store.ts'
@@ -19,7 +19,11 @@ export async function openPostgresStore(
   const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
   pool.on('error', () => {})
-  const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end()) })
+  const sockets = new OpenSockets()
+  pool.on('connect', ({ connection }: { readonly connection?: { readonly stream: unknown } }) => {
+    sockets.add(connection?.stream)
+  })
+  const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end(), sockets) })
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
 }
 

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { codeOf } from '../sql/causes.ts'
+import type { Effects } from '../sql/client.ts'
 import { tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
 import { ReturningStatements } from '../sql/returning.ts'
 import { afterSign, rowOf } from '../sql/row.ts'
-import type { Row } from '../sql/row.ts'
+import type { Columns, Row } from '../sql/row.ts'
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import { schemaVersion } from '../sql/schema.ts'
@@ -26,6 +27,9 @@ const FORGOTTEN = new Set(['26000', '42P05'])
 
 /** A column's type was changed since the connection prepared the statement: it refuses that name for ever. */
 const CHANGED = '0A000'
+
+/** There is no room for messages, nobody's on this server. Nothing of the statement was done. */
+const QUEUE_FULL = '54000'
 
 const digest = (text: string): string =>
   `holdfast_${createHash('sha1').update(text).digest('hex').slice(0, 16)}`
@@ -106,6 +110,16 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
       this.guardSql = sql.guard
     }
     return typeof comment === 'string' ? schemaVersion(comment) : undefined
+  }
+
+  override async swap(link: PostgresLink, row: Row, next: Columns, effects: Effects): Promise<boolean> {
+    try {
+      return await super.swap(link, row, next, effects)
+    } catch (error) {
+      if (codeOf(error) !== QUEUE_FULL || effects.notices.length === 0) throw error
+      // A listener of somebody else's does not read. A message that is lost costs a delay, a step that is not done the lock.
+      return super.swap(link, row, next, { ...effects, notices: [] })
+    }
   }
 
   /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */

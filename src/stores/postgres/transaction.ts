@@ -9,10 +9,17 @@ import type { PostgresClient } from './client.ts'
 
 interface Connection {
   prependListener(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
+  prependListener(event: 'parameterStatus', listener: (message: Parameter) => void): unknown
+}
+
+interface Parameter {
+  readonly parameterName?: string
+  readonly parameterValue?: string
 }
 
 interface Followed {
   status: string | undefined
+  utf8: boolean | undefined
 }
 
 const followed = new WeakMap<PostgresClient, Followed>()
@@ -26,10 +33,16 @@ export function inTransaction(client: PostgresClient): boolean | undefined {
 function follow(client: PostgresClient): Followed {
   // pg itself keeps it from 8.17 on; of a client that was used before we listen we know nothing otherwise.
   const { connection, _txStatus } = client as { connection?: Partial<Connection>; _txStatus?: unknown }
-  const state: Followed = { status: typeof _txStatus === 'string' ? _txStatus : undefined }
+  const state: Followed = {
+    status: typeof _txStatus === 'string' ? _txStatus : undefined,
+    utf8: undefined,
+  }
   if (typeof connection?.prependListener === 'function') {
     // Before pg does, which tells whoever sent the statement.
     connection.prependListener('readyForQuery', ({ status }) => (state.status = status))
+    connection.prependListener('parameterStatus', ({ parameterName, parameterValue }) => {
+      if (parameterName === 'client_encoding') state.utf8 = parameterValue === 'UTF8'
+    })
     followed.set(client, state)
   }
   return state
@@ -43,6 +56,22 @@ export async function askInTransaction(client: PostgresClient): Promise<boolean>
   const text = 'SELECT CASE WHEN now() = statement_timestamp() THEN 1 ELSE 0 END AS alone'
   const { rows } = await client.query({ text })
   return Number((rows[0] as { alone?: unknown } | undefined)?.alone) !== 1
+}
+
+/** Whether it is what pg writes and reads, whatever somebody has set since. As a number: texts are what a program makes of them. */
+export const IS_UTF8 = `CASE current_setting('client_encoding') WHEN 'UTF8' THEN 1 ELSE 0 END`
+
+/**
+ * Refuses a client in another encoding (`SET client_encoding`, for an import): the bytes of a name would be other letters
+ * there, and so another name. Each client is asked once; the server tells of every change.
+ */
+export async function requireUtf8(client: PostgresClient): Promise<void> {
+  const state = followed.get(client) ?? follow(client)
+  if (state.utf8 === undefined) {
+    const { rows } = await client.query({ text: `SELECT ${IS_UTF8} AS utf8` })
+    state.utf8 = Number((rows[0] as { utf8?: unknown } | undefined)?.utf8) === 1
+  }
+  if (!state.utf8) throw new OtherEncoding()
 }
 
 /** No transaction, and no such savepoint. */
@@ -84,6 +113,16 @@ export class InTransaction extends DatabaseError {
       'The client is in a transaction, and a lock taken there would be undone by its rollback. Give holdfast a Pool, or a ' +
         'Client of its own',
       'HOLDFAST_AUTOCOMMIT',
+    )
+  }
+}
+
+export class OtherEncoding extends DatabaseError {
+  constructor() {
+    super(
+      'The client was given another encoding than UTF8 (SET client_encoding), in which a name with letters beyond ASCII would ' +
+        'be another name than for everybody else. Set it back: RESET client_encoding',
+      'HOLDFAST_ENCODING',
     )
   }
 }

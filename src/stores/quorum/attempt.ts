@@ -15,6 +15,8 @@ export interface AttemptTerms {
   readonly attempt: number
   readonly interest: boolean
   readonly timeout: number
+  /** Called when the outcome is known, before anybody hears of it. */
+  readonly over: () => void
 }
 
 /**
@@ -26,6 +28,7 @@ export class Attempt {
   private readonly quorum: Quorum
   private readonly grants: Grants
   private readonly timeout: number
+  private readonly over: () => void
   private readonly agreement: Agreement
   /** By node. */
   private readonly answers: (VoteAnswer | undefined)[] = []
@@ -41,6 +44,7 @@ export class Attempt {
     const { probation } = quorum.settings
     this.request = Object.freeze({ name, id, attempt, ttl, tokens, owner, probation, interest })
     this.timeout = terms.timeout
+    this.over = terms.over
     this.agreement = new Agreement(
       quorum,
       { ref: this.request, count: request.tokens, base: null, timeout: terms.timeout },
@@ -81,6 +85,7 @@ export class Attempt {
 
   private finish(answer: ClaimAnswer): void {
     this.answer = answer
+    this.over()
     this.resolve?.(answer)
   }
 

@@ -8,11 +8,15 @@ import type {
   Unknown,
 } from '../../core/contract.ts'
 import { Agreement } from './agreement.ts'
-import { noQuorum, stateOf } from './failure.ts'
+import { isUnknown, noQuorum, stateOf, unknown } from './failure.ts'
 import type { Grant, Grants } from './grants.ts'
+import { inspect } from './looking.ts'
 import type { Quorum } from './quorum.ts'
 
 const LOST: Lost = { kind: 'lost' }
+const ELSEWHERE = unknown(
+  new Error('the claim was granted to another client of the quorum, and only that can renew it'),
+)
 const NO_ANSWER: Unknown = { kind: 'unknown', cause: new Error('the store gave too few answers') }
 
 /** Renews many claims with one request to each store. Each is decided by itself, when its own majority is certain. */
@@ -28,13 +32,13 @@ export function renewAll(
   let open = 0
   requests.forEach((request, index) => {
     const grant = grants.get(request.id)
-    if (grant === undefined) return
     open++
     const decided = (answer: RenewAnswer): void => {
       answers[index] = answer
       if (answer.kind === 'lost' && grants.get(request.id) === grant) grants.delete(request.id)
       if (--open === 0) resolve?.(answers)
     }
+    if (grant === undefined) return void renewForeign(quorum, request, timeout).then(decided)
     keeping.push(new Keeping(quorum, grant, { grants, request, timeout: timeout / 2 }, decided))
   })
   if (keeping.length > 0) {
@@ -45,6 +49,17 @@ export function renewAll(
     )
   }
   return open === 0 ? answers : new Promise((settle) => (resolve = settle))
+}
+
+/** Granted to another client, perhaps, or before this one began: only who has its attempt may say that it is lost. */
+async function renewForeign(
+  quorum: Quorum,
+  { name, id }: RenewRequest,
+  timeout: number,
+): Promise<Lost | Unknown> {
+  const found = await inspect(quorum, name, timeout)
+  if (isUnknown(found)) return found
+  return found.holders.some((holder) => holder.id === id) ? ELSEWHERE : LOST
 }
 
 type Answers = { readonly kind: 'all'; readonly all: readonly ExtendAnswer[] } | Unknown

@@ -129,7 +129,8 @@ async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
   if (settings?.get('appendonly') !== 'no' || settings.get('save') === '') return []
   const message =
     'keeps only snapshots on disk: after a restart it looks on first, for it may come back with an old state'
-  const hint = 'Set appendonly to yes: then it votes at once after the restarts that follow.'
+  const hint =
+    'Set appendonly to yes, and appendfsync to always: then it votes at once after the restarts that follow, and forgets nothing.'
   return [{ level: 'warning', code: 'persistence', message, hint }]
 }
 

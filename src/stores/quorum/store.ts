@@ -23,7 +23,7 @@ import type {
 import { UnsupportedError } from '../../core/errors.ts'
 import { Attempt } from './attempt.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { noQuorum, stateOf, unknownForGood } from './failure.ts'
+import { noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
 import { Grants } from './grants.ts'
 import { leave } from './leaving.ts'
 import type { Tell } from './leaving.ts'
@@ -40,6 +40,10 @@ import { Watching } from './watching.ts'
 /** How long a store may take to say which server it is. */
 const IDENTIFY_MS = 1000
 
+const NO_TIME = unknown(
+  new Error('the same claim was being asked for, and no time was left when that was over'),
+)
+
 /** Locks that a majority of independent stores agrees on. core/vote-cell.ts has the rule, and why it is enough. */
 export class QuorumStore implements Store {
   readonly kind = 'quorum'
@@ -49,6 +53,8 @@ export class QuorumStore implements Store {
   private readonly membership: Membership
   private readonly grants: Grants
   private readonly watching: Watching
+  /** Attempts whose outcome is not known yet, by claim. */
+  private readonly underWay = new Map<string, Promise<unknown>>()
   private attempts = 0
 
   constructor(stores: readonly Store[], options: QuorumOptions) {
@@ -143,28 +149,48 @@ export class QuorumStore implements Store {
 
   /** A claim that is held already is renewed and keeps its tokens; any other is voted on anew. */
   private attempt(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
+    const earlier = this.underWay.get(request.id)
+    if (earlier !== undefined) return this.attemptAfter(earlier, request, timeout)
     return this.grants.get(request.id) === undefined
       ? this.voteOn(request, timeout)
       : this.claimAgain(request, timeout)
   }
 
+  /** Its votes would take the place of those of the one before, and be given back with them if they were too few. */
+  private async attemptAfter(
+    earlier: Promise<unknown>,
+    request: ClaimRequest,
+    timeout: number,
+  ): Promise<ClaimAnswer> {
+    const { clock } = this.quorum.settings
+    const until = clock.now() + timeout
+    await earlier
+    const left = until - clock.now()
+    return left > 0 ? this.attempt(request, left) : NO_TIME
+  }
+
   private async claimAgain(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const [answer] = await renewAll(this.quorum, this.grants, [{ ...request, tokens: 0 }], timeout / 2)
     const grant = this.grants.get(request.id)
-    if (grant === undefined) return this.voteOn(request, timeout / 2)
+    if (grant === undefined) return this.attempt(request, timeout / 2)
     if (answer?.kind === 'unknown') return answer
     const { token, count } = grant
     return { kind: 'held', token, count, contended: answer?.kind === 'renewed' && answer.contended }
   }
 
   private voteOn(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
-    const { watching, quorum } = this
-    return new Attempt(quorum, this.grants, request, {
+    const { watching, quorum, underWay } = this
+    const { id } = request
+    const over = (): void => void underWay.delete(id)
+    const answer = new Attempt(quorum, this.grants, request, {
       attempt: ++this.attempts,
-      interest: watching.any && watching.has(sessionOf(request.id)),
+      interest: watching.any && watching.has(sessionOf(id)),
       // The votes, and then, if the stores disagree, a round in which they do agree.
       timeout: Math.min(quorum.settings.timeoutFor(request.ttl), timeout / 2),
+      over,
     }).run()
+    if (answer instanceof Promise) underWay.set(id, answer)
+    return answer
   }
 
   private async thenClaim(

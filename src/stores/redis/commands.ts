@@ -1,6 +1,14 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import type { Command } from './command.ts'
-import { failed, isCrossSlot, isDriversTimeout, isNoScript, isReadOnly, unknown } from './failure.ts'
+import {
+  failed,
+  isCrossSlot,
+  isDriversTimeout,
+  isForbiddenKey,
+  isNoScript,
+  isReadOnly,
+  unknown,
+} from './failure.ts'
 import { RecentKeys } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'
@@ -17,6 +25,8 @@ import { DAY_MS } from './wire.ts'
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
+/** Where replicas have to confirm, each lot waits for the one before it for as long as the way to them takes. */
+const MOST_CONFIRMED_AT_ONCE = 250
 
 type Lot = readonly Command<unknown>[]
 type Asked = Pick<Command<unknown>, 'name' | 'id' | 'kind' | 'terms' | 'ttl'>
@@ -120,7 +130,7 @@ export class Commands {
     this.waiting = []
     this.wanted = 0
     // Where a script takes keys of one slot only, the driver sends the commands of a moment together.
-    const size = this.oneSlot ? 1 : MOST_AT_ONCE
+    const size = this.oneSlot ? 1 : this.confirmed === null ? MOST_AT_ONCE : MOST_CONFIRMED_AT_ONCE
     for (let at = 0; at < commands.length; at += size) this.transmit(commands.slice(at, at + size))
   }
 
@@ -212,8 +222,8 @@ export class Commands {
   }
 
   private withdrawLate({ name, id }: ClaimRef): void {
-    const args = this.argumentsOf([{ name, id, kind: 'w', terms: '', ttl: 0 }], scripts.one.sha1)
-    this.link.evalsha(args).catch(() => {})
+    const [, ...args] = this.argumentsOf([{ name, id, kind: 'w', terms: '', ttl: 0 }], '')
+    runScript(this.link, scripts.one, args).catch(() => {})
   }
 
   private argumentsOf(lot: readonly Asked[], script: string): string[] {
@@ -293,8 +303,9 @@ export class Commands {
     this.underWay--
     if (!isDriversTimeout(error)) this.resent.over(lot, false)
     else if (this.resent.timedOut(lot)) this.untilSent()
-    if (isCrossSlot(error) && lot.length > 1) {
-      this.oneSlot = true
+    // What is refused for the keys of several names may be granted for some of them.
+    if (lot.length > 1 && (isCrossSlot(error) || isForbiddenKey(error))) {
+      this.oneSlot ||= isCrossSlot(error)
       for (const command of lot) if (!command.settled) this.transmit([command])
       return
     }

@@ -11,7 +11,7 @@ import { knowSentinels, SENTINEL_OPTIONS, sentinelOf } from './ioredis-sentinels
 import type { NodeRedisCluster } from './node-redis-cluster.ts'
 import type { PlainClient } from './node-redis.ts'
 import { PrimaryClient } from './primary-client.ts'
-import { Sentinels } from './sentinels.ts'
+import { SENTINEL_MS, Sentinels } from './sentinels.ts'
 import type { Host, RedisAddress } from './url.ts'
 
 type Ioredis = Pick<typeof IoredisModule, 'Redis' | 'Cluster'>
@@ -79,6 +79,8 @@ const REDIS: Driver<NodeRedis> = {
 }
 
 const CONNECT_MS = 5_000
+/** Something between here and there may forget a connection on which nothing is said, and tell nobody. */
+const KEEP_ALIVE_MS = 10_000
 const retryDelay = (attempt: number): number => Math.min(20 * 2 ** Math.min(attempt, 6), 1_000)
 
 function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisClient {
@@ -86,7 +88,7 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
   const common = {
     connectTimeout: CONNECT_MS,
     disconnectTimeout: 100,
-    keepAlive: 10_000,
+    keepAlive: KEEP_ALIVE_MS,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     ...(user === undefined ? {} : { username: user }),
@@ -113,6 +115,7 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       sentinelOf(
         new Redis({
           connectTimeout: CONNECT_MS,
+          keepAlive: KEEP_ALIVE_MS,
           ...secured,
           ...login,
           ...SENTINEL_OPTIONS,
@@ -127,6 +130,7 @@ function withIoredis({ Redis, Cluster }: Ioredis, address: RedisAddress): RedisC
       name: master ?? '',
       db: database,
       sentinelRetryStrategy: retryDelay,
+      sentinelCommandTimeout: SENTINEL_MS,
       ...(login?.username === undefined ? {} : { sentinelUsername: login.username }),
       ...(login === undefined ? {} : { sentinelPassword: login.password }),
       ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
@@ -149,7 +153,7 @@ export function withNodeRedis(
   const { kind, hosts, user, password, database, tls, master, sentinelLogin: login } = address
   const socket = {
     connectTimeout: CONNECT_MS,
-    keepAliveInitialDelay: 10_000,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
     reconnectStrategy: retryDelay,
     ...(tls ? { tls: true as const } : {}),
   }

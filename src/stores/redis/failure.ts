@@ -50,12 +50,21 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
     'docs/stores/redis.md lists the rights that a user needs',
   ],
   [/DB index is out of range/, 'the server has fewer databases than the URL asks for'],
+  [
+    /^Stream isn't writeable/,
+    'the connection was closed by the server or on the way. A server that has as many clients as it may (maxclients) closes it at once',
+  ],
   [/^MOVED /, 'the server is one of a Redis Cluster: use redis+cluster://, or a client for a Cluster'],
 ]
 
 /** The keys of one script are of several slots, and the server is one for a Cluster. Nothing was done. */
 export function isCrossSlot(error: unknown): boolean {
   return messageOf(error).startsWith('CROSSSLOT')
+}
+
+/** This user may not use one of the keys of a script. Nothing was done. */
+export function isForbiddenKey(error: unknown): boolean {
+  return /^NOPERM .*\bkeys?\b/.test(messageOf(error))
 }
 
 /** The slot of the keys is on its way to another server of the Cluster. Nothing was done. */

@@ -1,9 +1,12 @@
 import { plainError } from './failure.ts'
 import { followSentinels } from './ioredis-sentinels.ts'
-import { listen } from './link.ts'
+import { listen, SUBSCRIBER_MS } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import type { ReplicaWish } from './replicas.ts'
+import { SENTINEL_MS } from './sentinels.ts'
 import { firstSlots, inOrder, isElsewhere, NO_CLAIM, REDIRECTIONS, slotOf, stillMoving } from './slots.ts'
+
+const { setTimeout, clearTimeout } = globalThis
 
 /** The parts of an `ioredis` client (5 or 6) that the store uses; `new Redis(…)` and `new Redis.Cluster(…)` have them. */
 export interface IoredisClient {
@@ -45,6 +48,7 @@ const SUBSCRIBER_OPTIONS = {
   // The store connects anew by itself: only so does it know what may have been missed.
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
+  sentinelCommandTimeout: SENTINEL_MS,
   reconnectOnError: null,
   failoverDetector: false,
   autoResubscribe: false,
@@ -209,7 +213,8 @@ export class IoredisLink implements Link {
     const connection = this.nodeToListenAt().duplicate(SUBSCRIBER_OPTIONS)
     connection.on('error', () => {})
     connection.on('message', (channel, text) => message(String(channel), String(text)))
-    await connection.connect()
+    const timer = setTimeout(() => connection.disconnect(), SUBSCRIBER_MS)
+    await connection.connect().finally(() => clearTimeout(timer))
     connection.on('end', end)
     if (connection.status === 'end') end()
     // Who waits keeps the process alive; to be told something is no reason to.

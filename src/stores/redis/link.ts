@@ -34,7 +34,7 @@ export interface Link {
   primaries(): Promise<readonly Node[]>
   /** Of a Cluster: where a primary is that has slots and is not among those, because there is no connection to it. */
   missing?(): string | undefined
-  /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made. */
+  /** A new connection for one subscriber; it does not reconnect. Rejects if it cannot be made, in its time. */
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection>
   /** Ends the connections that belong to the store. A client of the user's is left alone. */
   close(): Promise<void>
@@ -47,6 +47,9 @@ export interface Node {
   readonly address?: string
   send(args: readonly string[]): Promise<unknown>
 }
+
+/** A connection for a subscriber that takes longer to make is given up: a server may take it and say nothing. */
+export const SUBSCRIBER_MS = 5_000
 
 export interface SubscriberEvents {
   readonly message: (channel: string, message: string) => void

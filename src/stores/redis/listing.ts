@@ -4,7 +4,7 @@ import { maybeInUse } from './failure.ts'
 import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
 import type { Link, Node } from './link.ts'
 import { runScript } from './run-script.ts'
-import { BEGINNING, ENOUGH, walk } from './scan.ts'
+import { BEGINNING, ENOUGH, placeIn, placeText, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { readName } from './wire.ts'
@@ -80,18 +80,15 @@ async function inUse(link: Link, { prefix }: Namespace, keys: readonly string[])
   return names.flat().sort()
 }
 
-const coded = (text: string): string => Buffer.from(text).toString('base64url')
-const decoded = (text: string): string => Buffer.from(text, 'base64url').toString()
-
-const cursorOf = ({ slot, address, scan, after }: Place): string =>
-  [slot, coded(address), scan, coded(after)].join('.')
+const cursorOf = ({ slot, address, ...place }: Place): string =>
+  [slot, Buffer.from(address).toString('base64url'), placeText(place)].join('.')
 
 function parseCursor(cursor?: string): Place {
   if (cursor === undefined) return { slot: 0, address: '', ...BEGINNING }
-  const [, slot, address = '', scan = '', after = ''] =
-    /^(\d{1,5})\.([\w-]*)\.(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
-  if (slot === undefined) {
+  const [, slot, address = '', rest = ''] = /^(\d{1,5})\.([\w-]*)\.(.*)$/.exec(cursor) ?? []
+  const place = placeIn(rest)
+  if (slot === undefined || place === undefined) {
     throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
   }
-  return { slot: Number(slot), address: decoded(address), scan, after: decoded(after) }
+  return { slot: Number(slot), address: Buffer.from(address, 'base64url').toString(), ...place }
 }

@@ -1,5 +1,4 @@
-import { end } from './node-redis.ts'
-import type { PlainClient } from './node-redis.ts'
+import type { NodeRedisBase, PlainClient } from './node-redis.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
@@ -41,4 +40,10 @@ export function abandon(client: Attempted): void {
   if (reached.has(client)) return end(client)
   // A little later: the driver would wait for ever for what it is about to send.
   client.on('connect', () => void setImmediate(() => end(client)))
+}
+
+export function end(client: Pick<NodeRedisBase, 'isOpen' | 'destroy' | 'disconnect'>): void {
+  if (!client.isOpen) return
+  if (client.destroy === undefined) client.disconnect?.().catch(() => {})
+  else client.destroy()
 }

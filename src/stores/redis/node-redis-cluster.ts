@@ -1,3 +1,4 @@
+import { isReadOnly } from './failure.ts'
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { FIRST_KEY, listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
@@ -31,9 +32,18 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
     try {
       return await this.client.sendCommand(key, false, command)
     } catch (error) {
+      if (isOfReplica(error)) {
+        await this.learn(key)
+        return this.client.sendCommand(key, false, command)
+      }
       if (!isReply(error)) this.lookAround(key)
       throw error
     }
+  }
+
+  /** A command that writes goes by where the slot is now, and the client with it. A script may not: see `isOfReplica`. */
+  private async learn(key: string): Promise<void> {
+    await this.client.sendCommand(key, false, ['HDEL', key, NO_CLAIM]).catch(() => {})
   }
 
   /**
@@ -72,12 +82,12 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
       const sent: [Promise<unknown>, Promise<unknown>] = [node.sendCommand(script), node.sendCommand(wait)]
       const [ran] = await Promise.allSettled(sent)
       if (ran.status === 'fulfilled') return sent
-      if (!isElsewhere(ran.reason)) {
+      if (!isElsewhere(ran.reason) && !isOfReplica(ran.reason)) {
         if (!isReply(ran.reason)) this.lookAround(key)
         return sent
       }
       if (looked === REDIRECTIONS) throw stillMoving()
-      await this.client.sendCommand(key, false, ['HDEL', key, NO_CLAIM]).catch(() => {})
+      await this.learn(key)
     }
   }
 
@@ -108,6 +118,15 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
     if (node === undefined) throw new Error('the Redis Cluster has no primary that could be listened to')
     return listenThrough(await this.client.nodeClient(node), events)
   }
+}
+
+/**
+ * A replica sends a script on to its primary, but not on a connection that was made to read from it (`useReplicas`): there the
+ * script fails with its first write, and the client does not learn where the slot is. Such a connection stays when the replica
+ * is promoted, and when it is a replica again. Nothing was done.
+ */
+function isOfReplica(error: unknown): boolean {
+  return isReadOnly(error) || (error instanceof Error && error.message.includes('access a non local key'))
 }
 
 /** Errors of servers begin with a word in capitals; those of the client are sentences. */

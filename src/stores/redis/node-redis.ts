@@ -1,6 +1,7 @@
 import { plainError } from './failure.ts'
-import { listen } from './link.ts'
+import { listen, SUBSCRIBER_MS } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+import { connectWithin, end } from './node-redis-attempt.ts'
 import type { ReplicaWish } from './replicas.ts'
 
 /** What all clients of node-redis have. */
@@ -46,7 +47,11 @@ const KEYED = new Set(['exists', 'set', 'incrby'])
 /** Of the words of a script. */
 export const FIRST_KEY = 3
 
-const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'node-ready', 'topology-change']
+/**
+ * Not `node-ready`: a Cluster's connections are made one after the other, while others are in use, and one that is made anew was
+ * lost before.
+ */
+const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'topology-change']
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
 export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
@@ -185,12 +190,6 @@ export function reconnect(client: LeadingClient): void {
   client.connect().catch(() => {})
 }
 
-export function end(client: Pick<NodeRedisBase, 'isOpen' | 'destroy' | 'disconnect'>): void {
-  if (!client.isOpen) return
-  if (client.destroy === undefined) client.disconnect?.().catch(() => {})
-  else client.destroy()
-}
-
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */
 export async function listenThrough(
   original: LeadingClient,
@@ -210,7 +209,7 @@ export async function listenThrough(
   let connected = false
   connection.on('error', () => connected && finish())
   connection.on('end', () => connected && finish())
-  await connection.connect()
+  await connectWithin(connection, SUBSCRIBER_MS, () => Promise.resolve())
   connected = true
   // Who waits keeps the process alive; to be told something is no reason to.
   connection.unref?.()

@@ -1,6 +1,6 @@
 import type { RenewAnswer, RenewRequest, Unknown } from '../../core/contract.ts'
 import type { Commands } from './commands.ts'
-import { isCrossSlot } from './failure.ts'
+import { isCrossSlot, isForbiddenKey } from './failure.ts'
 import { headerKey } from './keys.ts'
 import type { Requests } from './requests.ts'
 import { runScript } from './run-script.ts'
@@ -49,8 +49,8 @@ export class Renewals {
     const late = (): void => this.commands.noAnswer(first.name, timeout)
     const reply = await this.requests.ask(() => this.keep(args, lot), timeout, late)
     if ('kind' in reply) {
-      if (!isCrossSlot(reply.cause)) return lot.map(() => reply)
-      this.commands.oneSlot = true
+      if (!isCrossSlot(reply.cause) && !isForbiddenKey(reply.cause)) return lot.map(() => reply)
+      this.commands.oneSlot ||= isCrossSlot(reply.cause)
       return lot.map(() => null)
     }
     this.commands.heardFrom(first.name)

@@ -106,8 +106,8 @@ type Answer = 'primary' | 'replica' | 'unchecked'
 
 async function roleOf(node: Node): Promise<Answer | 'forbidden'> {
   const info = await node.send(['info', 'replication']).then(String, unlessRefused)
-  if (info !== undefined) return roleIn(info)
-  const role = await node.send(['role']).catch(unlessRefused)
+  if (info !== undefined) return roleIn(unlessQueued(info))
+  const role = unlessQueued(await node.send(['role']).catch(unlessRefused))
   if (!Array.isArray(role)) return 'forbidden'
   return String(role[0]) === 'master' ? 'primary' : 'replica'
 }
@@ -129,6 +129,12 @@ export class LocalWrites extends Error {
 
 /** Of servers, and of proxies, which do not all begin with a word in capitals. */
 const REFUSED = /^(NOPERM|ERR|DENIED)\b|^(unsupported|unknown) command|^invalid request/i
+
+/** In the middle of a transaction that the client's owner makes by hand, the server says nothing yet. */
+function unlessQueued<T>(reply: T): T {
+  if (String(reply) === 'QUEUED') throw new Error('the client is in a transaction (MULTI) of its owner')
+  return reply
+}
 
 /** The server has answered, and does not tell. */
 function unlessRefused(error: unknown): undefined {

@@ -5,8 +5,8 @@ import type { Host } from './url.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
-/** A sentinel that says nothing for so long has no say. */
-const ANSWER_MS = 2_000
+/** A sentinel that says nothing for so long has no say. (ioredis asks one after the other, and would wait for ever.) */
+export const SENTINEL_MS = 2_000
 /** While sentinels disagree, so long after the first answer the others may come too. */
 const OTHERS_MS = 200
 /** When a sentinel that went is looked for again. */
@@ -42,14 +42,14 @@ export class Sentinels {
     return new Promise((resolve, reject) => {
       const answers = new Map<string, { readonly at: Host; votes: number }>()
       const hosts = [...this.known.values()]
-      let trouble = new Error(`no sentinel has answered within ${ANSWER_MS} ms`)
+      let trouble = new Error(`no sentinel has answered within ${SENTINEL_MS} ms`)
       let open = hosts.length
       const finish = (): void => {
         clearTimeout(timer)
         if (answers.size === 0) return reject(trouble)
         resolve([...answers.values()].sort((a, b) => b.votes - a.votes).map(({ at }) => at))
       }
-      let timer = setTimeout(finish, ANSWER_MS)
+      let timer = setTimeout(finish, SENTINEL_MS)
       const told = (at: Host): void => {
         if (answers.size === 0) {
           clearTimeout(timer)
@@ -70,7 +70,7 @@ export class Sentinels {
 
   private async ask(sentinel: Host): Promise<Host> {
     const client = this.clientAt(sentinel)
-    const [primary, others] = await connectWithin(client, ANSWER_MS, () =>
+    const [primary, others] = await connectWithin(client, SENTINEL_MS, () =>
       Promise.all([
         client.sendCommand(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name]),
         client.sendCommand(['SENTINEL', 'SENTINELS', this.name]).catch(() => []),
@@ -119,7 +119,7 @@ export class Sentinels {
     }
     // To be told something is no reason to keep the process alive.
     client.unref?.()
-    connectWithin(client, ANSWER_MS, () => client.subscribe('+switch-master', heard)).then(() => {
+    connectWithin(client, SENTINEL_MS, () => client.subscribe('+switch-master', heard)).then(() => {
       client.on('error', gone)
       client.on('end', gone)
       if (client.isReady) listening()

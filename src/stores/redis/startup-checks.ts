@@ -71,6 +71,7 @@ async function report(node: Node): Promise<ServerReport> {
     'appendonly',
     'appendfsync',
     'save',
+    'replica-read-only',
   ]).catch(() => new Map<string, string>())
   return {
     info: new Map(
@@ -91,7 +92,7 @@ export function findings({
 }: ServerReport): readonly StartupFinding[] {
   return [
     version(info),
-    ...role(info),
+    ...role(info, settings),
     ...eviction(info, settings),
     ...persistence(info, settings),
     ...replicas(info),
@@ -134,10 +135,26 @@ function version(info: ServerReport['info']): StartupFinding {
   }
 }
 
-function role(info: ServerReport['info']): StartupFinding[] {
+function role(info: ServerReport['info'], settings: ServerReport['settings']): StartupFinding[] {
   const given = info.get('role')
   if (given === undefined) return [unchecked('whether it is a primary')]
-  if (given === 'master') return []
+  // In a Cluster a replica sends everybody on, whatever it takes.
+  if (
+    given === 'master' &&
+    (settings.get('replica-read-only') !== 'no' || info.get('cluster_enabled') === '1')
+  )
+    return []
+  if (given === 'master') {
+    return [
+      {
+        level: 'warning',
+        code: 'role',
+        message:
+          'would take locks also as a replica (replica-read-only no): if it is made one, they can be held twice until that is noticed',
+        hint: 'Set replica-read-only to yes.',
+      },
+    ]
+  }
   const hint = 'Connect to the primary; through Sentinel, ask for the master.'
   return [{ level: 'error', code: 'role', message: 'this is a replica: it takes no locks', hint }]
 }
@@ -173,7 +190,7 @@ function persistence(info: ServerReport['info'], settings: ServerReport['setting
   if (log === 'yes') {
     if (fsync === 'always')
       return [{ level: 'ok', code: 'persistence', message: 'writes every lock to disk before it answers' }]
-    const message = `writes locks to disk (appendfsync ${fsync ?? 'unknown'}): a power cut may lose the last second`
+    const message = `writes locks to disk (appendfsync ${fsync ?? 'unknown'}): a power cut may lose the last two seconds`
     return [{ level: 'info', code: 'persistence', message }]
   }
   const snapshots = settings.get('save')

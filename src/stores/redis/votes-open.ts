@@ -5,6 +5,8 @@ export interface OpenVote {
   readonly ref: VoteRef
   /** Its release is ahead of whatever is sent for it from now on. */
   givenUp: boolean
+  /** A renewal is behind it: its claim is held, and the renewal may count on it. */
+  renewed: boolean
   /** The driver will not tell what became of it, and may still send it (`commandTimeout` of ioredis). */
   untold: boolean
   /** The one before it of the same claim, if that is open too. */
@@ -18,10 +20,10 @@ export interface OpenVote {
 export class OpenVotes {
   /** By id, the latest of each: of thousands that are open, a release looks at those of its own claim. */
   private readonly latest = new Map<string, OpenVote>()
-  private readonly giveBack: (ref: VoteRef) => void
+  private readonly giveBack: (vote: OpenVote) => void
   private untold = 0
 
-  constructor(giveBack: (ref: VoteRef) => void) {
+  constructor(giveBack: (vote: OpenVote) => void) {
     this.giveBack = giveBack
   }
 
@@ -58,6 +60,12 @@ export class OpenVotes {
     }
   }
 
+  /** What is renewed was granted by a majority, though this server has not answered yet. */
+  renew({ name, id, attempt }: VoteRef): void {
+    for (let vote = this.latest.get(id); vote !== undefined; vote = vote.earlier)
+      if (vote.ref.name === name && vote.ref.attempt === attempt) vote.renewed = true
+  }
+
   /** The driver has sent what it kept. `answered`: so has the server, and nothing of it is left to be sent. */
   sentAll(answered: boolean): void {
     if (this.untold === 0) return
@@ -65,7 +73,7 @@ export class OpenVotes {
       for (const vote of this.of(id)) {
         if (!vote.untold || !(vote.givenUp || answered)) continue
         this.delete(vote)
-        if (vote.givenUp) this.giveBack(vote.ref)
+        if (vote.givenUp) this.giveBack(vote)
       }
     }
   }

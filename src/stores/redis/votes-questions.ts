@@ -39,17 +39,18 @@ export class Vote extends Question<VoteAnswer> implements OpenVote {
   readonly script: Script = scripts.vote
   readonly ref: VoteRequest
   givenUp = false
+  renewed = false
   untold = false
   earlier: OpenVote | undefined = undefined
   private readonly asked: string[]
   private readonly open: OpenVotes
-  private readonly giveBack: (ref: VoteRef, timeout: number) => void
+  private readonly giveBack: (vote: OpenVote, timeout: number) => void
 
   constructor(
     request: VoteRequest,
     prefix: string,
     open: OpenVotes,
-    giveBack: (ref: VoteRef, timeout: number) => void,
+    giveBack: (vote: OpenVote, timeout: number) => void,
   ) {
     super()
     this.ref = request
@@ -84,9 +85,9 @@ export class Vote extends Question<VoteAnswer> implements OpenVote {
     else this.open.delete(this)
   }
 
+  /** A vote that a renewal follows stays, unless its claim is over: else that would be counted, and gone right after. */
   protected override late({ kind }: VoteAnswer): void {
-    const { name, id, attempt } = this.ref
-    if (kind === 'granted') this.giveBack({ name, id, attempt }, this.timeout)
+    if (kind === 'granted' && (this.givenUp || !this.renewed)) this.giveBack(this, this.timeout)
   }
 }
 
@@ -118,6 +119,21 @@ export class Release extends Question<ReleaseAnswer> {
 
   read(reply: unknown): ReleaseAnswer {
     return wire.readGone(reply)
+  }
+}
+
+/** The release of a vote that nobody heard of in time. A renewal that has overtaken it counts on that vote. */
+export class GiveBack extends Release {
+  private readonly vote: OpenVote
+
+  constructor(vote: OpenVote, prefix: string) {
+    const { name, id, attempt } = vote.ref
+    super({ name, id, attempt }, prefix, false)
+    this.vote = vote
+  }
+
+  protected override wanted(): boolean {
+    return this.vote.givenUp || !this.vote.renewed
   }
 }
 

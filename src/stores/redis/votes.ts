@@ -14,7 +14,6 @@ import type {
   Unknown,
   VoteAnswer,
   VoteInfo,
-  VoteRef,
   VoteRelease,
   VoteRequest,
   Watch,
@@ -26,13 +25,14 @@ import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
 import { LocalWrites, roleIn } from './role.ts'
 import { runScript } from './run-script.ts'
-import { ENOUGH, walk } from './scan.ts'
+import { BEGINNING, ENOUGH, placeIn, placeText, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
 import { scripts } from './scripts.gen.ts'
 import { loadScript, VoteRequests } from './votes-asking.ts'
-import { Ask, Release, Vote } from './votes-questions.ts'
+import { Ask, GiveBack, Release, Vote } from './votes-questions.ts'
 import { evicts, isLoading, isUnused, lookingOn, StartedFromSnapshot } from './votes-unused.ts'
 import { OpenVotes } from './votes-open.ts'
+import type { OpenVote } from './votes-open.ts'
 import * as wire from './votes-wire.ts'
 import { Watching } from './watching.ts'
 
@@ -57,7 +57,7 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     this.link = link
     this.prefix = `${prefix}:v`
     this.node = `${this.prefix}:node`
-    this.open = new OpenVotes((ref) => this.giveBack(ref, GIVE_BACK_MS))
+    this.open = new OpenVotes((vote) => this.giveBack(vote, GIVE_BACK_MS))
     this.requests = new VoteRequests(link, this.open)
     this.watching = new Watching(this.requests.requests, link.keyPrefix + this.prefix, wire.readNotice)
   }
@@ -179,6 +179,7 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   }
 
   private async extendLot(lot: readonly ExtendRequest[], timeout: number): Promise<readonly ExtendAnswer[]> {
+    for (const one of lot) this.open.renew(one)
     const keys = lot.map(({ name }) => this.cell(name))
     const args = lot.flatMap(wire.extendArguments)
     const read = (reply: unknown): readonly ExtendAnswer[] => wire.readExtensions(reply, lot)
@@ -189,19 +190,21 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     return (await Promise.all(lot.map((one) => this.extendLot([one], timeout)))).flat()
   }
 
-  /** Nobody heard of the grant in time. */
-  private readonly giveBack = (ref: VoteRef, timeout: number): void => {
-    this.releaseThen(ref, false, timeout, () => {})
+  /** Nobody heard of the grant in time. It stays open until that is done: a renewal may come in between. */
+  private readonly giveBack = (vote: OpenVote, timeout: number): void => {
+    vote.untold = false
+    this.open.add(vote)
+    this.requests.tell<ReleaseAnswer>(new GiveBack(vote, this.prefix), timeout, () => this.open.delete(vote))
   }
 
   private async page({ prefix = '', limit = 100, cursor }: ListQuery, until: number): Promise<ListPage> {
     const [node] = await this.link.primaries()
     const pattern = headerPattern(this.link.keyPrefix + this.prefix, prefix)
     const names = new Set<string>()
-    const from = placeOf(cursor)
+    const from = startIn(cursor)
     const page = { names, limit, until, inUse: (keys: readonly string[]) => this.heldOf(keys) }
     const rest = node && (await walk(node, pattern, from, page))
-    return { names: [...names], ...(rest && { cursor: cursorOf(rest) }) }
+    return { names: [...names], ...(rest && { cursor: placeText(rest) }) }
   }
 
   /** The names behind the keys that are held here, in order. */
@@ -221,14 +224,10 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
   }
 }
 
-const cursorOf = ({ scan, after }: ScanPlace): string => `${scan}.${Buffer.from(after).toString('base64url')}`
-
-function placeOf(cursor = '0.'): ScanPlace {
-  const [, scan, after = ''] = /^(\d{1,20})\.([\w-]*)$/.exec(cursor) ?? []
-  if (scan === undefined) {
-    throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
-  }
-  return { scan, after: Buffer.from(after, 'base64url').toString() }
+function startIn(cursor: string | undefined): ScanPlace {
+  const place = cursor === undefined ? BEGINNING : placeIn(cursor)
+  if (place !== undefined) return place
+  throw new InvalidArgumentError('cursor must be one that a former page came with', { argument: 'cursor' })
 }
 
 function runIdOf(info: string): string {

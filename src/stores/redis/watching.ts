@@ -1,6 +1,7 @@
 import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
 import { Hearing } from './hearing.ts'
 import { channelOf } from './keys.ts'
+import { SUBSCRIBER_MS } from './link.ts'
 import type { Link, SubscriberConnection } from './link.ts'
 import type { Requests } from './requests.ts'
 import { readMessage } from './wire.ts'
@@ -9,8 +10,6 @@ const { setTimeout, clearTimeout, performance } = globalThis
 
 /** How long to wait before connecting again, growing with every failure in a row. */
 const RETRY_MS = { shortest: 20, longest: 1_000 }
-/** A connection that takes longer is tried elsewhere. */
-const CONNECT_MS = 5_000
 /** A connection that has been silent for so long is asked whether it still hears. */
 const SILENCE_MS = 5_000
 /** And any other now and then: what one session hears says nothing of the others. */
@@ -160,7 +159,7 @@ export class Watching {
     this.retry = setTimeout(() => {
       this.retry = null
       this.requests
-        .ask(() => this.reconnect(), CONNECT_MS)
+        .ask(() => this.reconnect(), SUBSCRIBER_MS)
         .then((answer) => this.reconnected(answer.kind === 'connected'))
         .catch(() => {})
     }, delay)

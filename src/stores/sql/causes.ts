@@ -22,9 +22,24 @@ export function codeOf(error: unknown): string {
 /** Whether a server said it: five characters, and a digit among them. EPIPE has five, too, and comes from the connection. */
 export const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code)
 
-/** Whether the server said no to a statement, and so did nothing of it: not that a connection is at its end. */
-export const isRefusal = (code: string): boolean =>
-  (isSqlState(code) && !/^(08|57)/.test(code)) || /^ER_(?!SERVER_SHUTDOWN|QUERY_INTERRUPTED)/.test(code)
+/** After a failover connections may lead to the old server still, which only reads from then on, for as long as they are used. */
+const READ_ONLY = new Set([
+  '25006',
+  'ER_OPTION_PREVENTS_STATEMENT',
+  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
+  'ER_READ_ONLY_MODE',
+])
+
+export const isReadOnly = (error: unknown): boolean => READ_ONLY.has(codeOf(error))
+
+/** Whether the server said no to a statement, and so did nothing of it: not that the connection is of no use any more. */
+export const isRefusal = (error: unknown): boolean => {
+  const code = codeOf(error)
+  if (isReadOnly(error)) return false
+  return (
+    (isSqlState(code) && !/^(08|57)/.test(code)) || /^ER_(?!SERVER_SHUTDOWN|QUERY_INTERRUPTED)/.test(code)
+  )
+}
 
 export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
   const code = codeOf(error)

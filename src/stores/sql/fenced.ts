@@ -1,5 +1,5 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { KeyColumns, pause, quoted, Wording } from './user-table.ts'
+import { INSIST_MS, KeyColumns, pause, quoted, Wording } from './user-table.ts'
 import type { Changed, RowKey, UserTables } from './user-table.ts'
 
 export interface FencedOptions {
@@ -24,8 +24,6 @@ export interface FencedTable {
 }
 
 const ATTEMPTS = 20
-/** A server that lets a statement wait for long before it undoes it is not asked for more of that. */
-const INSIST_MS = 5000
 
 // Taken once: a user's fake timers must not make time stand still here.
 const { performance } = globalThis
@@ -39,13 +37,14 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
     value: RowKey,
     token: string,
     changes: Readonly<Record<string, unknown>>,
+    inside: boolean,
   ): Promise<Changed> => {
     const words = new Wording(tables)
     // As a number, whatever the column is: of texts, and of a text and a number, the larger one may be the older.
     const number = (): string => tables.integer(words.value(token))
     const set = [...words.assignments(changes), `${last} = ${number()}`]
     const where = `${keys.condition(words, value)} AND (${last} IS NULL OR ${last} <= ${number()})`
-    return tables.change(`UPDATE ${into} SET ${set.join(', ')} WHERE ${where}`, words.values)
+    return tables.change(`UPDATE ${into} SET ${set.join(', ')} WHERE ${where}`, words.values, inside)
   }
 
   /** Undefined: there is no such row. */
@@ -63,8 +62,9 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
     value: RowKey,
     token: bigint,
     changes: Readonly<Record<string, unknown>>,
+    inside: boolean,
   ): Promise<FencedResult | undefined> => {
-    const { rows, altered } = await write(value, String(token), changes)
+    const { rows, altered } = await write(value, String(token), changes, inside)
     if (rows > 0 && !altered) return 'written'
     // None changed can also mean that the row was so already: MySQL does not count those unless told to.
     const seen = await read(value)
@@ -85,7 +85,7 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
       const inside = await tables.inTransaction()
       const until = performance.now() + INSIST_MS
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-        const result = await once(value, token, changes).catch(async (error: unknown) => {
+        const result = await once(value, token, changes, inside).catch(async (error: unknown) => {
           if (inside || !tables.undone(error) || performance.now() > until) throw error
           await pause(attempt)
           return undefined

@@ -1,3 +1,5 @@
+import { Socket } from 'node:net'
+
 import type { Unknown } from '../../core/contract.ts'
 import { DriverMissingError, InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
@@ -42,16 +44,35 @@ export function notInstalled(store: string, name: string): DriverMissingError {
 
 const CLOSE_MS = 2000
 
-/** Closes a pool, and does not wait for ever for a connection that does not answer. What goes wrong then is nobody's. */
-export function closing(end: () => Promise<unknown>): () => Promise<void> {
+/** The sockets of a pool that are open. */
+export class OpenSockets {
+  private readonly open = new Set<Socket>()
+
+  /** What the driver calls the stream of a connection. */
+  add(socket: unknown): void {
+    if (!(socket instanceof Socket)) return
+    this.open.add(socket)
+    socket.once('close', () => this.open.delete(socket))
+  }
+
+  keepNoProcessAlive(): void {
+    for (const socket of this.open) socket.unref()
+  }
+}
+
+/**
+ * Closes a pool, and does not wait for ever for a connection that does not answer. What goes wrong then is nobody's. The drivers have said
+ * goodbye and wait for the server to hang up: one that has fallen silent never does, until TCP gives up after a quarter of an hour.
+ */
+export function closing(end: () => Promise<unknown>, sockets: OpenSockets): () => Promise<void> {
   return () =>
     new Promise((resolve) => {
-      const timer = setTimeout(resolve, CLOSE_MS)
-      end()
-        .catch(() => {})
-        .finally(() => {
-          clearTimeout(timer)
-          resolve()
-        })
+      const done = (): void => {
+        clearTimeout(timer)
+        sockets.keepNoProcessAlive()
+        resolve()
+      }
+      const timer = setTimeout(done, CLOSE_MS)
+      end().then(done, done)
     })
 }

@@ -1,6 +1,9 @@
 import { ConflictError, InvalidArgumentError } from '../../core/errors.ts'
-import { checkChanges, KeyColumns, pause, quoted, Wording } from './user-table.ts'
+import { checkChanges, INSIST_MS, KeyColumns, pause, quoted, Wording } from './user-table.ts'
 import type { RowKey, UserTables } from './user-table.ts'
+
+// Taken once: a user's fake timers must not make time stand still here.
+const { performance } = globalThis
 
 /** Says in an update that the row is to stay as it is. */
 export const skip: unique symbol = Symbol('holdfast.skip')
@@ -58,6 +61,7 @@ export function optimisticTable<R extends object>(
     value: RowKey,
     seen: unknown,
     changes: Readonly<Record<string, unknown>>,
+    inside: boolean,
   ): Promise<number> => {
     checkChanges(changes)
     const fixed = [version, ...keys.names]
@@ -67,34 +71,40 @@ export function optimisticTable<R extends object>(
     const words = new Wording(tables)
     const set = [...words.assignments(changes), `${count} = ${count} + 1`]
     const where = `${keys.condition(words, value)} AND ${count} = ${words.value(seen)}`
-    return (await tables.change(`UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`, words.values)).rows
+    const sql = `UPDATE ${from} SET ${set.join(', ')} WHERE ${where}`
+    return (await tables.change(sql, words.values, inside)).rows
   }
 
   const once = async (
     value: RowKey,
     change: (row: R) => Readonly<Record<string, unknown>> | typeof skip,
+    inside: boolean,
   ): Promise<OptimisticResult<R> | 'conflict'> => {
     const [row] = await read(value)
     if (row === undefined) return { kind: 'missing' }
     await checkCount(tables, table, version, row[version])
     const changes = change(row as R)
     if (changes === skip) return { kind: 'skipped', row: row as R }
-    const changed = await write(value, row[version], changes)
+    const changed = await write(value, row[version], changes, inside)
     return changed > 0 ? { kind: 'updated', row: row as R, attempts: 1 } : 'conflict'
   }
 
   return {
     async update(value, change) {
       if (await tables.inTransaction()) {
-        const result = await once(value, change)
+        const result = await once(value, change, true)
         if (result !== 'conflict') return result
         const message = `The row in ${table} was changed by others. Roll the transaction back and start it again: nothing is tried twice inside of one.`
         throw new ConflictError(message, { table, attempts: 1 })
       }
+      let patience = INSIST_MS
       for (let attempt = 1; attempt <= attempts; attempt++) {
-        const result = await once(value, change).catch((error: unknown) => {
-          if (tables.undone(error)) return 'conflict' as const
-          throw error
+        const began = performance.now()
+        const result = await once(value, change, false).catch((error: unknown) => {
+          patience -= performance.now() - began
+          // Whoever keeps a row locked has changed nothing yet: that is no conflict.
+          if (!tables.undone(error) || patience < 0) throw error
+          return 'conflict' as const
         })
         if (result !== 'conflict')
           return result.kind === 'updated' ? { ...result, attempts: attempt } : result

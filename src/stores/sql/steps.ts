@@ -2,7 +2,7 @@ import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { Unknown } from '../../core/contract.ts'
 import { answerOfNothing, isComplete } from './answers.ts'
 import type { Calls } from './calls.ts'
-import { codeOf, DatabaseError, isRefusal } from './causes.ts'
+import { DatabaseError, isRefusal } from './causes.ts'
 import type { Call, Statements } from './client.ts'
 import { isGuarding } from './guarding-claims.ts'
 import type { Entry, Lines, Outcome } from './lines.ts'
@@ -68,7 +68,7 @@ export class Steps<Link> {
     try {
       return await send(entries)
     } catch (error) {
-      if (!isRefusal(codeOf(error))) throw error
+      if (!isRefusal(error)) throw error
     }
     // It may be because of one of them, which is nothing to the others.
     const outcomes: Outcome[] = []

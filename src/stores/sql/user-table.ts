@@ -18,7 +18,8 @@ export interface UserTables {
   select(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
   /** For rows that the user is given, with values as the driver was told to make them. */
   rows(sql: string, values: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
-  change(sql: string, values: readonly unknown[]): Promise<Changed>
+  /** `inside`: what `inTransaction` said before. Where one connection is for all tasks, one may have begun since. */
+  change(sql: string, values: readonly unknown[], inside: boolean): Promise<Changed>
   /** The largest number that a column takes, where the server does not refuse a larger one. */
   largest?(table: string, column: string): Promise<bigint | undefined>
   /** A row's key, as it has to be compared. */
@@ -115,6 +116,9 @@ export function checkChanges(changes: unknown): void {
     { argument: 'change' },
   )
 }
+
+/** A server that lets a statement wait for long before it undoes it is not asked for more of that. */
+export const INSIST_MS = 5000
 
 const PAUSE_MS = { first: 1, longest: 100 }
 

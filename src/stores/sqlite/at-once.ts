@@ -34,7 +34,7 @@ export class SqliteAtOnce implements AtOnce {
 
   take({ name, id, owner, weight, capacity, tokens, ttl }: ClaimRequest): bigint | undefined {
     const last = this.known.fenceOf(name)
-    if (last === 0) return undefined
+    if (last === 0 || this.driver.isLong()) return undefined
     const token = Math.max(last + 1, this.clock())
     const fence = token + tokens - 1
     const values = { name, id, owner, weight, capacity, tokens, token, fence, ttl: ttl * 1000 }
@@ -45,7 +45,7 @@ export class SqliteAtOnce implements AtOnce {
   }
 
   free({ name, id }: ClaimRef): boolean {
-    return this.changes(this.sql.free, { name, id })
+    return !this.driver.isLong() && this.changes(this.sql.free, { name, id })
   }
 
   /** Whatever goes wrong here will go wrong again in the other way, which tells it. */

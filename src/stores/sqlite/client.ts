@@ -34,6 +34,12 @@ export interface SqliteLink {
   exec(sql: string): Promise<void>
 }
 
+// Taken once: a user's fake timers must not make anybody wait for ever.
+const { performance, setImmediate } = globalThis
+
+/** Milliseconds. So long may statements follow each other before everything else in the process has its turn. */
+const AT_ONCE_MS = 10
+
 export class SqliteDriver implements Driver<SqliteLink> {
   /** The one that was passed in. Guarded work is given it. */
   readonly database: SqliteDatabase
@@ -42,6 +48,8 @@ export class SqliteDriver implements Driver<SqliteLink> {
   /** There can be none: the user's tasks use ours, too, and it may be in a transaction at any time. */
   private shared = false
   private closed = false
+  /** When the first statement was sent since the event loop last turned. */
+  private busySince: number | undefined
   private readonly statements = new Map<string, SqliteStatement>()
   private readonly file: SameFile
   private readonly closeUsers: (() => void) | undefined
@@ -66,7 +74,23 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
-    return work(new Link(this, call))
+    const link = new Link(this, call)
+    return this.isLong() ? this.turn().then(() => work(link)) : work(link)
+  }
+
+  /**
+   * Whether the event loop is to turn first. Answers come at once, so a loop that takes one lock after the other would let
+   * nothing else happen: no timer, no socket, no renewal.
+   */
+  isLong(): boolean {
+    if (this.busySince !== undefined) return performance.now() - this.busySince > AT_ONCE_MS
+    this.busySince = performance.now()
+    setImmediate(() => (this.busySince = undefined))
+    return false
+  }
+
+  turn(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve))
   }
 
   send(sql: string, values: readonly SqliteValue[]): Cells[] {
@@ -82,6 +106,7 @@ export class SqliteDriver implements Driver<SqliteLink> {
   }
 
   close(): Promise<void> {
+    if (this.closed) return Promise.resolve()
     this.closed = true
     this.statements.clear()
     this.own?.close()

@@ -1,5 +1,5 @@
 import type { SqliteDatabase } from './client.ts'
-import { isBusy } from './failure.ts'
+import { EXCLUSIVE, isBusy } from './failure.ts'
 
 /** How long a statement may wait inside SQLite, with the event loop at a stand; longer waits are spent outside. */
 export const BUSY_MS = 5
@@ -24,6 +24,7 @@ export function ownConnection(database: SqliteDatabase): ClosableDatabase | unde
   const file = fileOf(database)
   const Database = driverOf(database)
   if (file === '' || Database === undefined) return undefined
+  if (pragma(database, 'main.locking_mode') === 'exclusive') throw EXCLUSIVE
   let own: ClosableDatabase | undefined
   try {
     const opened = new Database(file)
@@ -36,7 +37,7 @@ export function ownConnection(database: SqliteDatabase): ClosableDatabase | unde
     own.prepare('SELECT count(*) FROM sqlite_master').all()
     if (!mayWrite(database, own)) throw new Error('for reading only')
     // A lock need not outlive the machine: in WAL mode the file is safe without a wait for the disk.
-    if (journalMode(own) === 'wal') own.exec('PRAGMA synchronous = NORMAL')
+    if (pragma(own, 'journal_mode') === 'wal') own.exec('PRAGMA synchronous = NORMAL')
     return own
   } catch (error) {
     own?.close()
@@ -107,8 +108,8 @@ export function fileOf(database: SqliteDatabase): string {
   return typeof file === 'string' ? file : ''
 }
 
-function journalMode(database: SqliteDatabase): unknown {
-  const [row] = database.prepare('PRAGMA journal_mode').all()
+function pragma(database: SqliteDatabase, name: string): unknown {
+  const [row] = database.prepare(`PRAGMA ${name}`).all()
   return cells(row)[0]
 }
 

@@ -5,8 +5,14 @@ const BUSY = new Set([5, 6])
 
 export const LOCKED: DatabaseError = new DatabaseError(
   'The database is locked: another connection has a transaction open that writes to it (or reads it, unless it is in ' +
-    'WAL mode). A transaction of your own that waits for a lock inside is one',
+    'WAL mode), or `PRAGMA locking_mode = EXCLUSIVE`. A transaction of your own that waits for a lock inside is one',
   'SQLITE_BUSY',
+)
+
+export const EXCLUSIVE: DatabaseError = new DatabaseError(
+  'The database was told to keep its file to itself (PRAGMA locking_mode = EXCLUSIVE), and locks are taken on another ' +
+    'connection. Leave it at NORMAL',
+  'HOLDFAST_EXCLUSIVE',
 )
 
 const NAMES: Readonly<Record<number, string>> = {

@@ -110,6 +110,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
   async guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): Promise<T> {
     const guard = new Guard(lease, this.kind)
     for (let attempt = 0; ; attempt++) {
+      if (this.driver.isLong()) await this.driver.turn()
       guard.end()
       if (this.begin()) return this.inside(guard, work)
       await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))

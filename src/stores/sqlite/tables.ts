@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { DatabaseError } from '../sql/causes.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
@@ -27,13 +28,21 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
     inTransaction: () => typeof database === 'function' || inTransaction(database),
     select: all,
     rows: all,
-    change: async (sql, values) => {
+    change: async (sql, values, inside) => {
+      if (!inside && typeof database !== 'function' && inTransaction(database)) throw BEGUN
       const { length: rows } = await all(`${sql} RETURNING 1 AS changed`, values)
       return { rows, altered: false }
     },
-    undone: isBusy,
+    undone: (error) => error === BEGUN || isBusy(error),
   }
 }
+
+/** Another task of the program has begun a transaction, whose rollback would undo what was called written. */
+const BEGUN = new DatabaseError(
+  'Another task has a transaction open on this database, and what is written now would be part of it. End it first, or give ' +
+    'it a connection of its own',
+  'HOLDFAST_TRANSACTION',
+)
 
 /** A database of node:sqlite may be set to give lists. */
 function withColumns(

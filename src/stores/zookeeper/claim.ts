@@ -10,7 +10,7 @@ import type {
   StoreEvent,
 } from '../../core/contract.ts'
 import { ALL } from '../../core/contract.ts'
-import { hasCode } from './client/index.ts'
+import { hasCode, ZooKeeperError } from './client/index.ts'
 import type { Acl } from './client/index.ts'
 import { now } from './client/time.ts'
 import type { Directories } from './directories.ts'
@@ -131,6 +131,11 @@ export abstract class Claim {
     this.until = now() + (this.state === 'held' ? ttl : patience)
   }
 
+  /** A request was answered, or failed. Whoever waited for that had nothing else to say, so its patience begins now. */
+  answered(): void {
+    if (this.state !== 'held') this.until = now() + this.patience
+  }
+
   async renewed(request: RenewRequest): Promise<RenewAnswer> {
     this.heard(request)
     if (this.state === 'queued') return QUEUED
@@ -176,6 +181,12 @@ export abstract class Claim {
     this.state = 'leaving'
     await this.leave()
     return answer
+  }
+
+  /** Its nodes were removed by somebody else. Whoever asks again asks for new ones. */
+  protected removed(): ZooKeeperError {
+    if (this.state !== 'leaving') this.host.vanished(this)
+    return new ZooKeeperError('NO_NODE', 'The node was removed')
   }
 
   private become(czxid: bigint, contended: boolean): void {

@@ -47,7 +47,8 @@ export class Holders {
     const time = now()
     let next = Infinity
     for (const claim of this.all()) {
-      if (claim.state === 'leaving') continue
+      // With a request under way it is somebody's still; its end is set when that is answered.
+      if (claim.state === 'leaving' || claim.entering !== null) continue
       if (claim.until <= time) this.expired(claim)
       else next = Math.min(next, claim.until)
     }

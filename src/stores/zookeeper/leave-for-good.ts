@@ -1,5 +1,5 @@
 import type { Claim } from './claim.ts'
-import { setTimeout } from './client/time.ts'
+import { now, setTimeout } from './client/time.ts'
 
 const AGAIN_MS = 1000
 
@@ -13,6 +13,14 @@ export function leaveForGood(claim: Claim): Promise<void> {
     () => undefined,
     () => leaveLater(claim),
   )
+}
+
+/** The same when its time is over. */
+export function leaveWhenOver(claim: Claim): void {
+  const over = (): void => {
+    leaveForGood(claim).catch(() => undefined)
+  }
+  setTimeout(over, Math.max(0, claim.until - now())).unref()
 }
 
 function leaveLater(claim: Claim): void {

@@ -10,6 +10,11 @@ export class Listeners {
     return { kind: 'watching', stop: () => void this.bySession.delete(session) }
   }
 
+  /** Whether whoever has this claim would be told. */
+  has(id: string): boolean {
+    return this.bySession.has(sessionOf(id))
+  }
+
   tell(id: string, event: StoreEvent): void {
     this.bySession.get(sessionOf(id))?.(event)
   }

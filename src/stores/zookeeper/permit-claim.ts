@@ -1,7 +1,6 @@
 import type { ClaimAnswer, ClaimRequest } from '../../core/contract.ts'
 import { BUSY, Claim, QUEUED } from './claim.ts'
 import type { ClaimHost } from './claim.ts'
-import { ZooKeeperError } from './client/index.ts'
 import type { Watcher } from './client/index.ts'
 import { clearTimeout, now, setTimeout } from './client/time.ts'
 import { Leases } from './leases.ts'
@@ -10,6 +9,7 @@ import type { Place } from './place.ts'
 import type { Seat } from './seat.ts'
 import { gateOf, leasesOf, parseCapacity } from './semaphore.ts'
 import { Spot, noChildren } from './spot.ts'
+import { givenUp } from './unknown.ts'
 
 /** Others pass the gate all the time: who looks at every change would look all the time. */
 const LOOK_EVERY_MS = 100
@@ -17,8 +17,6 @@ const LOOK_EVERY_MS = 100
 const PASSING_MS = 1000
 /** A server with too much to do refused something; the same as for whole claims. */
 const REFUSED_MS = 1000
-
-const REMOVED = 'The node was removed'
 
 type Turn = 'held' | 'full' | 'mismatch'
 
@@ -55,11 +53,11 @@ export class PermitClaim extends Claim {
     if (state === 'held') {
       const [, there] = await Promise.all([this.seat.zk.confirm(this.dir), this.check()])
       if (there) return this.heldAnswer()
-      throw new ZooKeeperError('NO_NODE', 'The nodes were removed')
+      throw this.removed()
     }
     const found = gate.node === null ? await gate.join() : await gate.look()
     this.assertWanted()
-    if (found === null) throw new ZooKeeperError('NO_NODE', REMOVED)
+    if (found === null) throw this.removed()
     if (!gate.mayStay(found)) return this.refuse(BUSY)
     // Only now, with our own node at the gate: of two who come at once, one at least sees the other.
     const looking = state === 'new' ? this.mismatch() : Promise.resolve(null)
@@ -160,7 +158,7 @@ export class PermitClaim extends Claim {
       this.assertWanted()
       const next = await this.nextPlace(place, until - now())
       this.assertWanted()
-      if (next === null) throw new ZooKeeperError('NO_NODE', REMOVED)
+      if (next === null) throw this.removed()
       if (next === undefined) break
       place = next
     }
@@ -291,7 +289,7 @@ export class PermitClaim extends Claim {
   }
 
   private assertWanted(): void {
-    if (this.state === 'leaving') throw new ZooKeeperError('CLOSED', 'The claim was given up')
+    if (this.state === 'leaving') throw givenUp()
   }
 
   private stopWatching(): void {

@@ -11,6 +11,7 @@ import type { Place, QueueKind } from './place.ts'
 import type { Seat } from './seat.ts'
 import { semaphoreCapacity } from './semaphore.ts'
 import { Spot } from './spot.ts'
+import { givenUp } from './unknown.ts'
 
 /** Readers come and go beside each other: who looks at every change would look all the time. */
 const READERS_LOOK_EVERY_MS = 100
@@ -35,8 +36,8 @@ export class QueueClaim extends Claim {
     const { spot, state } = this
     const place = spot.node === null ? await spot.join() : await spot.look()
     // Whoever removes it meanwhile has its own answer.
-    if (this.state === 'leaving') throw new ZooKeeperError('CLOSED', 'The claim was given up')
-    if (place === null || spot.node === null) throw new ZooKeeperError('NO_NODE', 'The node was removed')
+    if (this.state === 'leaving') throw givenUp()
+    if (place === null || spot.node === null) throw this.removed()
     if (state === 'held') return this.heldAnswer()
     if (place.mismatch !== null) return this.refuse({ kind: 'mismatch', capacity: place.mismatch })
     if (place.semaphore) {

@@ -28,6 +28,15 @@ export function longestTtl(sessionTimeout: number): number {
   return Math.floor(sessionTimeout / SESSION_PER_TTL)
 }
 
+/** Several stores may share a user's client, and it is the session that must not carry too much. */
+const loads = new WeakMap<ZooKeeper, { bytes: number }>()
+
+function loadOf(zk: ZooKeeper): { bytes: number } {
+  const load = loads.get(zk) ?? { bytes: 0 }
+  loads.set(zk, load)
+  return load
+}
+
 /** A ZooKeeper session of this store's, and the claims whose nodes end with it. */
 export class Seat {
   readonly zk: ZooKeeper
@@ -35,7 +44,7 @@ export class Seat {
   /** Servers count whole paths. */
   readonly chrootBytes: number
   private readonly timeouts: Timeouts
-  private pathBytes = 0
+  private readonly load: { bytes: number }
   private stopListening: () => void = () => undefined
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
@@ -43,6 +52,7 @@ export class Seat {
     // Another copy of the package may have made the client, and an older one.
     this.chrootBytes = Buffer.byteLength((zk as Partial<ZooKeeper>).chrootPath ?? '')
     this.timeouts = timeouts
+    this.load = loadOf(zk)
   }
 
   get over(): boolean {
@@ -55,7 +65,7 @@ export class Seat {
   }
 
   get full(): boolean {
-    return this.pathBytes >= MOST_PATH_BYTES
+    return this.load.bytes >= MOST_PATH_BYTES
   }
 
   /** As long as it is now: the next server that takes the session over may allow less. */
@@ -78,13 +88,13 @@ export class Seat {
   add(claim: Claim): void {
     if (claim.pathBytes > MOST_PATH_BYTES) throw new ZooKeeperError('BAD_ARGUMENTS', TOO_HEAVY)
     this.claims.add(claim)
-    this.pathBytes += claim.pathBytes
+    this.load.bytes += claim.pathBytes
     this.zk.use(1)
   }
 
   delete(claim: Claim): void {
     if (!this.claims.delete(claim)) return
-    this.pathBytes -= claim.pathBytes
+    this.load.bytes -= claim.pathBytes
     this.zk.use(-1)
   }
 

@@ -1,8 +1,8 @@
 import { said } from '../../core/arguments.ts'
 import type { Unknown } from '../../core/contract.ts'
 import { ZooKeeper, ZooKeeperError } from './client/index.ts'
-import type { ConnectString, SessionState, ZooKeeperOptions } from './client/index.ts'
-import { now } from './client/time.ts'
+import type { ConnectString, ServerAddress, SessionState, ZooKeeperOptions } from './client/index.ts'
+import { now, setTimeout } from './client/time.ts'
 import { Seat, sessionTimeoutFor } from './seat.ts'
 import type { Timeouts } from './timeouts.ts'
 import { LATE, unknown } from './unknown.ts'
@@ -91,12 +91,18 @@ export class Seats {
     return this.pick(sessionTimeoutFor(10_000))
   }
 
-  async close(): Promise<void> {
+  /** `staying`: sessions that have to live until then. They keep no process alive. */
+  async close(staying: ReadonlyMap<Seat, number>): Promise<void> {
     this.closed = true
     const seats = [...this.byTimeout.values()].flat()
     if ('client' in this.source) return seats.forEach((seat) => seat.forget())
     this.byTimeout.clear()
-    await Promise.all(seats.map(({ zk }) => zk.close()))
+    for (const [seat, until] of staying) {
+      seat.forget()
+      seat.zk.keepAlive(false)
+      setTimeout(() => void seat.zk.close(), Math.max(0, until - now())).unref()
+    }
+    await Promise.all(seats.filter((seat) => !staying.has(seat)).map(({ zk }) => zk.close()))
   }
 
   private pick(timeout: number): Seat {
@@ -117,7 +123,7 @@ export class Seats {
     if (free !== undefined) return free
     const { servers, chroot, options } = this.source
     const settings = { chroot, ...said(options), sessionTimeout: length, background: true }
-    const seat = this.watched(new ZooKeeper(servers, settings))
+    const seat = this.watched(dialled(servers, settings))
     seats.push(seat)
     return seat
   }
@@ -132,5 +138,14 @@ export class Seats {
     const seat = new Seat(zk, this.timeouts)
     seat.onState((state) => this.onState(seat, state))
     return seat
+  }
+}
+
+/** What Node refuses at once (a certificate for TLS that is none) it refuses always. */
+function dialled(servers: readonly ServerAddress[], settings: ZooKeeperOptions): ZooKeeper {
+  try {
+    return new ZooKeeper(servers, settings)
+  } catch (cause) {
+    throw new ZooKeeperError('BAD_ARGUMENTS', (cause as Error).message, { cause })
   }
 }

@@ -8,7 +8,7 @@ import { NodeWatch } from './node-watch.ts'
 import { ALONE, SUFFIX, isNextInLine, isWorn, mayStay, parseNode, placeOf } from './place.ts'
 import type { Place, QueueKind, QueueNode } from './place.ts'
 import { isFresh } from './proof.ts'
-import { mayHaveHappened } from './unknown.ts'
+import { givenUp, mayHaveHappened } from './unknown.ts'
 
 export interface SpotOptions {
   readonly dir: string
@@ -98,7 +98,7 @@ export class Spot {
     if (this.doubtful) await this.findAgain()
     const { dir, directories } = this.options
     for (let attempt = attempts; this.node === null; attempt++) {
-      if (this.left) throw new ZooKeeperError('CLOSED', 'The claim was given up')
+      if (this.left) throw givenUp()
       const directory = this.makeDirectory(attempt === 1)
       const creating = this.create()
       const listing = this.zk.getChildren(dir).catch(asError)
@@ -169,15 +169,20 @@ export class Spot {
   async look(): Promise<Place | null> {
     const { dir } = this.options
     const proof = momentOf(CLOCKS)
-    const [, { children }] = await Promise.all([this.zk.confirm(dir), this.zk.getChildren(dir)])
+    const [, { children }] = await Promise.all([this.zk.confirm(dir), this.list()])
     this.proof = proof
     return this.placeAmong(children)
   }
 
   /** Where we stand by what this server knows. */
   async glance(): Promise<Place | null> {
-    const { children } = await this.zk.getChildren(this.options.dir)
+    const { children } = await this.list()
     return this.placeAmong(children)
+  }
+
+  /** Somebody may have removed the directory, with all that was in it. */
+  private list(): Promise<{ readonly children: readonly string[] }> {
+    return this.zk.getChildren(this.options.dir).catch(noChildren)
   }
 
   /** False: the directory's numbers are coming to their end, and it has to be emptied. Leave, and come back. */
@@ -235,10 +240,7 @@ export class Spot {
         this.looking = false
         if (!this.left) this.options.moved(place)
       },
-      (error: unknown) => {
-        this.looking = false
-        if (hasCode(error, 'NO_NODE') && !this.left) this.options.moved(null)
-      },
+      () => void (this.looking = false),
     )
   }
 

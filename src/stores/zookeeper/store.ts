@@ -30,7 +30,7 @@ import { Directories } from './directories.ts'
 import { downgradeClaim } from './downgrading.ts'
 import { Holders } from './holders.ts'
 import { findForeign, inspectName, listNames, removeForeign } from './inspect.ts'
-import { leaveForGood } from './leave-for-good.ts'
+import { leaveForGood, leaveWhenOver } from './leave-for-good.ts'
 import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
@@ -44,6 +44,7 @@ import { LATE, unknown } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
 const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
+const ANOTHER_NAME = 'This id is that of a claim for another name. Each claim needs its own.'
 const LEAVE_AGAIN_MS = 1000
 const SHORTENED = 'The servers have just made it shorter.'
 
@@ -88,7 +89,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const deadline = now() + timeout
     const proofs = new Map<Seat, Promise<void>>()
     const renewed = requests.map((request) => {
-      const claim = this.claims.get(request.id)
+      const claim = this.claimOf(request)
       if (claim === undefined) return this.renewForeign(request, timeout)
       return renewClaim(claim, request, this, { proofs, deadline })
     })
@@ -110,8 +111,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return this.timeouts.race(this.remove(ref, now() + timeout), timeout, LATE)
   }
 
-  downgrade({ id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
-    const answer = downgradeClaim(this.claims.get(id), this, now() + timeout)
+  downgrade(ref: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
+    const answer = downgradeClaim(this.claimOf(ref), this, now() + timeout)
     return this.timeouts.race(answer, timeout, LATE)
   }
 
@@ -127,13 +128,24 @@ export class ZooKeeperStore implements Store, ClaimHost {
     return this.seats.ask((zk) => listNames(zk, this.settings.root, query), timeout)
   }
 
-  /** Holders are told before their nodes go. */
+  /**
+   * Holders are told before their nodes go. One that cannot be told, because its Holdfast was closed with `release: false`, believes in its
+   * lease until that ends: so long its node stays, and with it the session.
+   */
   async close(): Promise<void> {
     this.holders.stop()
     const claims = [...this.claims.values()]
+    const believed = claims.filter(({ id, state }) => state === 'held' && !this.listeners.has(id))
+    const staying = new Map<Seat, number>()
+    for (const { seat, until } of believed) staying.set(seat, Math.max(until, staying.get(seat) ?? 0))
     for (const claim of claims) this.forget(claim)
-    if ('client' in this.settings.source) await Promise.all(claims.map(leaveForGood))
-    await this.seats.close()
+    for (const claim of believed) leaveWhenOver(claim)
+    const ownSeats = !('client' in this.settings.source)
+    const others = claims.filter(
+      (claim) => !believed.includes(claim) && (!ownSeats || staying.has(claim.seat)),
+    )
+    await Promise.all(others.map(leaveForGood))
+    await this.seats.close(staying)
     this.timeouts.stop()
     this.listeners.clear()
   }
@@ -178,6 +190,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (this.withdrawn.has(request.id)) return { kind: 'busy' }
     try {
       let claim = this.claims.get(request.id)
+      if (claim !== undefined && claim.name !== request.name)
+        throw new ZooKeeperError('BAD_ARGUMENTS', ANOTHER_NAME)
       if (claim?.state === 'leaving') {
         // Given up or run out, and asked for once more: what is left of it goes first.
         await claim.seat.ready(deadline)
@@ -202,25 +216,38 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private proceed(claim: Claim, deadline: number): Promise<ClaimAnswer> {
-    claim.entering ??= this.entering(claim, deadline)
-    return claim.entering
+    const { entering } = claim
+    if (entering === null) return (claim.entering = this.entering(claim, deadline))
+    // A grant rests on what left before this request came, and whoever asked counts from now: it is confirmed once more.
+    return entering.then((answer) => (answer.kind === 'held' ? this.proceed(claim, deadline) : answer))
   }
 
   private entering(claim: Claim, deadline: number): Promise<ClaimAnswer> {
     const { seat, ttl } = claim
     return claim.enter(deadline).then(
       (answer) => {
-        claim.entering = null
+        this.entered(claim)
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
         else if (answer.kind === 'held' && !claim.lasting) return unknown(seat.tooShort(ttl, SHORTENED))
-        else this.holders.expect(claim.until)
         return answer
       },
       (error: unknown) => {
-        claim.entering = null
+        this.entered(claim)
         return unknown(error)
       },
     )
+  }
+
+  /** What is known of an id under another name is not about this claim. */
+  private claimOf({ name, id }: ClaimRef): Claim | undefined {
+    const claim = this.claims.get(id)
+    return claim?.name === name ? claim : undefined
+  }
+
+  private entered(claim: Claim): void {
+    claim.entering = null
+    claim.answered()
+    this.holders.expect(claim.until)
   }
 
   private newClaim(request: ClaimRequest, seat: Seat): Claim {
@@ -235,7 +262,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
-    const claim = this.claims.get(ref.id)
+    const claim = this.claimOf(ref)
     if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
     const { seat } = claim
     // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.

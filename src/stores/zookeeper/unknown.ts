@@ -20,6 +20,11 @@ export function unknown(cause: unknown): Unknown {
   return final ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
 }
 
+/** The claim of a request that is under way was removed meanwhile: by its owner, who has gone, or by somebody else. Then it can be made anew. */
+export function givenUp(): ZooKeeperError {
+  return new ZooKeeperError('NO_NODE', 'The claim was given up')
+}
+
 /** Whether a failed request could have been carried out all the same. */
 export function mayHaveHappened(error: unknown): boolean {
   return ['CONNECTION_LOSS', 'OPERATION_TIMEOUT', 'REQUEST_TIMEOUT', 'SESSION_MOVED', 'CLOSED'].some((code) =>

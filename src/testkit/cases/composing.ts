@@ -142,6 +142,22 @@ export const composing: readonly Case[] = [
     },
   },
   {
+    id: 'close/left',
+    title:
+      "a lock that is left to run out when its client is closed, with its store, is nobody else's before that",
+    needs: [],
+    async run(ctx) {
+      const ttl = ctx.ttl(1000)
+      const [a, b] = await openHoldfasts(ctx, { ttl, closeStore: true })
+      const name = ctx.name()
+      const lease = await a.mutex(name).acquire()
+      await a.close({ drain: 0, release: false })
+      const next = await b.mutex(name).acquire({ wait: 10 * ttl + ctx.grace })
+      assert.equal(lease.held, false, 'the lease says that it is held, and somebody else holds the lock')
+      await next.release()
+    },
+  },
+  {
     id: 'close/in-flight',
     title: 'closing waits until nothing that was asked for can turn up at the store any more',
     needs: [],

@@ -50,7 +50,20 @@ interface Entry {
 interface Choice<S> {
   readonly entry: Entry
   readonly state: S
-  readonly placed: bigint
+  readonly placed: Placed
+}
+
+/** Which calls are placed: all of the first ones, and some of the few behind them. A run of hours has a hundred thousand. */
+interface Placed {
+  readonly first: number
+  /** A bit for each call from that on. */
+  readonly more: bigint
+}
+
+function withOne({ first, more }: Placed, index: number): Placed {
+  let [from, bits] = [first, more | (1n << BigInt(index - first))]
+  for (; (bits & 1n) === 1n; bits >>= 1n) from += 1
+  return { first: from, more: bits }
 }
 
 class Search<S> {
@@ -76,7 +89,7 @@ class Search<S> {
   run(): LinearizabilityResult {
     const { model, head } = this
     let { initial: state } = model
-    let placed = 0n
+    let placed: Placed = { first: 0, more: 0n }
     let steps = 0
     let entry = head.after
     while (this.open > 0 && entry !== undefined) {
@@ -91,7 +104,7 @@ class Search<S> {
         continue
       }
       const next = model.step(state, entry.operation)
-      const now: bigint = placed | (1n << BigInt(entry.index))
+      const now = withOne(placed, entry.index)
       if (next === null || !this.isNew(now, next)) {
         entry = entry.after
         continue
@@ -105,8 +118,8 @@ class Search<S> {
     return { verdict: 'held', violations: [], steps }
   }
 
-  private isNew(placed: bigint, state: S): boolean {
-    const key = `${placed.toString(36)} ${this.model.key(state)}`
+  private isNew({ first, more }: Placed, state: S): boolean {
+    const key = `${first} ${more.toString(36)} ${this.model.key(state)}`
     if (this.seen.has(key)) return false
     this.seen.add(key)
     return true
@@ -142,7 +155,8 @@ class Search<S> {
 }
 
 function linked(operations: readonly Operation[]): Entry {
-  const entries = operations.flatMap((operation, index) => {
+  const inOrder = [...operations].sort((a, b) => (a.call < b.call ? -1 : a.call > b.call ? 1 : 0))
+  const entries = inOrder.flatMap((operation, index) => {
     const common = { index, operation, before: undefined, after: undefined }
     const { call, end: endsAt } = operation
     if (endsAt === undefined) return [{ ...common, at: call, end: undefined, begins: true }]

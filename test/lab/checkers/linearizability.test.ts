@@ -189,3 +189,17 @@ describe('the calls of a history', () => {
     ])
   })
 })
+
+describe('A run of hours', () => {
+  it('takes a moment to be judged: what is placed for good is not looked at again', () => {
+    const turns = 10_000
+    const operations = Array.from({ length: turns }, (_, turn) => [
+      take(`a#${turn}`, [turn * 10, turn * 10 + 3], turn),
+      give(`a#${turn}`, [turn * 10 + 5, turn * 10 + 7]),
+    ]).flat()
+    const before = process.cpuUsage()
+    expect(checkLinearizability(operations, fencedMutex)).toMatchObject({ verdict: 'held' })
+    // With the whole set of calls in each step it took more than a minute.
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(15)
+  })
+})

@@ -7,7 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import { toJson } from '../../../src/lab/live/index.ts'
 import type { RunRecord } from '../../../src/lab/record.ts'
+import { Script } from '../checkers/evidence.ts'
 import { endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
 
 afterEach(endAll)
@@ -176,6 +178,23 @@ describe('holdfast lab', () => {
     const { code, stderr } = await run(['lab', '--judge', file])
     expect(code).toBe(64)
     expect(stderr).toContain(words)
+  })
+
+  it.each([
+    ['a history of something else', { history: [5, null] }],
+    ['a time that is none', { history: [{ process: 'a', op: 1, kind: 'acquire', phase: 'ok', at: 'soon' }] }],
+    ['a look at nothing', { looks: [null] }],
+    ['a register without a log', { registers: [{}] }],
+    ['refusals that are no list', { refusals: 5 }],
+  ])('says of a file with %s in it that it is broken', async (_what, part) => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = { ...script.evidence([{ kind: 'none', what: 'nothing happens' }]), ...part }
+    writeFileSync(file, toJson([{ id: 'live/x', verdicts: [], evidence }]))
+    const { code, stderr } = await run(['lab', '--judge', file])
+    expect(stderr).toMatch(/^holdfast: --judge cannot read the evidence in .*lab\.json: .*broken \(.*\)\n$/)
+    expect(code).toBe(64)
   })
 
   it('refuses what would do nothing where it only judges', async () => {

@@ -118,6 +118,19 @@ export const wakesLate = (order) => {
   )
 }
 
+/** Every third is told nothing, and finds out half a second later. */
+export const losesWakeUps = (order) => {
+  let calls = 0
+  return withLocks(order, (lock) =>
+    acquiring(lock, async (go) => {
+      const lease = await go()
+      calls += 1
+      if (calls % 3 === 0) await sleep(500)
+      return lease
+    }),
+  )
+}
+
 /** Nobody is ever given anything. */
 export const grantsNothing = (order) =>
   withLocks(order, (lock) => {
@@ -349,7 +362,10 @@ export const givesUpAtOnce = async (order) => {
   }))
 }
 
-/** Tries and releases of permits are answered late, these releases with "unknown", and of a mutex's lease nothing is ever left. */
+/**
+ * Tries and releases of permits are answered late, these releases with "unknown", and of a mutex's lease nothing is ever left. Whatever
+ * the machine: permits are tried for, taken and given back where clients are told to meet.
+ */
 export async function vague(order) {
   const client = await sound(order)
   const late = async (ms, answer) => {
@@ -358,13 +374,13 @@ export async function vague(order) {
   }
   const permits = (lease) =>
     lied(lease, { release: async () => late(1100, (await lease.release(), 'unknown')) })
-  const semaphore = (name, capacity) =>
-    acquiring(client.semaphore(name, capacity), async (go) => permits(await go()))
-  const mutex = (name, options) => {
-    const lock = client.mutex(name, options)
-    const empty = acquiring(lock, async (go) => lied(await go(), { remaining: () => 0 }))
-    return { ...empty, tryAcquire: async (how) => late(600, await lock.tryAcquire(how)) }
+  const semaphore = (name, capacity) => {
+    const lock = client.semaphore(name, capacity)
+    const taken = acquiring(lock, async (go) => permits(await go()))
+    return { ...taken, tryAcquire: async (how) => late(600, await lock.tryAcquire(how)) }
   }
+  const mutex = (name, options) =>
+    acquiring(client.mutex(name, options), async (go) => lied(await go(), { remaining: () => 0 }))
   return { ...client, semaphore, mutex }
 }
 
@@ -415,6 +431,133 @@ export const neverGoodForLong = (order) =>
 /** Whoever asks for how long it will last is told that it is held now. */
 export const assertsNow = (order) =>
   mutexes(order, (lease) => lied(lease, { assertHeld: () => lease.assertHeld() }))
+
+/** Every third mutex is lost when it is given, and its release says that it was not. */
+export function deadOnArrival(order) {
+  let count = 0
+  const dead = {
+    held: false,
+    remaining: () => 0,
+    signal: AbortSignal.abort(),
+    assertHeld() {
+      throw new Error('planted: lost')
+    },
+  }
+  return mutexes(order, (lease) => {
+    count += 1
+    return count % 3 === 0 ? lied(lease, dead) : lease
+  })
+}
+
+/** What is left of a lease is the whole of it, until it is lost. */
+export const alwaysFull = (order) =>
+  mutexes(order, (lease) => lied(lease, { remaining: () => (lease.held ? order.ttl : 0) }))
+
+/** Releases say that they gave back what was lost long before. */
+export const releasesTheLost = (order) =>
+  mutexes(order, (lease) => {
+    const release = async () => {
+      await lease.release()
+      return 'released'
+    }
+    return lied(lease, { release })
+  })
+
+/** Waits that end in vain end with nothing instead of an error. */
+export const endsWithNothing = (order) =>
+  withLocks(order, (lock) =>
+    acquiring(lock, async (go) => {
+      try {
+        return await go()
+      } catch (error) {
+        if (error.code === 'LOCK_TIMEOUT' || error.code === 'LOCK_ABORTED') return null
+        throw error
+      }
+    }),
+  )
+
+/** Whoever has waited in vain is told that the store did not answer. */
+export async function blamesTheStore(order) {
+  const { StoreUnavailableError } = await import('../../../dist/index.js')
+  return withLocks(order, (lock) =>
+    acquiring(lock, async (go) => {
+      try {
+        return await go()
+      } catch (error) {
+        throw error.code === 'LOCK_TIMEOUT' ? new StoreUnavailableError('planted: no answer') : error
+      }
+    }),
+  )
+}
+
+/** A try waits for its turn. */
+export const triesWait = (order) =>
+  withLocks(order, (lock) => ({
+    ...acquiring(lock, (go) => go()),
+    tryAcquire: (options) => lock.acquire({ ...options, wait: 30_000 }),
+  }))
+
+/** A semaphore has a permit more than it should. */
+export async function oneTooMany(order) {
+  const client = await sound(order)
+  return { ...client, semaphore: (name, capacity) => client.semaphore(name, capacity + 1) }
+}
+
+/** A lease is renewed for a while, and not longer. */
+export async function renewsForAWhile(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
+  const { renew } = store
+  const since = new Map()
+  store.renew = async (requests, timeout) => {
+    const now = performance.now()
+    for (const { id } of requests) if (!since.has(id)) since.set(id, now)
+    // A request with tokens is one for a place in line.
+    const asked = requests.filter(({ id, tokens }) => tokens > 0 || now - since.get(id) < order.ttl * 1.6)
+    const answers = asked.length === 0 ? [] : await renew.call(store, asked, timeout)
+    return requests.map((request) => answers[asked.indexOf(request)] ?? { kind: 'lost' })
+  }
+  return client
+}
+
+/** A writer that is to go on as a reader gives its lock back, and says that it holds it. */
+export async function downgradesToNothing(order) {
+  const client = await sound(order)
+  const readWriteLock = (name) => {
+    const both = client.readWriteLock(name)
+    const write = leases(both.write, (lease) => new Shadow(lease, order.ttl))
+    return { ...both, name, write, downgrade: (lease) => lease.leave() }
+  }
+  return { ...client, readWriteLock }
+}
+
+/** A lease that goes on when what is behind it was given back. */
+class Shadow {
+  constructor(lease, ttl) {
+    Object.assign(this, { lease, ttl, left: false, over: false })
+    this.signal = new AbortController().signal
+  }
+  get token() {
+    return this.lease.token
+  }
+  get held() {
+    return !this.over && (this.left || this.lease.held)
+  }
+  remaining() {
+    return this.held ? (this.left ? this.ttl : this.lease.remaining()) : 0
+  }
+  assertHeld({ atLeast = 0 } = {}) {
+    if (this.remaining() <= atLeast) throw new Error('planted: not held')
+  }
+  async leave() {
+    this.left = true
+    await this.lease.release()
+  }
+  async release() {
+    this.over = true
+    return this.left ? 'released' : this.lease.release()
+  }
+}
 
 /** Writers go on as readers after a while. */
 export async function downgradesLate(order) {

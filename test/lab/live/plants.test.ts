@@ -67,6 +67,7 @@ describe('The lab', { timeout: 180_000 }, () => {
     ['releases that are never sent', 'forgetsReleases', /^leftovers: .*".*" is still held by client/],
     ['renewals that nobody made', 'renewsNothing', /^(exclusivity: .* both believe|inspection: )/],
     ['wake-ups three seconds late', 'wakesLate', /^wake-ups: .*".*" was free for/],
+    ['wake-ups that get lost now and then', 'losesWakeUps', /^throughput: .*nine of ten should not/],
     [
       'a lease that is held until its release is confirmed',
       'heldUntilReleased',
@@ -86,7 +87,7 @@ describe('The lab', { timeout: 180_000 }, () => {
     [
       'permits that say they are not held',
       'permitsNotHeld',
-      /^errors: .*not held, and that something is left/,
+      /^errors: .*(not held, and that something is left|not held when it was given)/,
     ],
     ['leases that say they last', 'goodForAnHour', /^errors: .*that 3600000 ms are left of it, of 1000/],
     ['leases that do not last', 'neverGoodForLong', /^errors: .*it was good for less than 120 ms/],
@@ -101,6 +102,25 @@ describe('The lab', { timeout: 180_000 }, () => {
       'nestsLate',
       /^errors: .*a nested acquire failed with "it was not answered/,
     ],
+    [
+      'leases that are lost when they are given',
+      'deadOnArrival',
+      /^errors: .*(gave back what was lost|not held when it was given)/,
+    ],
+    ['waits that end with nothing', 'endsWithNothing', /^errors: .*without a lease and without an error/],
+    ['waits in vain that blame the store', 'blamesTheStore', /^errors: .*a short wait failed with/],
+    ['tries that wait', 'triesWait', /^errors: .*tryAcquire failed with "it was not answered/],
+    [
+      'a semaphore with a permit too many',
+      'oneTooMany',
+      /^exclusivity: .*:meeting:permits" is held 3 of 2 times/,
+    ],
+    ['leases that are renewed for a while', 'renewsForAWhile', /^renewal: .*lost its lease/],
+    [
+      'writers that hold nothing when they go on as readers',
+      'downgradesToNothing',
+      /^inspection: the store does not show that client \d holds/,
+    ],
     ['a close that leaves connections', 'closesNothing', /^closing: .*of its connections were open/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
@@ -111,6 +131,13 @@ describe('The lab', { timeout: 180_000 }, () => {
   it.concurrent.each([
     ['a signal that never aborts', 'neverAborts', 'partition', /^belief: .*had not aborted/],
     ['clocks that are slow', 'slowClock', 'partition', /^exclusivity: .* both believe/],
+    [
+      'leases that say they are good for longer than they are',
+      'alwaysFull',
+      'partition',
+      /^belief: .*before it had said/,
+    ],
+    ['releases of what was lost', 'releasesTheLost', 'pause', /^errors: .*gave back what was lost before/],
     ['a client that dies in line and stays there', 'diesInLine', 'kill', /^(leftovers|liveness): /],
     ['what is broken for ever after a fault', 'neverRecovers', 'partition', /^wake-ups: .* was free for/],
   ])('finds %s', async (_what, plant, fault, verdict) => {
@@ -129,15 +156,18 @@ describe('The lab', { timeout: 180_000 }, () => {
 
   it.concurrent('finds calls that are answered late or not at all, and leases of which nothing is left', async () => {
     const record = await play('vague')
-    const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
+    expect(named(record)).toContainEqual(expect.stringMatching(/^errors: /))
+    expect(exitCode(tally([record]))).toBe(1)
+    // A machine that is too busy to say leaves what was late undecided. What the clients wrote down is the same on all.
+    const { errors = [], history = [] } = record.evidence ?? {}
+    const told = errors.map(({ call, message }) => `${call} failed with "${message}"`)
     for (const said of [
       /tryAcquire failed with "it was not answered in 500 ms"/,
       /release failed with "it was not answered in 1000 ms"/,
-      /release failed with "unknown: the store did not answer"/,
       /a lease failed with .*that nothing is left of it/,
     ])
-      expect(errors).toContainEqual(expect.stringMatching(said))
-    expect(exitCode(tally([record]))).toBe(1)
+      expect(told).toContainEqual(expect.stringMatching(said))
+    expect(history).toContainEqual(expect.objectContaining({ kind: 'release', phase: 'info' }))
     // Careful code never writes with such a lease, and the writes of the others are few.
     expect(record.verdicts.find(({ check }) => check === 'exclusivity')?.seen).toBe('held')
   })

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { lstatSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
@@ -36,6 +36,22 @@ it('refuses a second server on one state file, by whatever path, and takes the f
   await expect(serve({ state })).rejects.toThrow('in use by another lock server')
   await second.close()
   await expect(serve({ state })).resolves.toBeDefined()
+})
+
+it('keeps its promises in the file that a link leads to, also if that is not there yet', async () => {
+  const folder = temporaryFolder()
+  const state = join(folder, 'disk', 'state.json')
+  const link = join(folder, 'link.json')
+  mkdirSync(join(folder, 'disk'))
+  symlinkSync(join('disk', 'state.json'), join(folder, 'second.json'))
+  symlinkSync('second.json', link)
+  const first = await serve({ state: link })
+  await expect(serve({ state })).rejects.toThrow('in use by another lock server')
+  await take(first, { name: 'a', ttl: 20_000 })
+  await first.close()
+  expect(lstatSync(link).isSymbolicLink()).toBe(true)
+  const second = await serve({ state })
+  expect((await call(second, 'POST /v1/acquire', { body: { name: 'a' } })).body.error.code).toBe('LOCK_BUSY')
 })
 
 it('lets at most one of many that start at once have a state file that a dead server left', async () => {

@@ -266,3 +266,32 @@ it('cuts lines the same way, however the bytes come', () => {
   expect(short.push(Buffer.from('12345'))).toEqual([])
   expect(short.push(Buffer.from('123456'))).toBeNull()
 })
+
+it('calls a server that agrees and hangs up before its hello more and more seldom', async () => {
+  let calls = 0
+  let hostile = false
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      if (hostile) {
+        calls++
+        return void socket.end(AGREED)
+      }
+      socket.write(AGREED + HELLO)
+      socket.on('data', (bytes: Buffer) => {
+        const number = /^\[(\d+)/.exec(bytes.toString())?.[1]
+        hostile = true
+        socket.end(`[${number},{"kind":"done"}]\n`)
+      })
+    })
+  })
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  afterwards(() => server.close())
+  const store = holdfastStore(`holdfast://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  afterwards(() => store.close())
+  expect(await store.watch('s', () => undefined, 2000)).toMatchObject({ kind: 'watching' })
+  await new Promise((resolve) => void setTimeout(resolve, 3000))
+  expect(calls).toBeGreaterThan(0)
+  // The pauses double, up to two seconds: seven calls, and some more if this was late itself. It was one every 40 ms.
+  expect(calls).toBeLessThan(15)
+})

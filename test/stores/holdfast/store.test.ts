@@ -110,6 +110,17 @@ function methodsOf(store: Store): Omit<Store, 'kind' | 'capabilities'> {
   }
 }
 
+it('renews many leases whose names are long in JSON: no line is too long for the server', async () => {
+  const store = client((await serve()).url)
+  const requests = Array.from({ length: 150 }, (_, index) =>
+    request(`${index}${'"'.repeat(500)}`, `session.${index}`),
+  )
+  await Promise.all(requests.map(async (one) => store.claim(one, 5000)))
+  const answers = await store.renew(requests, 5000)
+  expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['held']))
+  expect(answers).toHaveLength(150)
+})
+
 it('asks once for an acquire and once for a release, and once for many renewals', async () => {
   const server = await serve()
   const { proxy, store } = await proxied(server)

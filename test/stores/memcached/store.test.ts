@@ -111,6 +111,18 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     expect(await command(server, 'mg holdfast:l:replaced s')).toBe('HD s19')
   })
 
+  it('says nothing of a claim under another name', async () => {
+    const store = open(server.url)
+    const claim = request('one-name')
+    await take(store, claim)
+    const other = { ...claim, name: 'another-name' }
+    expect(await store.renew([{ ...other, tokens: 0 }], TIMEOUT_MS)).toEqual([{ kind: 'lost' }])
+    await take(store, claim)
+    expect(await store.release(other, undefined, TIMEOUT_MS)).toEqual({ released: { kind: 'not-held' } })
+    expect(await store.renew([{ ...claim, tokens: 0 }], TIMEOUT_MS)).toMatchObject([{ kind: 'renewed' }])
+    expect(await store.release(claim, undefined, TIMEOUT_MS)).toEqual({ released: { kind: 'released' } })
+  })
+
   it('refuses a ttl below two seconds, and everything that needs more than a mutex, by name', async () => {
     const store = open(server.url)
     const holdfast = new Holdfast(store)
@@ -218,6 +230,21 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     expect(left).toBeLessThanOrEqual(60)
   })
 
+  it('says that a claim is gone only when it is, also one that takes the place of another just then', async () => {
+    const store = open(server.url)
+    const before = request('both')
+    await take(store, before)
+    await store.withdraw(before, TIMEOUT_MS)
+    const wanted = request('both')
+    // Both find what is left of the one before. The claim comes first, and changes it.
+    const asked = store.claim(wanted, TIMEOUT_MS)
+    const first = await store.withdraw(wanted, TIMEOUT_MS)
+    await asked
+    expect(first.kind).toBe('unknown')
+    expect((await store.withdraw(wanted, TIMEOUT_MS)).kind).toBe('released')
+    await take(store, request('both'))
+  })
+
   it('is refused by a server without CAS, with a message that says what to do', async () => {
     const { url } = await start(['-C'], build)
     const answer = await open(url).claim(request('a'), TIMEOUT_MS)
@@ -302,6 +329,20 @@ describe('addresses', () => {
 
   it('tls options need a tls address', () => {
     expect(() => memcachedStore('memcached://h', { tls: {} })).toThrow('memcacheds://')
+  })
+
+  it('options for TLS that Node refuses are an answer, as everything is, and asking again cannot help', async () => {
+    const store = memcachedStore('memcacheds://127.0.0.1:1', { tls: { cert: 'none', key: 'none' } })
+    const useless = { kind: 'unknown', retryable: false }
+    expect(await store.claim(request('x'), 1000)).toMatchObject(useless)
+    expect(await store.renew([{ ...request('x') }], 1000)).toMatchObject([useless])
+    await store.close()
+  })
+
+  it('a store that was closed says so, and that asking again cannot help', async () => {
+    const store = memcachedStore('memcached://127.0.0.1:1')
+    await store.close()
+    expect(await store.claim(request('x'), 1000)).toMatchObject({ kind: 'unknown', retryable: false })
   })
 
   it('an unreachable server is told apart, at once', async () => {

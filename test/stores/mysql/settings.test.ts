@@ -33,6 +33,8 @@ const SETTINGS = [
   `SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED`,
   `sql_safe_updates = 1`,
   `innodb_lock_wait_timeout = 1`,
+  `completion_type = 'CHAIN'`,
+  `completion_type = 'RELEASE'`,
 ]
 
 const OPTIONS: PoolOptions[] = [

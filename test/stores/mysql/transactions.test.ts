@@ -173,6 +173,25 @@ describe.skipIf(!available('mariadb')).each([
       fenced: (options) => fenced(pool, options),
       sql: async (text) => (await pool.query(text))[0] as Record<string, unknown>[],
     }))
+
+    it('is not waited for without end while somebody keeps a row of it locked, and that is told', async () => {
+      const own = createPool({ uri: server.url, connectionLimit: 1, flags })
+      await own.query('SET innodb_lock_wait_timeout = 3')
+      await pool.query('REPLACE INTO bonus VALUES (99, 1, 0)')
+      const locked = await pool.getConnection()
+      await locked.beginTransaction()
+      await locked.query('SELECT * FROM bonus WHERE id = 99 FOR UPDATE')
+      let attempts = 0
+      const update = optimistic(own, { table: 'bonus', key: 'id' }).update(99, () => {
+        attempts += 1
+        return { left_count: 0 }
+      })
+      await expect(update).rejects.toMatchObject({ code: 'ER_LOCK_WAIT_TIMEOUT' })
+      expect(attempts).toBe(2)
+      await locked.rollback()
+      locked.release()
+      await own.end()
+    })
   })
 
   describe('a table of the user, in a transaction', () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { Store } from '../../../src/core/contract.ts'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { mysqlStore } from '../../../src/stores/mysql/index.ts'
 import { request } from '../sql/short-run.ts'
 
@@ -54,6 +55,60 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
     },
   )
 
+  const LEFT = ['BEGIN', 'SET autocommit = 0', `XA START 'left'`]
+
+  it.each(LEFT)('uses no connection twice that was given back after %s', async (begin) => {
+    const pool = createPool({ uri: server.url, connectionLimit: 3 })
+    const store = mysqlStore(pool)
+    const claim = await held(store, `kept ${(names += 1)}`)
+    const leaked = await pool.getConnection()
+    await leaked.query(begin)
+    leaked.release()
+    const answers: string[] = []
+    for (let round = 0; round < 3; round++) {
+      const [answer] = await store.renew([{ ...claim, tokens: 0 }], 5000)
+      answers.push(answer?.kind ?? 'none')
+    }
+    expect(answers).toEqual(['unknown', 'renewed', 'renewed'])
+    await pool.end()
+  })
+
+  it.each([...LEFT.slice(0, 2), 'START TRANSACTION WITH CONSISTENT SNAPSHOT'])(
+    'sees no old picture on a connection that was given back after %s',
+    async (begin) => {
+      const pool = createPool({ uri: server.url, connectionLimit: 3 })
+      const store = mysqlStore(pool)
+      const holdfast = new Holdfast(store)
+      const name = `picture ${(names += 1)}`
+      // What guards it is made, and nobody has it.
+      await holdfast.mutex(name).run((lease) => store.guarded(lease, () => Promise.resolve()))
+      const leak = async (): Promise<() => void> => {
+        const [clean, leaked] = [await pool.getConnection(), await pool.getConnection()]
+        await leaked.query(begin)
+        await leaked.query('SELECT 1 FROM holdfast_locks LIMIT 1')
+        clean.release()
+        return () => leaked.release()
+      }
+      const giveBack = await leak()
+      const lease = await holdfast.mutex(name).acquire()
+      const clean = await pool.getConnection()
+      giveBack()
+      // Lent before the one that was leaked, which is left for the look at the claim.
+      clean.release()
+      expect(await store.guarded(lease, () => Promise.resolve('done'))).toBe('done')
+      const giveBackAgain = await leak()
+      await lease.release()
+      giveBackAgain()
+      for (let round = 0; round < 3; round++) {
+        const seen = await store.inspect(name, 5000)
+        const shown = 'kind' in seen ? seen.cause : seen.holders
+        expect([expect.objectContaining({ code: 'HOLDFAST_AUTOCOMMIT' }), []]).toContainEqual(shown)
+      }
+      await holdfast.close()
+      await pool.end()
+    },
+  )
+
   it.each(['BEGIN', 'SET autocommit = 0'])(
     'refuses one connection after %s, and leaves that alone',
     async (begin) => {
@@ -71,6 +126,29 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
       await connection.end()
     },
   )
+
+  it('guards no transaction on another server, though that has a table of locks, too', async () => {
+    const other = await mariadb()
+    const elsewhere = createPool({ uri: other.url })
+    await mysqlStore(elsewhere).inspect('ready', 5000)
+    const store = mysqlStore(admin)
+    const holdfast = new Holdfast(store)
+    const lease = await holdfast.mutex('shard 1').acquire()
+    const tx = await elsewhere.getConnection()
+    await tx.beginTransaction()
+    const run = async (sql: string): Promise<unknown> => (await tx.query(sql))[0]
+    for (const given of [tx, run]) {
+      await expect(store.guard(lease, given)).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        argument: 'tx',
+      })
+    }
+    await tx.rollback()
+    tx.release()
+    await holdfast.close()
+    await elsewhere.end()
+    await other.stop()
+  })
 
   it('refuses a pool of another driver before it is used', () => {
     const mariadbPool = { getConnection: () => {}, query: () => {}, batch: () => {}, importFile: () => {} }

@@ -1,9 +1,11 @@
 import { Client, Pool } from 'pg'
 import type { PoolClient } from 'pg'
-import { afterAll, beforeAll, describe, vi } from 'vitest'
+import { FaultProxy } from 'holdfast/testkit'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, clockShim, postgres } from '../../../scripts/services.mjs'
 import type { ClockShim, Server } from '../../../scripts/services.mjs'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { faultCases } from '../sql/fault-cases.ts'
 
@@ -35,6 +37,56 @@ describe.skipIf(!available('postgres') || !available('cc'))('PostgreSQL that is 
     await server.stop()
     clock.dispose()
   })
+
+  it('listens on another connection when the one that listened does not answer', async () => {
+    const proxy = await FaultProxy.open(server)
+    const pool = new Pool({ host: proxy.host, port: proxy.port, user: 'postgres', database: 'postgres' })
+    pool.on('error', () => {})
+    pools.push(pool)
+    const store = postgresStore(pool)
+    const heard: string[] = []
+    const first = await store.watch('first', ({ kind }) => heard.push(kind), 20_000)
+    expect(first.kind).toBe('watching')
+    proxy.set('requests', { blackhole: true })
+    expect(await store.watch('second', () => {}, 300)).toMatchObject({ kind: 'unknown' })
+    // What was swallowed stays lost: the connection never says anything again.
+    proxy.heal()
+    expect(await store.watch('second', () => {}, 20_000)).toMatchObject({ kind: 'watching' })
+    await vi.waitFor(() => expect(heard).toEqual(['gap']), 20_000)
+    await store.close()
+    await proxy.close()
+  })
+
+  it('hands a lock on when the server has no room for messages', async () => {
+    // Eight gigabytes that some listener does not read fill the queue of the whole server. This says the same.
+    await admin((client) =>
+      client.query(`CREATE SCHEMA full_queue;
+        CREATE FUNCTION full_queue.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+          RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';
+        END $$`),
+    )
+    const options = '-c search_path=public,full_queue,pg_catalog'
+    const open = (): Pool => {
+      const pool = new Pool({ connectionString: server.url, max: 3, options })
+      pool.on('error', () => {})
+      pools.push(pool)
+      return pool
+    }
+    const holdfasts = [open(), open()].map((pool) => new Holdfast(postgresStore(pool)))
+    const [first, second] = holdfasts as [Holdfast, Holdfast]
+    const ttl = 15_000
+    const lease = await first.mutex('full', { ttl }).acquire()
+    const waiting = second.mutex('full', { ttl }).acquire({ wait: 50_000 })
+    await vi.waitFor(async () => {
+      expect(await first.inspect('full')).toMatchObject({ waiters: [{}] })
+    }, 20_000)
+    expect(await lease.release()).toBe('released')
+    // Not told of it, it asks by itself.
+    const next = await waiting
+    expect(next.held).toBe(true)
+    await next.release()
+    await Promise.all(holdfasts.map((holdfast) => holdfast.close()))
+  }, 90_000)
 
   faultCases<PoolClient>(() => ({
     server,

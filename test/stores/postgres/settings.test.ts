@@ -629,6 +629,44 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     },
   )
 
+  it('gives one lock for a name, whatever encoding a program has left a connection in', async () => {
+    const name = 'Straße 日本'
+    await withPool(async (others) => {
+      expect(await postgresStore(others).claim(request(name), 5000)).toMatchObject({ kind: 'held' })
+      await withPool(async (pool) => {
+        const store = postgresStore(pool)
+        const spoil = async (): Promise<void> => {
+          const clients = await Promise.all([pool.connect(), pool.connect()])
+          for (const client of clients) await client.query(`SET client_encoding = 'LATIN1'`)
+          clients.forEach((client) => client.release())
+        }
+        // Before the store has seen them, and after.
+        for (let round = 0; round < 2; round++) {
+          await spoil()
+          expect(await store.claim(request(name), 5000)).toMatchObject({ kind: 'queued' })
+        }
+      })
+    })
+  })
+
+  it('refuses a pool that has all connections begin in another encoding, and a client that is in one', async () => {
+    const wrong = { kind: 'unknown', retryable: false, cause: { code: 'HOLDFAST_ENCODING' } }
+    await withPool(async (pool) => {
+      pool.on('connect', (client) => void client.query(`SET client_encoding = 'LATIN1'`))
+      expect(await postgresStore(pool).claim(request('é'), 5000)).toMatchObject(wrong)
+      expect(await postgresStore(pool).watch('é', () => {}, 5000)).toMatchObject(wrong)
+    })
+    const client = new Client({ connectionString: server.url })
+    await client.connect()
+    const store = postgresStore(client, { listen: false })
+    expect(await store.claim(request('é'), 5000)).toMatchObject({ kind: 'held' })
+    await client.query(`SET client_encoding = 'LATIN1'`)
+    expect(await store.claim(request('é'), 5000)).toMatchObject(wrong)
+    await client.query('RESET client_encoding')
+    expect(await store.claim(request('é'), 5000)).toMatchObject({ kind: 'queued' })
+    await client.end()
+  })
+
   it('takes no lock in another database that the pool’s owner has it lead to later', async () => {
     await admin.query('CREATE DATABASE later')
     const pool = new Pool({ connectionString: server.url, max: 3 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { Store, StoreEvent } from 'holdfast'
+import type { Store, StoreEvent } from 'holdfast/store'
 
 import { available, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 
-import type { ClaimAnswer, Store } from 'holdfast'
+import type { ClaimAnswer, Store } from 'holdfast/store'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
 import { redisStore } from 'holdfast/redis'
 import type { RedisClient } from 'holdfast/redis'

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
-import type { ClaimAnswer, Store } from 'holdfast'
+import type { ClaimAnswer, Store } from 'holdfast/store'
 import { openRedlockStore } from 'holdfast/quorum'
 import { redisStore } from 'holdfast/redis'
 

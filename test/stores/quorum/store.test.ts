@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { NameInfo, Store, StoreEvent, Unknown } from 'holdfast'
+import type { NameInfo, Store, StoreEvent, Unknown } from 'holdfast/store'
 import { memcachedStore } from 'holdfast/memcached'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'

@@ -6,7 +6,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { ClaimRequest, Store } from 'holdfast'
+import type { ClaimRequest, Store } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'

@@ -3,7 +3,8 @@ import { createCluster } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import type { ClaimRequest, HoldfastOptions, RenewRequest, Store } from 'holdfast'
+import type { HoldfastOptions, Store } from 'holdfast'
+import type { ClaimRequest, RenewRequest } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 import type { OpenRedisOptions } from 'holdfast/redis'
 
@@ -107,6 +108,42 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await store.withdraw({ name, id: 'bob.1' }, 5_000)
     await store.close()
     await client.disconnect()
+  })
+
+  it('renews a lock whose slot goes to another node and comes back, and hears of who waits there', async () => {
+    const name = 'there-and-back'
+    const [store, other] = [await openStore(), await openStore()]
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const renewal = { name, id: 'ann.1', ttl: 60_000, patience: 500, tokens: 0 }
+    const renewed = async (): Promise<unknown> => (await store.renew([renewal], 5_000))[0]
+    const kept = async (contended: boolean): Promise<void> => {
+      await expect.poll(renewed, { timeout: 10_000 }).toEqual({ kind: 'renewed', contended })
+    }
+    const home = await homeOf(name)
+    const away = found(cluster.primaries.find(({ port }) => port !== home.port))
+    const slot = slotOf(`hf:{${name}}`)
+    for (const [from, to] of [
+      [home, away],
+      [away, home],
+    ] as const) {
+      await beginToMove(slot, from, to)
+      // From now on it is doubtful, and renewed in another way.
+      await kept(false)
+      await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
+      await kept(false)
+      await endMove(slot, from, to)
+      await kept(false)
+    }
+    const waiter = { ...claim, id: 'bob.1', patience: 60_000, whenBusy: 'queue' } as const
+    await expect.poll(async () => (await other.claim(waiter, 5_000)).kind).toBe('queued')
+    await kept(true)
+    expect(await store.release({ name, id: 'ann.1' }, undefined, 5_000)).toEqual({
+      released: { kind: 'released' },
+    })
+    expect(await other.claim(waiter, 5_000)).toMatchObject({ kind: 'held' })
+    await other.withdraw({ name, id: 'bob.1' }, 5_000)
+    await Promise.all([store.close(), other.close()])
   })
 
   it('answers for the locks at healthy nodes while another node stands still', async () => {
@@ -264,6 +301,56 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
       expect(await lease.release()).toBe('released')
     })
 
+    it('goes on after a failover and the way back, through a client that reads from replicas', async () => {
+      const name = 'back-again'
+      const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }))
+      /** The primary of the name, and its replica once clients are told of that. */
+      const homes = async (): Promise<Server[]> => {
+        const ranges = (await redisCommand(cluster, 'CLUSTER', 'SLOTS')) as [
+          number,
+          number,
+          ...[string, number][],
+        ][]
+        const [, , ...places] = found(
+          ranges.find(([from, to]) => from <= slotOf(`{${name}}`) && slotOf(`{${name}}`) <= to),
+        )
+        return places.map(([, port]) => found(cluster.nodes.find((node) => node.port === port)))
+      }
+      // They are told when it has been written to.
+      const written = async (): Promise<number> => {
+        const [primary, ...replicas] = await homes()
+        await redisCommand(found(primary), 'SET', `{${name}}`, '1').catch(() => {})
+        return replicas.length
+      }
+      await expect.poll(written, { timeout: 10_000 }).toBe(1)
+      const client =
+        driver === 'ioredis'
+          ? new Cluster(nodes, { scaleReads: 'all' })
+          : createCluster({ rootNodes: nodes.map((socket) => ({ socket })), useReplicas: true })
+      client.on('error', () => {})
+      if (driver === 'redis') await client.connect()
+      const store = redisStore(client)
+      // The user's own reads: for those there is a connection to the replica, which stays when that is promoted.
+      const reads = async (): Promise<boolean> => {
+        await client.get(`{${name}}`)
+        const [, replica] = await homes()
+        return replica !== undefined && /flags=r /.test(String(await redisCommand(replica, 'CLIENT', 'LIST')))
+      }
+      await expect.poll(reads, { timeout: 10_000 }).toBe(true)
+      const held = async (id: string): Promise<string> =>
+        (await store.claim({ ...CLAIM, name, id }, 2_000)).kind
+      for (const round of [1, 2]) {
+        await expect.poll(async () => (await homes()).length, { timeout: 10_000 }).toBe(2)
+        const [, replica] = await homes()
+        await promote(found(replica), cluster.nodes)
+        await expect.poll(() => held(`ann.${round}`), { timeout: 10_000 }).toBe('held')
+        // By a script: a plain command would teach the client.
+        await store.withdraw({ name, id: `ann.${round}` }, 2_000)
+      }
+      await store.close()
+      await client.disconnect()
+    })
+
     it('shows every name of a list, whichever primaries change between its pages', async () => {
       const holdfast = await open({ ttl: 60_000 })
       const names = Array.from({ length: 60 }, (_, i) => `listed ${i}`)
@@ -302,7 +389,8 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
       const store = await openRedisStore(`redis+cluster://${hosts}`, {
         driver,
         replicas: 1,
-        replicaTimeout: 100,
+        // Enough for a replica on a busy machine.
+        replicaTimeout: 1_000,
       })
       onTestFinished(() => store.close())
       const [from, to] = cluster.primaries as [Server, Server]

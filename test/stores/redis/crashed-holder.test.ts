@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import { ALL, Holdfast } from 'holdfast'
-import type { ClaimRequest } from 'holdfast'
+import { Holdfast } from 'holdfast'
+import { ALL } from 'holdfast/store'
+import type { ClaimRequest } from 'holdfast/store'
 import { openRedisStore } from 'holdfast/redis'
 
 import { available, redis } from '../../../scripts/services.mjs'

@@ -9,7 +9,14 @@ import type { Server } from '../../../scripts/services.mjs'
 import { emptyQueue, step, view } from '../../../src/core/claim-queue.ts'
 import type { Instant, Notice, QueueCommand, QueueState } from '../../../src/core/claim-queue.ts'
 import { ALL } from '../../../src/core/contract.ts'
-import type { ClaimInfo, ClaimRef, ClaimRequest, NameInfo, StoreEvent } from '../../../src/core/contract.ts'
+import type {
+  ClaimInfo,
+  ClaimRef,
+  ClaimRequest,
+  NameInfo,
+  RenewRequest,
+  StoreEvent,
+} from '../../../src/core/contract.ts'
 import { capabilitiesOf } from '../../../src/stores/redis/capabilities.ts'
 import { RedisStore } from '../../../src/stores/redis/store.ts'
 import { readMessage } from '../../../src/stores/redis/wire.ts'
@@ -28,6 +35,8 @@ const NAMES = [
 type Move =
   /** Sent in one moment: they travel together. */
   | { readonly kind: 'burst'; readonly commands: readonly QueueCommand[] }
+  /** As upkeep sends them: in one request, each claim once. */
+  | { readonly kind: 'upkeep'; readonly renewals: readonly RenewRequest[] }
   | { readonly kind: 'pass'; readonly micros: number }
   | { readonly kind: 'listen'; readonly session: string; readonly on: boolean }
 
@@ -90,6 +99,12 @@ const aMove: fc.Arbitrary<Move> = fc.oneof(
       .map((commands): Move => ({ kind: 'burst', commands })),
   },
   {
+    weight: 4,
+    arbitrary: fc
+      .uniqueArray(aRenewal, { minLength: 2, maxLength: 8, selector: ({ name, id }) => `${name} ${id}` })
+      .map((renewals): Move => ({ kind: 'upkeep', renewals })),
+  },
+  {
     weight: 5,
     arbitrary: fc
       .constantFrom(1, 999, 40_000, 120_000, 900_000, 61_000_000)
@@ -138,11 +153,18 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
         return this.link.setTime(this.micros)
       }
       if (move.kind === 'listen') return this.ear.turn(move.session, move.on)
-      const [only, ...others] = move.commands
+      const commands =
+        move.kind === 'upkeep'
+          ? move.renewals.map((request): QueueCommand => ({ kind: 'renew', request }))
+          : move.commands
+      const [only, ...others] = commands
       const calm = only?.kind === 'release' && others.length === 0 && this.holds(only.claim)
       // What is sent in one moment is carried out in the order in which it was sent.
-      const expected = move.commands.map((command) => ({ name: nameOf(command), ...this.model(command) }))
-      const answers = await Promise.all(move.commands.map((command) => this.real(command, calm)))
+      const expected = commands.map((command) => ({ name: nameOf(command), ...this.model(command) }))
+      const answers =
+        move.kind === 'upkeep'
+          ? await this.store.renew(move.renewals, TIMEOUT)
+          : await Promise.all(commands.map((command) => this.real(command, calm)))
       for (const [i, { answer, retryAfter }] of expected.entries())
         deepEqual(answers[i], exact(answer, retryAfter))
       deepEqual(sorted(await this.ear.told()), sorted(expected.flatMap(({ notices }) => notices)))

@@ -30,6 +30,12 @@ describe('a failed command', () => {
     expect(answerTo(message).retryable).toBeUndefined()
   })
 
+  // ioredis says so of a connection that is closed, whatever the reason; the option that it names has nothing to do with it.
+  it('for want of a connection says who may have closed it', () => {
+    const { cause } = answerTo("Stream isn't writeable and enableOfflineQueue options is false")
+    expect(String(cause)).toContain('maxclients')
+  })
+
   // In the words of Redis 6.2, 7.0, and 8 with Valkey.
   it.each([
     "NOPERM this user has no permissions to run the 'evalsha' command",

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import type { ClaimRequest, RenewRequest } from 'holdfast'
+import type { ClaimRequest, RenewRequest } from 'holdfast/store'
 import { openRedisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 

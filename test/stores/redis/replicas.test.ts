@@ -6,7 +6,7 @@ import type * as NodeRedis from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast, StoreUnavailableError } from 'holdfast'
-import type { ClaimRequest } from 'holdfast'
+import type { ClaimRequest } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 
 import { available, redis, redisCluster, redisCommand, sentinel } from '../../../scripts/services.mjs'
@@ -69,6 +69,25 @@ describe.skipIf(!available('redis')).each(DRIVERS)(
       expect(await store.release(claimOf('known'), undefined, 6_000)).toEqual({
         released: { kind: 'released' },
       })
+      await store.close()
+    })
+
+    // Each WAIT holds up the next one for as long as the way to the replica takes: by the thousand, leases would end meanwhile.
+    it('is waited for once for hundreds of renewals', async () => {
+      const store = await open(1)
+      const waits = async (): Promise<number> =>
+        Number(
+          /cmdstat_wait:calls=(\d+)/.exec(String(await redisCommand(primary, 'INFO', 'commandstats')))?.[1],
+        )
+      const claims = Array.from({ length: 1_000 }, (_, at) => claimOf(`many ${at}`, `session.${at}`))
+      await Promise.all(claims.map(async (claim) => store.claim(claim, 20_000)))
+      const before = await waits()
+      const answers = await store.renew(
+        claims.map((claim) => ({ ...claim, tokens: 0 })),
+        20_000,
+      )
+      expect(answers.filter(({ kind }) => kind !== 'renewed')).toEqual([])
+      expect((await waits()) - before).toBeLessThan(10)
       await store.close()
     })
 

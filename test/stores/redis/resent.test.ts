@@ -1,11 +1,12 @@
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 
-import type { ClaimRequest, NameInfo } from 'holdfast'
+import type { ClaimRequest, NameInfo } from 'holdfast/store'
 import { redisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 
-import { available, redis } from '../../../scripts/services.mjs'
+import { available, redis, redisCommand } from '../../../scripts/services.mjs'
+import { scripts } from '../../../src/stores/redis/scripts.gen.ts'
 
 const claimOf = (id: string): ClaimRequest => ({
   name: 'lock',
@@ -24,7 +25,7 @@ describe.skipIf(!available('redis')).each([
   ['', {}],
   [', and has failed before', { commandTimeout: 30 }],
 ])('a claim that the driver sends again after an outage%s', (_, options) => {
-  const setUp = async () => {
+  const setUp = async ({ together = false } = {}) => {
     const server = await redis()
     const proxy = await FaultProxy.open(server)
     const client = new Redis(proxy.port, { maxRetriesPerRequest: null, retryStrategy: () => 20, ...options })
@@ -33,7 +34,11 @@ describe.skipIf(!available('redis')).each([
     expect(await store.claim({ ...claimOf('ann.0'), name: 'other' }, 2_000)).toMatchObject({ kind: 'held' })
     // The request is lost with the connection, and the driver keeps it.
     proxy.set('requests', { blackhole: true })
-    expect(await store.claim(claimOf('ann.1'), 50)).toMatchObject({ kind: 'unknown' })
+    // Behind the first one they wait for each other, and travel in one script.
+    const others = together ? [0, 2, 3].map((at) => ({ ...claimOf(`ann.${at}`), name: `other ${at}` })) : []
+    const asked = [...others.slice(0, 1), claimOf('ann.1'), ...others.slice(1)]
+    const answers = await Promise.all(asked.map(async (claim) => store.claim(claim, 50)))
+    expect(answers).toMatchObject(asked.map(() => ({ kind: 'unknown' })))
     await proxy.refuse()
     proxy.reset()
     await expect.poll(() => client.status).not.toBe('ready')
@@ -48,7 +53,7 @@ describe.skipIf(!available('redis')).each([
       await proxy.close()
       await server.stop()
     }
-    return { store, heal, info, end }
+    return { server, store, heal, info, end }
   }
 
   it('is withdrawn if it was given up meanwhile', async () => {
@@ -59,6 +64,18 @@ describe.skipIf(!available('redis')).each([
     expect(await info()).toBeDefined()
     await expect.poll(async () => (await info()).holders).toEqual([])
     expect(await store.claim(claimOf('bob.1'), 2_000)).toMatchObject({ kind: 'held' })
+    await end()
+  })
+
+  it('is withdrawn also by a server that does not know the script for that any more', async () => {
+    const { store, heal, info, end, server } = await setUp({ together: true })
+    expect(await store.withdraw(claimOf('ann.1'), 50)).toMatchObject({ kind: 'unknown' })
+    // It forgot all, and was asked by others for many things at once.
+    await redisCommand(server, 'SCRIPT', 'FLUSH')
+    await redisCommand(server, 'SCRIPT', 'LOAD', scripts.many.lua)
+    await heal()
+    expect(await info()).toBeDefined()
+    await expect.poll(async () => (await info()).holders).toEqual([])
     await end()
   })
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import type { ClaimAnswer, ClaimRequest, Store } from 'holdfast'
+import type { ClaimAnswer, ClaimRequest, Store } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
@@ -69,4 +69,25 @@ describe.skipIf(!available('redis'))('a user of the server', () => {
       await expect(openRedisStore(url)).rejects.toThrow('lists the rights')
     },
   )
+
+  it('that may use some names only gets those also when it asks for others in the same moment', async () => {
+    const rule = RULE.map((right) => (right === '~hf:*' ? '~hf:{mine*' : right))
+    await redisCommand(server, 'FLUSHALL')
+    await redisCommand(server, 'ACL', 'SETUSER', 'some', ...rule)
+    const client = new Redis(server.port, { username: 'some', password: 'password' })
+    const store: Store = redisStore(client)
+    const names = Array.from({ length: 12 }, (_, at) => (at === 7 ? 'theirs' : `mine:${at}`))
+    const others = (kind: string): unknown[] =>
+      names.map((name) => ({ kind: name === 'theirs' ? 'unknown' : kind }))
+    const together = (): Promise<ClaimAnswer[]> =>
+      Promise.all(names.map(async (name, at) => store.claim(claimOf(`ann.${at}`, { name }), 2_000)))
+    expect(await together()).toMatchObject(others('held'))
+    const renewals = names.map((name, at) => ({ ...claimOf(`ann.${at}`, { name }), tokens: 0 }))
+    expect(await store.renew(renewals, 2_000)).toMatchObject(others('renewed'))
+    const released = await Promise.all(
+      names.map(async (name, at) => store.release({ name, id: `ann.${at}` }, undefined, 2_000)),
+    )
+    expect(released).toMatchObject(others('released').map((answer) => ({ released: answer })))
+    client.disconnect()
+  })
 })

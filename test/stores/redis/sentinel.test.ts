@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module'
+import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Redis } from 'ioredis'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import type { HoldfastOptions } from 'holdfast'
@@ -176,6 +177,43 @@ describe.skipIf(!available('sentinel')).each(DRIVERS)('a Sentinel group, through
         .filter((line) => line.includes('addr=') && !line.includes('name=sentinel-')).length
     }
     await expect.poll(ours, { timeout: 10_000 }).toBeLessThanOrEqual(2)
+  })
+
+  it.each(['stands still', 'was killed'])('is found past a sentinel that %s', async (state) => {
+    const [first] = group.sentinels
+    await (state === 'was killed' ? first!.kill('SIGKILL') : first!.pause())
+    const holdfast = await open({ wait: 10_000 })
+    // A driver that asks one after the other comes to each of them.
+    for (let round = 0; round < 4; round++) {
+      await redisCommand(group.nodes[0]!, 'CLIENT', 'KILL', 'TYPE', 'normal')
+      await holdfast.mutex('lock').run(async () => {})
+    }
+    // Who waits is told, also over a connection that is made now.
+    const lease = await holdfast.mutex('lock').acquire()
+    const heard = (await open({ wait: 10_000 })).mutex('lock').acquire()
+    heard.catch(() => {})
+    const listening = async (): Promise<unknown> =>
+      redisCommand(group.nodes[0]!, 'PUBSUB', 'CHANNELS', 'hf:s:*')
+    await expect.poll(listening, { timeout: 10_000 }).toHaveLength(1)
+    await lease.release()
+    await (await heard).release()
+    if (first!.pid !== undefined) await first!.resume()
+  })
+
+  // node-redis says it when it connects, in another way.
+  it.runIf(driver === 'ioredis')('tries the connections on which sentinels are listened to', async () => {
+    const tried = vi.spyOn(Socket.prototype, 'setKeepAlive')
+    await open()
+    const tells = (): Set<number | undefined> => {
+      const soon = tried.mock.calls.map(([on, delay = 0]) => on === true && delay > 0)
+      const sockets = (tried.mock.contexts as Socket[]).filter(
+        ({ readyState }, at) => soon[at] && readyState === 'open',
+      )
+      return new Set(sockets.map(({ remotePort }) => remotePort))
+    }
+    const ports = group.sentinels.map(({ port }) => port)
+    await expect.poll(() => [...tells()], { timeout: 10_000 }).toEqual(expect.arrayContaining(ports))
+    tried.mockRestore()
   })
 
   it('keeps a lock that was replicated through a failover, and gives it to the waiter afterwards', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import type { ClaimRequest } from 'holdfast'
+import type { ClaimRequest } from 'holdfast/store'
 import { checkRedis, openRedisStore } from 'holdfast/redis'
 
 import { available, redisCluster } from '../../../scripts/services.mjs'

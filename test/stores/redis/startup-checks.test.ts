@@ -34,6 +34,14 @@ describe('what is found about a server', () => {
   it.each([
     ['an old version', { redis_version: '6.0.16' }, {}, 0, 'version', 'error'],
     ['a replica', { role: 'slave' }, {}, 0, 'role', 'error'],
+    [
+      'a primary that would take writes as a replica',
+      {},
+      { 'replica-read-only': 'no' },
+      0,
+      'role',
+      'warning',
+    ],
     ['eviction', {}, { 'maxmemory-policy': 'allkeys-lru', maxmemory: '100' }, 0, 'eviction', 'warning'],
     ['no persistence', {}, { appendonly: 'no', save: '' }, 0, 'persistence', 'warning'],
     ['snapshots only', {}, { appendonly: 'no', save: '3600 1' }, 0, 'persistence', 'warning'],
@@ -45,6 +53,11 @@ describe('what is found about a server', () => {
     const found = report(info, { ...good, ...settings }, offset).find((finding) => finding.code === code)
     expect(found).toMatchObject({ level })
     expect(level === 'info' || (found?.hint?.length ?? 0) > 20).toBe(true)
+  })
+
+  it('has nothing against replicas of a Cluster, which take no locks anyway', () => {
+    const settings = { ...good, 'replica-read-only': 'no' }
+    expect(levels(report({ cluster_enabled: '1' }, settings))).not.toHaveProperty('role')
   })
 
   it('calls Valkey by its name', () => {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
-import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast'
+import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 
@@ -132,6 +132,19 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       await store.release({ name: 'name', id: 'ann.1' }, undefined, 2_000)
       await expect.poll(() => heard).toMatchObject([{ kind: 'granted', name: 'name', id: 'bob.1' }])
       curious.disconnect()
+    })
+
+    it('is not waited for on a connection that was taken and never answered', async () => {
+      const proxy = await FaultProxy.open(server)
+      const behind = await openRedisStore(`redis://${proxy.host}:${proxy.port}`, { driver })
+      proxy.set('requests', { blackhole: true })
+      const listen = async (): Promise<string> => (await behind.watch('ann', () => {}, 300)).kind
+      expect(await listen()).toBe('unknown')
+      // What was swallowed is not sent again: that connection stays as it is.
+      proxy.heal()
+      await expect.poll(listen, { timeout: 20_000 }).toBe('watching')
+      await behind.close()
+      await proxy.close()
     })
 
     it('is looked after when the connection swallows everything without a word', async () => {

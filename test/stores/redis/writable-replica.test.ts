@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
-import type { ClaimRequest, RenewRequest, Store } from 'holdfast'
+import type { ClaimRequest, RenewRequest, Store } from 'holdfast/store'
 import { openRedlockStore } from 'holdfast/quorum'
 import { checkRedis, openRedisStore, redisStore } from 'holdfast/redis'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import type { ClaimRequest, Store } from 'holdfast'
+import type { ClaimRequest, Store } from 'holdfast/store'
 import { openRedisStore } from 'holdfast/redis'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'

@@ -79,6 +79,46 @@ export function faultCases<Tx>(victim: () => Victim<Tx>): void {
     await holdfast.close({ drain: 0 })
   })
 
+  it('goes on when connections led nowhere, old ones and new ones, as many as the pool has', async () => {
+    const { open, server } = victim()
+    const proxy = await FaultProxy.open(server)
+    const { store, ping } = open({ connections: 4, port: proxy.port })
+    const holdfast = new Holdfast(store, { ttl: 2000, requestTimeout: 300 })
+    const names = Array.from({ length: 12 }, (_, index) => `nowhere:${index}`)
+    await Promise.all([...names.map((name) => holdfast.mutex(name).run(() => {})), ping(), ping(), ping()])
+    proxy.set('requests', { blackhole: true })
+    const failed = names.map((name) => holdfast.mutex(name).acquire({ wait: 2000 }))
+    const outcomes = await Promise.allSettled(failed)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([])
+    proxy.heal()
+    const lease = await holdfast.mutex('nowhere:0').acquire({ wait: 40 * SECONDS })
+    expect(lease.held).toBe(true)
+    await holdfast.close({ drain: 0 })
+    await proxy.close()
+  })
+
+  it('ends a guarded transaction on a connection that leads nowhere, and begins the next on another', async () => {
+    const { open, server, write, lines } = victim()
+    const proxy = await FaultProxy.open(server)
+    const { store } = open({ connections: 4, port: proxy.port })
+    const holdfast = new Holdfast(store, { ttl: 120 * SECONDS })
+    const lease = await holdfast.mutex('silent').acquire()
+    await store.guarded(lease, (tx) => write(tx, 'silent: before'))
+    const before = proxy.swallowed
+    proxy.set('requests', { blackhole: true })
+    const silent = store.guarded(lease, (tx) => write(tx, 'silent: during')).catch((error: unknown) => error)
+    await expect.poll(() => proxy.swallowed).toBeGreaterThan(before)
+    proxy.heal()
+    expect(await silent).toMatchObject({ code: 'HOLDFAST_NO_ANSWER' })
+    await store.guarded(lease, (tx) => write(tx, 'silent: after'))
+    expect((await lines()).filter((line) => line.startsWith('silent'))).toEqual([
+      'silent: before',
+      'silent: after',
+    ])
+    await holdfast.close({ drain: 0 })
+    await proxy.close()
+  })
+
   it('remembers who holds a lock, and the last token, over the death of the server', async () => {
     const { open, server } = victim()
     const { store } = open()

@@ -100,4 +100,18 @@ describe.skipIf(builtin === undefined)('a database of node:sqlite', () => {
       })
     })
   })
+
+  it('is refused, with the reason, if it keeps its file to itself', async () => {
+    await inFolder({}, async (open) => {
+      const database = open()
+      const store = sqliteStore(database)
+      database.exec('PRAGMA locking_mode = EXCLUSIVE')
+      const refused = { kind: 'unknown', cause: { code: 'HOLDFAST_EXCLUSIVE' }, retryable: false }
+      expect(await store.claim(request('exclusive'), 5000)).toMatchObject(refused)
+      // Nothing was done that would have it take the file for itself.
+      database.exec('PRAGMA locking_mode = NORMAL')
+      expect(await store.claim(request('exclusive'), 5000)).toMatchObject({ kind: 'held' })
+      await store.close()
+    })
+  })
 })

@@ -180,6 +180,26 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     database.close()
   })
 
+  it.each(['a new name each time', 'one name', 'guarded transactions'])(
+    'lets timers and renewals have their turn while a task works in a loop: %s',
+    { timeout: 60_000 },
+    async (loop) => {
+      const store = await openSqliteStore(place.url)
+      const holdfast = new Holdfast(store)
+      const beside = await holdfast.mutex('beside', { ttl: 60_000 }).acquire()
+      let fired = false
+      setTimeout(() => (fired = true), 50)
+      const until = performance.now() + 5000
+      for (let round = 0; !fired && performance.now() < until; round++) {
+        if (loop === 'guarded transactions') await store.guarded(beside, () => {})
+        else await holdfast.mutex(loop === 'one name' ? loop : `name ${round}`).run(() => {})
+      }
+      expect(fired).toBe(true)
+      await holdfast.close()
+      await store.close()
+    },
+  )
+
   it('gives growing tokens, whoever of two had the name before', async () => {
     const stores = await Promise.all([1, 2].map(() => openSqliteStore(place.url)))
     let last = 0n
@@ -256,6 +276,39 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
     expect(kind).toBe('updated')
     database.close()
   })
+
+  it.each(['optimistic', 'fenced'])(
+    'writes nothing into a transaction that another task begins meanwhile: %s',
+    async (way) => {
+      const path = place.url.slice('sqlite:'.length)
+      const [database, other] = [openDatabase(path), openDatabase(path)]
+      database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 0')
+      database.exec('CREATE TABLE stock (id INTEGER, n INTEGER, version INTEGER, fence INTEGER)')
+      database.exec('INSERT INTO stock VALUES (1, 0, 0, 0)')
+      const options = { table: 'stock', key: 'id' }
+      const write = async (): Promise<string> =>
+        way === 'fenced'
+          ? fenced(database, options).update(1, 5n, { n: 1 })
+          : (await optimistic(database, options).update(1, () => ({ n: 1 }))).kind
+      const n = (): unknown => (other.prepare('SELECT n FROM stock').all()[0] as { n: unknown }).n
+
+      // While it waits for its next attempt, and between its look and its write.
+      for (const busy of [true, false]) {
+        if (busy) other.exec('BEGIN IMMEDIATE')
+        const written = write()
+        if (busy) await sleep(20)
+        database.exec('BEGIN')
+        if (busy) other.exec('ROLLBACK')
+        await sleep(50)
+        database.exec('ROLLBACK')
+        expect(await written).toMatch(/^(updated|written)$/)
+        expect(n()).toBe(1)
+        database.exec('UPDATE stock SET n = 0')
+      }
+      database.close()
+      other.close()
+    },
+  )
 
   it('refuses an older token in a column without a type, whatever kind of number is there', async () => {
     const database = openDatabase(place.url.slice('sqlite:'.length))

@@ -64,3 +64,12 @@ it('leaves nothing with a user’s client, neither by asking in vain nor after i
   expect(listening).toBe(0)
   await zk.close()
 })
+
+it('says that asking again cannot help when Node refuses the options for TLS', async () => {
+  const store = zookeeperStore('127.0.0.1:1', { client: { tls: { cert: 'none', key: 'none' } } })
+  expect(await store.claim({ ...claim, id: 's.tls', whenBusy: 'try' }, 1000)).toMatchObject({
+    kind: 'unknown',
+    retryable: false,
+  })
+  await store.close()
+})

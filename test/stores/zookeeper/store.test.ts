@@ -83,7 +83,11 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
   beforeAll(async () => void (server = await zookeeper({ java: ['-Dznode.container.checkIntervalMs=300'] })))
   afterAll(() => server.stop())
   afterEach(async () => {
-    for (const one of open.splice(0).reverse()) await one.close()
+    for (const one of open.splice(0).reverse()) {
+      // What nobody can be told of stays until its time is over, and would be counted by the next test.
+      if ('watch' in one) await listen(one as unknown as Store)
+      await one.close()
+    }
   })
 
   it('never lets a mutex and a semaphore of one name in together', async () => {
@@ -196,6 +200,10 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(gate).toMatch(new RegExp(`^${uuid}-lock-\\d{10}$`))
     const { stat } = await zk.getData(`/holdfast/${mutex}/${node}`)
     expect(held.kind === 'held' && czxidOf(held.token)).toBe(stat.czxid)
+    // What docs/stores/zookeeper.md says of semaphores of one: Java's stand elsewhere.
+    const one = name()
+    await kept(new Holdfast(store())).semaphore(one, 1).acquire()
+    expect(await children(one)).toEqual([expect.stringMatching(new RegExp(`^${uuid}-lock-0000000000$`))])
   })
 
   it('takes a free lock with one round trip, and gives it up with one', async () => {
@@ -339,6 +347,64 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect((await leftovers(at())).filter((path) => path.includes(holder.name))).toHaveLength(2)
   })
 
+  it.each([1, 3])(
+    'does not give a claim up while it is asked for, however long that takes (capacity %i)',
+    async (capacity) => {
+      const link = kept(await FaultProxy.open(server))
+      const own = store({}, `127.0.0.1:${link.port}`)
+      await own.claim(request(name()), TIMEOUT)
+      link.set('replies', { latency: 150 })
+      const lock = name()
+      const holder = request(lock, { capacity, weight: capacity, patience: 50 })
+      expect(await own.claim(holder, TIMEOUT)).toMatchObject({ kind: 'held' })
+      const waiter = request(lock, { capacity, patience: 50 })
+      expect(await own.claim(waiter, TIMEOUT)).toEqual({ kind: 'queued' })
+      // Its patience has begun with the answer, and is over soon.
+      link.heal()
+      await vi.waitFor(async () => {
+        const left = (await leftovers(at())).filter((path) => path.includes(`/${lock}/`))
+        expect(left).toHaveLength(capacity)
+      }, TIMEOUT)
+    },
+  )
+
+  it('counts no grant from a later request than the one that it rests on', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    await own.claim(request(name()), TIMEOUT)
+    const claim = request(name())
+    link.set('replies', { hold: true })
+    const first = own.claim(claim, TIMEOUT)
+    const zk = await client()
+    const dir = `/holdfast/${claim.name}`
+    await vi.waitFor(async () => expect((await zk.getChildren(dir)).children).toHaveLength(1), TIMEOUT)
+    // The node is there, and the answer is on its way. From here on no server hears of the session.
+    link.set('requests', { blackhole: true })
+    const second = own.claim(claim, 500)
+    link.set('replies', {})
+    expect(await first).toMatchObject({ kind: 'held' })
+    expect(await second).toMatchObject({ kind: 'unknown' })
+  })
+
+  it('may be asked for again after it was given up while a request for it was under way', async () => {
+    const link = kept(await FaultProxy.open(server))
+    const own = store({}, `127.0.0.1:${link.port}`)
+    await own.claim(request(name()), TIMEOUT)
+    const claim = request(name())
+    link.set('replies', { hold: true })
+    const asked = own.claim(claim, TIMEOUT)
+    const zk = await client()
+    const dir = `/holdfast/${claim.name}`
+    await vi.waitFor(async () => expect((await zk.getChildren(dir)).children).toHaveLength(1), TIMEOUT)
+    const released = Promise.resolve(own.release(claim, undefined, TIMEOUT))
+    link.heal()
+    const answer = await asked
+    expect(answer).toMatchObject({ kind: 'unknown' })
+    expect(answer).not.toHaveProperty('retryable')
+    expect(await released).toEqual({ released: { kind: 'released' } })
+    await vi.waitFor(async () => expect((await own.claim(claim, TIMEOUT)).kind).toBe('held'), TIMEOUT)
+  })
+
   it('says that it released what it released, also when it had to wait for a server to tell it', async () => {
     const link = kept(await FaultProxy.open(server))
     const own = store({}, `127.0.0.1:${link.port}`)
@@ -471,6 +537,49 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     }
   })
 
+  describe.each(['node', 'directory'])('whose %s was removed by force', (what) => {
+    const remove = async (zk: ZooKeeper, dir: string): Promise<void> => {
+      const { children } = await zk.getChildren(dir)
+      await Promise.all(children.map((child) => zk.delete(`${dir}/${child}`)))
+      if (what === 'directory') await zk.delete(dir)
+    }
+
+    it('comes in when it asks again, if nobody had told it where it stands', async () => {
+      const [zk, admin, lock] = [await client(), await client(), name()]
+      const own = kept(zookeeperStore(zk))
+      vi.spyOn(zk, 'getChildren').mockRejectedValueOnce(new ZooKeeperError('CONNECTION_LOSS', 'Lost'))
+      const claim = request(lock)
+      expect((await own.claim(claim, TIMEOUT)).kind).toBe('unknown')
+      await remove(admin, `/holdfast/${lock}`)
+      await vi.waitFor(async () => expect((await own.claim(claim, TIMEOUT)).kind).toBe('held'))
+    })
+
+    it('comes in when it asks again, if it was waiting for those before it at a semaphore', async () => {
+      const [own, admin, lock] = [store(), await client(), name()]
+      const gate = `/holdfast/${lock}/locks`
+      await admin.createPath(gate)
+      await admin.create(`${gate}/lock-`, { mode: 'ephemeral-sequential' })
+      const claim = request(lock, { capacity: 2 })
+      const asked = own.claim(claim, TIMEOUT)
+      await vi.waitFor(async () => expect((await admin.getChildren(gate)).children).toHaveLength(2))
+      await remove(admin, gate)
+      await asked
+      await vi.waitFor(async () => expect((await own.claim(claim, TIMEOUT)).kind).toBe('held'))
+      await own.release(claim, undefined, TIMEOUT)
+      expect(await leftovers(at(), `/holdfast/${lock}`)).toEqual([])
+    })
+
+    it('is lost with the next renewal, if it could not be watched', async () => {
+      const [zk, admin, lock] = [await client(), await client(), name()]
+      const own = kept(zookeeperStore(zk))
+      vi.spyOn(zk, 'getData').mockRejectedValue(new ZooKeeperError('CONNECTION_LOSS', 'Lost'))
+      const claim = request(lock)
+      expect((await own.claim(claim, TIMEOUT)).kind).toBe('held')
+      await remove(admin, `/holdfast/${lock}`)
+      expect(await own.renew([claim], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    })
+  })
+
   it('opens another session rather than hang too many nodes on one', async () => {
     const own = store()
     // Those of the tests before this one are gone when the server says so.
@@ -494,12 +603,28 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     const zk = kept(new ZooKeeper(at(), { sessionTimeout: 9000 }))
     const own = zookeeperStore(zk)
     expect(own.capabilities.maxTtl).toBe(6000)
+    await listen(own)
     const claim = request(name())
     expect((await own.claim(claim, TIMEOUT)).kind).toBe('held')
     await own.close()
     expect(zk.state).toBe('connected')
     expect((await leftovers(at())).filter((path) => path.includes(`/${claim.name}/`))).toEqual([])
     await zk.sync()
+  })
+
+  it('tells whoever waits by way of a user’s client when that is closed', async () => {
+    const zk = kept(new ZooKeeper(at()))
+    const holdfast = new Holdfast(zookeeperStore(zk))
+    const lock = name()
+    const holder = kept(new Holdfast(store()))
+    const lease = await holder.mutex(lock).acquire()
+    const waiting = holdfast.mutex(lock).acquire({ wait: Infinity })
+    const ended = waiting.catch((error: unknown) => error)
+    await vi.waitFor(async () => expect((await holder.inspect(lock)).waiters).toHaveLength(1), TIMEOUT)
+    await zk.close()
+    expect(await ended).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    await lease.release()
+    await holdfast.close({ timeout: 100 })
   })
 
   it('tells holders before it closes its sessions', async () => {
@@ -510,6 +635,22 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     await own.close()
     expect(events).toEqual([{ kind: 'revoked', name: claim.name, id: claim.id }])
   })
+
+  it.each(['of its own', 'of the user’s'])(
+    'lets nobody in before a lease has run out that was left to, with a session %s',
+    async (whose) => {
+      const own = whose === 'of its own' ? store() : zookeeperStore(await client())
+      const [closed, other] = [own, store()].map((one) => new Holdfast(one, { ttl: 2000, closeStore: true }))
+      const lock = name()
+      const lease = await closed?.mutex(lock).acquire()
+      const result = await closed?.close({ release: false })
+      expect(result).toMatchObject({ cutShort: [], leftToExpire: [{ name: lock }] })
+      const next = await other?.mutex(lock).acquire({ wait: 20_000 })
+      expect(lease?.held).toBe(false)
+      expect(next?.token).toBeGreaterThan(lease?.token ?? 0n)
+      await other?.close()
+    },
+  )
 
   it('tells a holder at once when its node was removed by force', async () => {
     const [own, zk] = [store(), await client()]
@@ -723,6 +864,17 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect((await leftovers(at())).filter((path) => path.includes(`/${claim.name}/`))).toHaveLength(1)
   })
 
+  it('says nothing of a claim under another name', async () => {
+    const own = store()
+    const claim = request(name())
+    expect(await own.claim(claim, TIMEOUT)).toMatchObject({ kind: 'held' })
+    const other = { ...claim, name: name() }
+    expect(await own.claim(other, TIMEOUT)).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(await own.renew([{ ...other, tokens: 0 }], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    expect(await own.release(other, undefined, TIMEOUT)).toEqual({ released: { kind: 'not-held' } })
+    expect(await own.renew([{ ...claim, tokens: 0 }], TIMEOUT)).toMatchObject([{ kind: 'renewed' }])
+  })
+
   it('does not call a claim lost that another process holds', async () => {
     const [own, other] = [store(), store()]
     for (const kind of [{}, { capacity: 3 }]) {
@@ -789,6 +941,22 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       expect(answer).toMatchObject({ kind: 'held' })
     }
     expect((await mntr('zk_num_alive_connections')) - before).toBeGreaterThan(0)
+  })
+
+  it('counts what all stores on a user’s client have there: they end with one session', async () => {
+    const zk = kept(new ZooKeeper(at()))
+    const [one, two] = [zookeeperStore(zk), zookeeperStore(zk, { root: '/elsewhere' })]
+    const heavy = (): ClaimRequest => request(`${name()}-${'x'.repeat(450)}`, { capacity: 9999, weight: 300 })
+    for (const own of [one, two]) expect(await own.claim(heavy(), TIMEOUT)).toMatchObject({ kind: 'held' })
+    for (const own of [one, two]) {
+      expect(await own.claim(request(name()), TIMEOUT)).toMatchObject({
+        kind: 'unknown',
+        cause: { code: 'QUOTA_EXCEEDED' },
+      })
+    }
+    await one.close()
+    expect(await two.claim(request(name()), TIMEOUT)).toMatchObject({ kind: 'held' })
+    await two.close()
   })
 
   it('tells a waiter at once when a node goes that it may not read, and shows that node', async () => {

@@ -17,8 +17,14 @@ vi.mock('node:child_process', () => ({
   },
 }))
 
+// The pids are made up, and somebody's.
+const signalled = vi.hoisted((): unknown[] => [])
+vi.mock('../../../src/cli/process-group.ts', () => ({
+  signalGroup: (...words: unknown[]) => signalled.push(words),
+}))
+
 it('tries again for a guard that was killed while no process could be started', async () => {
-  started.pids = [1, undefined, undefined, 2]
+  started.pids = [101, undefined, undefined, 102]
   const guard = new Guard(null)
   guard.protect(7)
   const [first] = started.all as [EventEmitter]
@@ -26,5 +32,7 @@ it('tries again for a guard that was killed while no process could be started', 
   await vi.waitFor(() => expect(started.all).toHaveLength(4), 5000)
   const { stdin } = started.all[3] as { stdin: PassThrough }
   expect(String(stdin.read())).toBe('none\n7\n')
+  // The fuse of the dead one goes with it.
+  expect(signalled).toEqual([[101, 'SIGKILL']])
   guard.off()
 })

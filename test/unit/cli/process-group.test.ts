@@ -18,3 +18,9 @@ it.skipIf(process.platform !== 'linux')('knows that processes of another user ru
   await once(child, 'exit')
   expect([signalGroup(pid, 0), groupRuns(pid)]).toEqual(['gone', false])
 })
+
+it('never takes everybody, or itself, for a group', () => {
+  const kill = vi.spyOn(process, 'kill').mockImplementation(() => true)
+  for (const group of [1, 0, -1, Number.NaN]) expect(signalGroup(group, 'SIGKILL')).toBe('gone')
+  expect(kill).not.toHaveBeenCalled()
+})

@@ -3,7 +3,13 @@ import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 
 import { bare } from '../../../src/core/error-printing.ts'
-import { ClosedError, HoldfastError, LockLostError, StoreUnavailableError } from '../../../src/core/errors.ts'
+import {
+  ClosedError,
+  HoldfastError,
+  LockAbortedError,
+  LockLostError,
+  StoreUnavailableError,
+} from '../../../src/core/errors.ts'
 
 /** As drivers make them: with the command that failed on them, and in it what nobody may read. */
 class DriverError extends Error {
@@ -83,6 +89,16 @@ describe('an error as JSON', () => {
     expect(inspect(new StoreUnavailableError('x', { cause: circle })).match(/Error: round/g)?.length).toBe(9)
   })
 
+  it('ends where it began, if its cause names it as a cause', () => {
+    const reason = new Error('shutdown')
+    const aborted = new LockAbortedError('x', { lock: 'a', cause: reason })
+    reason.cause = aborted
+    const brief = { name: 'LockAbortedError', message: 'x', code: 'LOCK_ABORTED' }
+    const whole = { ...brief, lock: 'a', cause: { name: 'Error', message: 'shutdown', cause: brief } }
+    expect([aborted.toJSON(), aborted.toJSON()]).toEqual([whole, whole])
+    expect(HoldfastError.from(aborted.toJSON()).cause).toMatchObject({ message: 'shutdown' })
+  })
+
   it('shows what the function did under a lock that was lost, without its value', () => {
     const lost = (outcome: object) =>
       new LockLostError('x', { token: 1n, outcome: outcome as never }).toJSON()
@@ -159,6 +175,7 @@ describe('the way back', () => {
       { message: 'm' },
       { code: 'CLOSED', message: 7 },
       { code: 7, message: 'm' },
+      { code: 'ANY', message: 'm' },
       undefined,
     ])
       expect(() => HoldfastError.from(wrong)).toThrow(/must be what toJSON/)

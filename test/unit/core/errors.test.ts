@@ -97,6 +97,16 @@ describe('errors', () => {
     expect(Object.entries(written)).toEqual(Object.entries(error))
   })
 
+  it('have no field that nobody set', () => {
+    const details = { nodes: [], needed: 1, waited: 1, token: 1n, expected: 1, actual: 2, argument: 'a' }
+    for (const made of Object.values(errors)) {
+      if (made === errors.HoldfastError) continue
+      const Made = made as unknown as new (message: string, details: object) => errors.HoldfastError
+      const error = new Made('x', { ...details, method: 'm', table: 't', attempts: 1 })
+      expect(Object.values(error)).not.toContain(undefined)
+    }
+  })
+
   it('are not made of what was none of ours', () => {
     for (const wrong of [null, 1, {}, new Error('x'), { code: 'ENOENT', message: 'x' }])
       expect(() => errors.HoldfastError.from(wrong)).toThrow(errors.InvalidArgumentError)

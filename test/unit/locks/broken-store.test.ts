@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { BrokenStoreError, Holdfast } from '../../../src/index.ts'
 import type { NameInfo } from '../../../src/core/contract.ts'
-import type { Store, StoreListener } from '../../../src/index.ts'
+import type { Store, StoreListener } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 
@@ -149,6 +149,36 @@ describe.each(METHODS)('a store whose %s', (method) => {
     expect(toldOf > 0 || told).toBe(true)
     expect(broken.length > 0 || caller[method] !== true).toBe(true)
     expect(seen).toHaveLength(7)
+  })
+})
+
+describe('a store whose guards', () => {
+  it.each([
+    ['throws', FAULTS['throws']],
+    ['answers with what cannot be read', FAULTS['answers with what cannot be read']],
+    ['answers with a promise', () => Promise.resolve(false)],
+    ['is no method', undefined],
+  ])('%s: the lock goes to the next one by way of the store, and it is told', async (_, act) => {
+    const warnings: Error[] = []
+    const heard = (warning: Error): number => warnings.push(warning)
+    process.on('warning', heard)
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    const store = Object.assign(Object.create(server) as Store, { guards: act ?? true })
+    const holdfast = new Holdfast(store, { env, ttl: 1000 })
+    const mutex = holdfast.mutex('x')
+    const sections = [1, 2, 3].map((value) => mutex.run(() => env.sleep(1500).then(() => value)))
+    expect(await env.until(Promise.all(sections))).toEqual([1, 2, 3])
+    const lease = await env.until(mutex.acquire())
+    const next = mutex.acquire({ wait: 100 })
+    await expect(env.until(lease.release())).resolves.toBe('released')
+    await expect(env.until((await env.until(next)).release())).resolves.toBe('released')
+    expect(await env.until(holdfast.inspect('x'))).toMatchObject({ holders: [], waiters: [] })
+    await new Promise((resolve) => void setImmediate(resolve))
+    process.off('warning', heard)
+    expect(unhandled).toEqual([])
+    expect(warnings).toMatchObject([{ code: 'HOLDFAST_STORE_BROKEN' }])
+    expect(warnings[0]?.message).toContain('guards()')
   })
 })
 

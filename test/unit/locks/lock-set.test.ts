@@ -55,6 +55,25 @@ describe('inside of several locks', () => {
     expect(await w.env.until(failed)).toMatchObject({ code: 'LOCK_TIMEOUT', lock: 'y', waited: 1000 })
   })
 
+  it('a wait that the first of them has used up ends there, and is no try for the next', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    Object.assign(store, { there: 10, back: 19.8 })
+    const began = w.env.mono()
+    const failed = holdfast
+      .all(['x', 'y'])
+      .acquire({ wait: 30 })
+      .catch((error: unknown) => error)
+    await w.env.advance(20)
+    // Whoever asks now gets no answer, and a try would wait for one as long as a request may take.
+    store.lose('claim', 'request')
+    expect(await w.env.until(failed)).toMatchObject({ code: 'LOCK_TIMEOUT', lock: 'y' })
+    expect(w.env.mono() - began).toBeLessThan(200)
+    expect(store.count('claim')).toBe(1)
+    await w.env.advance(1000)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
   it('sets within sets follow the same rule, and touch nothing when one of them cannot be had', async () => {
     const w = world()
     const { holdfast, store } = w.process()

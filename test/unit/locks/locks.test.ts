@@ -10,6 +10,7 @@ import {
   LockTimeoutError,
   UnsupportedError,
 } from '../../../src/index.ts'
+import type { StripedLock } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 
@@ -210,6 +211,23 @@ describe('striped locks', () => {
         "stock#14",
       ]
     `)
+  })
+
+  it('let a section take another key of its stripe, if they are re-entrant, and refuse it with words that lead there', async () => {
+    const { env, process } = world()
+    const [{ holdfast }, stranger] = [process(), process()]
+    const nested = (striped: StripedLock): Promise<boolean> =>
+      striped.for('seat 2').run((outer) => striped.for('Zürich').run((inner) => inner.token === outer.token))
+    const error = await env.until(nested(holdfast.striped('stock', 16)).catch((reason: unknown) => reason))
+    expect(error).toMatchObject({
+      code: 'LOCK_REENTRY',
+      message: expect.stringContaining('{ reentrant: true }') as string,
+    })
+    const striped = holdfast.striped('stock', 16, { reentrant: true })
+    expect(await env.until(nested(striped))).toBe(true)
+    const other = stranger.holdfast.striped('stock', 16).for('Zürich')
+    const refused = striped.for('seat 2').run(() => striped.for('Zürich').run(() => other.tryAcquire()))
+    expect(await env.until(refused)).toBe(null)
   })
 
   it('spread keys evenly', () => {

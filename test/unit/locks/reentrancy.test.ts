@@ -334,4 +334,17 @@ describe('the inside of a section', () => {
       await expect(running).rejects.toMatchObject({ code: 'CAPACITY_MISMATCH', actual: 1 })
     }
   })
+
+  it('of a semaphore inside of another kind is one however many permits are asked for', async () => {
+    const w = world()
+    const { holdfast } = w.process()
+    const lock = holdfast.readWriteLock('x')
+    for (const outer of [holdfast.mutex('x'), lock.read, lock.write, holdfast.semaphore('x', 4)]) {
+      for (const permits of [1, 2, 3]) {
+        const inner = (): Promise<unknown> => holdfast.semaphore('x', 3).acquire({ permits })
+        const running = w.env.until(outer.run(inner))
+        await expect(running).rejects.toMatchObject({ code: 'CAPACITY_MISMATCH', expected: 3 })
+      }
+    }
+  })
 })

@@ -13,12 +13,14 @@ import { gate } from './kit.ts'
 
 const TTL = 60_000
 
-/** Each key's load asks for others, some milliseconds after it began. */
+/** Each key's load asks for others, some milliseconds after it began, or has one forgotten: `-a`. */
 function linked(w: World, asks: Readonly<Record<string, readonly string[]>>): Cached<string, string> {
   const { holdfast, env } = w.process()
   const load = async (id: string): Promise<string> => {
     await env.sleep(10)
-    const parts = await Promise.all((asks[id] ?? []).map((each) => all.get(each)))
+    const ask = (each: string): Promise<unknown> =>
+      each.startsWith('-') ? all.forget(each.slice(1)) : all.get(each)
+    const parts = await Promise.all((asks[id] ?? []).map(ask))
     return `${id}(${parts.join()})`
   }
   const all: Cached<string, string> = cached(holdfast, {
@@ -50,6 +52,20 @@ describe('loads that ask for each other', () => {
     for (const key of keys) expect(await isClean(w, `cache:${key}`)).toBe(true)
   })
 
+  it.each<[string, Record<string, string[]>]>([
+    ['the first', { a: ['-b'], b: ['a'] }],
+    ['the second', { a: ['b'], b: ['-a'] }],
+    ['both', { a: ['-b'], b: ['-a'] }],
+    ['one of three', { a: ['b'], b: ['-c'], c: ['a'] }],
+  ])('hear of it at once also where %s would have the other forgotten', async (_, asks) => {
+    const w = world()
+    const keys = Object.keys(asks)
+    // Within 5 s: the lock's wait is longer.
+    expect(await outcomes(w, linked(w, asks), keys)).toContainEqual(loop)
+    await w.env.advance(100)
+    for (const key of keys) expect(await isClean(w, `cache:${key}`)).toBe(true)
+  })
+
   it('are let through when they only need the same one', async () => {
     const w = world()
     const all = linked(w, { a: ['c', 'c'], b: ['c'], c: [] })
@@ -70,6 +86,22 @@ describe('loads that ask for each other', () => {
       )
     }
     await fc.assert(fc.asyncProperty(graphs, check), { numRuns: 60 })
+  })
+
+  it('always end, also those that have others forgotten, and none fails where there is no loop', async () => {
+    const keys = ['a', 'b', 'c', 'd']
+    const some = fc.uniqueArray(fc.constantFrom(...keys, ...keys.map((key) => `-${key}`)), { maxLength: 2 })
+    const graphs = fc.record(Object.fromEntries(keys.map((key) => [key, some])))
+    const check = async (asks: Record<string, string[]>): Promise<void> => {
+      const w = world()
+      const found = await outcomes(w, linked(w, asks), keys)
+      const meetsLoop = (key: string, path: readonly string[]): boolean =>
+        path.includes(key) ||
+        (asks[key] ?? []).some((next) => meetsLoop(next.replace('-', ''), [...path, key]))
+      for (const [index, key] of keys.entries())
+        expect(found[index]).toMatchObject(meetsLoop(key, []) ? {} : { status: 'fulfilled' })
+    }
+    await fc.assert(fc.asyncProperty(graphs, check), { numRuns: 100 })
   })
 })
 
@@ -252,4 +284,20 @@ it('a caller inside of nothing does not hear that the section of another one hol
   const [a, b] = await w.env.until(Promise.allSettled([within, each.get()]), 1000)
   expect(a).toMatchObject({ reason: { code: 'LOCK_REENTRY' } })
   expect(b).toMatchObject({ value: 'value' })
+})
+
+it('nor does one that came after a caller in another such section', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  const db = holdfast.readWriteLock('db')
+  const load = async (): Promise<string> => (await env.sleep(50), db.write.run(() => 'value'))
+  const each = cached(holdfast, { cache: new Map(), key: 'k', load, ttl: TTL, env })
+  const callers: Promise<string>[] = []
+  for (const within of [true, true, false]) {
+    callers.push(within ? db.read.run(() => each.get()) : each.get())
+    await w.env.advance(10)
+  }
+  const [a, b, c] = await w.env.until(Promise.allSettled(callers), 1000)
+  for (const reader of [a, b]) expect(reader).toMatchObject({ reason: { code: 'LOCK_REENTRY' } })
+  expect(c).toMatchObject({ value: 'value' })
 })

@@ -438,4 +438,33 @@ describe('forgetting a key', () => {
       expect(errors).toEqual([])
     },
   )
+
+  it('keeps who asks after it from a load that began before and has lost its lock', async () => {
+    const { env, process } = world()
+    const cache = new SharedFencedCache(env)
+    const late = gate()
+    let database = 'old'
+    let loads = 0
+    const load = async (): Promise<string> => {
+      const read = database
+      if (++loads === 1) await late.promise
+      return read
+    }
+    const [here, there] = [process(), process()]
+    const [one, other] = [here, there].map(({ holdfast, env: own }) =>
+      cached(holdfast, { cache, key: 'k', load, ttl: TTL, lock: { ttl: 3000 }, env: own }),
+    )
+    const before = one?.get()
+    await env.advance(10)
+    here.store.lose('any', 'request', 1000)
+    await env.advance(4000)
+    here.store.heal()
+    database = 'new'
+    await env.until(Promise.resolve(other?.forget()))
+    expect(await env.until(Promise.resolve(one?.get()))).toBe('new')
+    late.open()
+    // Who was refused gets the newer value.
+    expect(await env.until(Promise.resolve(before))).toBe('new')
+    expect(loads).toBe(2)
+  })
 })

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 
-import { LockLostError } from '../../../src/index.ts'
+import { ClosedError, LockLostError } from '../../../src/index.ts'
 import { leader, leaderOf, watchLeader } from '../../../src/recipes/index.ts'
 import type { Candidate, LeaderInfo, Term } from '../../../src/recipes/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
@@ -160,6 +160,16 @@ describe('a leader', () => {
     expect(candidate.leading).toBe(false)
     expect(candidate.state).toBe('stepping-down')
   })
+
+  it('whose term ended while the process stood still is in no trouble for as long as it led', async () => {
+    const w = world()
+    const { candidate } = office(w, () => new Promise(() => {}))
+    await w.env.advance(3_600_000)
+    w.env.stall(20_000)
+    expect(candidate.health()).toEqual({ ok: true, state: 'stepping-down', for: 0 })
+    w.env.stall(30_001)
+    expect(candidate.health()).toMatchObject({ ok: false, state: 'stepping-down' })
+  })
 })
 
 describe('a candidate', () => {
@@ -187,6 +197,15 @@ describe('a candidate', () => {
     await w.env.runUntilIdle()
     expect(await isClean(w, 'boss')).toBe(true)
     expect(first.candidate.health().ok).toBe(true)
+  })
+
+  it('that is stopped while the store is silent is kept from nothing', async () => {
+    const w = world()
+    const { candidate, process } = office(w)
+    process.store.lose('any', 'request', Infinity)
+    await w.env.advance(20_000)
+    await w.env.until(candidate.stop())
+    expect(candidate.health({ grace: 0 })).toEqual({ ok: true, state: 'stopped', for: 0 })
   })
 
   it('whose Holdfast is closed has stopped, and its probe says why', async () => {
@@ -248,6 +267,19 @@ describe('everybody', () => {
     ])
     expect(first.terms).toHaveLength(2)
   })
+})
+
+it('a watch of leaders keeps no process that has closed its Holdfast, however seldom it looks', async () => {
+  const w = world()
+  const { holdfast } = w.process()
+  const watch = watchLeader(holdfast, 'boss', { every: 3_600_000, env: w.env })
+  expect(await w.env.until(watch.next())).toEqual({ done: false, value: null })
+  const next = watch.next()
+  await w.env.advance(1000)
+  await w.env.until(holdfast.close())
+  const closedAt = w.env.mono()
+  await expect(w.env.until(next)).rejects.toBeInstanceOf(ClosedError)
+  expect(w.env.mono() - closedAt).toBeLessThan(1000)
 })
 
 describe('a candidate that is told to stop', () => {

@@ -141,6 +141,46 @@ describe('what is remembered', () => {
   })
 })
 
+describe('a run whose end the store did not hear of', () => {
+  it.each(['request', 'reply'] as const)('is remembered as long as any other (%s lost)', async (loss) => {
+    for (const times of [1, 3]) {
+      const w = world()
+      const { instances, first, runs } = fleet(w, 2, {
+        atLeast: 20_000,
+        run: () => {
+          if (runs.length === 0) first.process.store.lose('renew', loss, times)
+          return runs.push(w.env.mono())
+        },
+      })
+      // The run begins when the answer is there: so much later than the store began to count.
+      Object.assign(first.process.store, { there: 10, back: 500 })
+      await w.env.until(first.job.tick())
+      while (runs.length < 2) {
+        for (const { job } of instances.slice(1)) await w.env.until(job.tick())
+        await w.env.advance(20)
+      }
+      const [began = 0, next = 0] = runs
+      expect(next - began).toBeGreaterThanOrEqual(20_000)
+      expect(next - began).toBeLessThan(21_000)
+    }
+  })
+
+  it('is told again for a minute, and no longer', async () => {
+    const w = world()
+    const { first } = fleet(w, 2)
+    const { store } = first.process
+    store.lose('renew', 'request', Infinity)
+    await w.env.until(first.job.tick())
+    const atFirst = store.count('renew')
+    await w.env.advance(70_000)
+    const inAll = store.count('renew')
+    expect(inAll).toBeGreaterThan(atFirst)
+    await w.env.advance(600_000)
+    expect(store.count('renew')).toBe(inAll)
+    expect(w.env.timers).toBe(0)
+  })
+})
+
 describe('the mark of a run', () => {
   it('has a name that a lock may have, or the job is refused when it is made', () => {
     const { holdfast } = world().process()

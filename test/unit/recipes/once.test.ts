@@ -124,7 +124,7 @@ describe('a job once per period', () => {
     const error = await w.env.until(tick)
     expect(told).toBeInstanceOf(LockLostError)
     expect(error).toBeInstanceOf(LockLostError)
-    expect(error).toMatchObject({ outcome: { status: 'fulfilled', value: { kind: 'ran', result: 'done' } } })
+    expect(error).toMatchObject({ outcome: { status: 'fulfilled', value: 'done' } })
   })
 
   it.each(['claim', 'renew', 'release'] as const)(
@@ -227,5 +227,50 @@ describe('a job with a memory', () => {
       .returns.resolves.extract<{ kind: 'ran' }>()
       .toHaveProperty('result')
       .toEqualTypeOf<{ rows: number }>()
+  })
+})
+
+describe('a process that is stopped while it asks whether the job was run', () => {
+  // What it asked is answered before any timer says that its lock has run out meanwhile.
+  it.each(['the store', 'a memory'])('does not begin the job without its lock: %s', async (asked) => {
+    const w = world()
+    const { holdfast, store, env } = w.process({ ttl: 5000 })
+    const stopped = <A>(answer: A): A => (w.env.stall(20_000), answer)
+    const { claim } = store
+    store.claim = async (request, timeout) => {
+      const answer = await claim(request, timeout)
+      return request.name.endsWith(':ran') ? stopped(answer) : answer
+    }
+    const memory = { get: async () => stopped(undefined), set: () => undefined, delete: () => undefined }
+    let runs = 0
+    const job = once(holdfast, 'job', {
+      every: HOUR,
+      run: () => ++runs,
+      env,
+      ...(asked === 'a memory' ? { memory } : {}),
+    })
+    const error: unknown = await w.env.until(job.tick().catch((reason: unknown) => reason))
+    expect(error).toBeInstanceOf(LockLostError)
+    // An outcome would say that it has run.
+    expect([runs, (error as LockLostError).outcome]).toEqual([0, undefined])
+    store.claim = claim
+    // The period is left to whoever comes next.
+    const next = once(w.process().holdfast, 'job', { every: HOUR, run: () => ++runs, env: w.env })
+    expect(await w.env.until(next.tick())).toMatchObject({ kind: 'ran' })
+  })
+
+  it('skips it when there was a run, whatever became of the lock', async () => {
+    const w = world()
+    const { holdfast, env } = w.process({ ttl: 5000 })
+    const cache = new SharedCache(w.env)
+    const options = { every: HOUR, run: () => 'done', env }
+    await w.env.until(once(holdfast, 'job', { ...options, memory: cache }).tick())
+    const memory = {
+      get: (key: string) => (w.env.stall(20_000), cache.get(key)),
+      set: () => undefined,
+      delete: () => undefined,
+    }
+    const outcome = await w.env.until(once(holdfast, 'job', { ...options, memory }).tick())
+    expect(outcome).toMatchObject({ kind: 'skipped', last: { outcome: { value: 'done' } } })
   })
 })

@@ -227,6 +227,37 @@ describe('a striped stock', () => {
     },
   )
 
+  it.each([0, 1, 0n, null])(
+    'refuses a storage that answers a write with %s: it may mean that nothing was changed',
+    async (answer) => {
+      const w = world()
+      const storage = { read: () => 5, write: () => answer }
+      const stock = stripedStock(w.process().holdfast, 'tickets', { segments: 2, storage, env: w.env })
+      const wrong = { code: 'INVALID_ARGUMENT', argument: 'storage' }
+      await expect(w.env.until(stock.fill(10))).rejects.toMatchObject(wrong)
+      await expect(w.env.until(stock.take())).rejects.toMatchObject(wrong)
+      await expect(w.env.until(stock.take(7))).rejects.toMatchObject(wrong)
+    },
+  )
+
+  it.each([true, undefined, 'OK'])('takes %s for a write that was done', async (answer) => {
+    const w = world()
+    const storage = { read: () => 5, write: () => answer }
+    const stock = stripedStock(w.process().holdfast, 'tickets', { segments: 2, storage, env: w.env })
+    expect(await w.env.until(stock.take())).toMatchObject({ quantity: 1 })
+  })
+
+  it('says whose number is none when it was read: drivers give large ones as texts', async () => {
+    const w = world()
+    const storage = { read: () => '5' as never, write: () => true }
+    const stock = stripedStock(w.process().holdfast, 'tickets', { segments: 2, storage, env: w.env })
+    await expect(w.env.until(stock.take())).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      argument: 'storage',
+      message: expect.stringMatching(/^storage\.read must .* got a string/) as string,
+    })
+  })
+
   it('refuses quantities that are none', async () => {
     const w = world()
     const { stock } = shop(w, new Shelf(w.env, [1]))

@@ -190,6 +190,20 @@ describe('closing while a section runs', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('cuts nobody short where nobody had it: it was on its way from one task to the next', async () => {
+    const w = world()
+    const { holdfast, store } = w.process()
+    const lease = await w.env.until(holdfast.mutex('x').acquire())
+    const next = settled(holdfast.mutex('x').acquire())
+    await w.env.settle()
+    store.there = store.back = 5
+    // The next one needs a token of its own, for which the store is asked.
+    await w.env.until(lease.release())
+    expect(await w.env.until(holdfast.close({ drain: 0 }))).toEqual(NOTHING_LEFT)
+    expect(await next).toBeInstanceOf(ClosedError)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
   it('lets go at once when a second call says so: what is held runs out', async () => {
     const { env, process } = world()
     const { holdfast } = process({ ttl: 1000 })
@@ -284,6 +298,44 @@ describe('closing while a section runs', () => {
     expect((signal.reason as Error).message).toContain(`ends in ${left} ms`)
   })
 
+  it('asks about nothing any more with release: false, also when messages may have been missed', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ ttl: 1000 })
+    const writing = await w.env.until(holdfast.mutex('y').acquire())
+    const reading = await w.env.until(holdfast.readWriteLock('x').read.acquire())
+    await w.env.until(holdfast.readWriteLock('x').read.acquire())
+    // Its answer is what closing waits for.
+    store.there = store.back = 100
+    const released = writing.release()
+    const closed = holdfast.close({ release: false })
+    await w.env.advance(50)
+    const { signal } = reading
+    const asked = store.count('renew')
+    store.gap()
+    await w.env.until(Promise.all([released, closed]))
+    expect(store.count('renew')).toBe(asked)
+    await w.env.advance(1000)
+    expect([reading.held, signal.aborted]).toEqual([false, true])
+  })
+
+  it('asks about nothing any more with release: false, also when a downgrade is answered', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ ttl: 1000 })
+    const lock = holdfast.readWriteLock('x')
+    const lease = await w.env.until(lock.write.acquire())
+    const waiting = lock.write.acquire().catch((error: unknown) => error)
+    const other = w.process().holdfast.readWriteLock('x').write.acquire()
+    await w.env.advance(100)
+    store.there = store.back = 50
+    const asked = store.count('renew')
+    const downgraded = lock.downgrade(lease)
+    const closed = holdfast.close({ release: false })
+    await w.env.until(Promise.all([downgraded, closed]))
+    expect(await waiting).toBeInstanceOf(ClosedError)
+    expect(store.count('renew')).toBe(asked)
+    expect((await w.env.until(other)).held).toBe(true)
+  })
+
   it('lets an owner that hears of release: false release it before it runs out', async () => {
     const w = world()
     const { holdfast, store } = w.process({ ttl: 1000 })
@@ -370,6 +422,25 @@ describe('closing while the store is down', () => {
     store.lose('any', 'request', Infinity)
     await w.env.until(holdfast.close())
     expect(w.env.mono()).toBe(15_000)
+  })
+
+  it('says how long a waiter may be left: in line for its patience, and then with the lock', async () => {
+    const w = world()
+    const other = await w.env.until(w.process().holdfast.mutex('x').acquire())
+    const { holdfast, store } = w.process({ ttl: 1000, patience: 1000 })
+    const waiting = settled(holdfast.mutex('x').acquire())
+    await w.env.advance(100)
+    store.lose('any', 'request', Infinity)
+    const { leftToExpire } = await w.env.until(holdfast.close({ timeout: 0 }))
+    const from = w.env.mono()
+    await w.env.until(waiting)
+    const [{ within } = { within: 0 }] = leftToExpire
+    // It had shown that it was there just before: as late as can be it is granted, and holds the lock for as long again.
+    expect(within).toBeGreaterThan(1990)
+    expect(within).toBeLessThanOrEqual(2000)
+    await w.env.advance(within - (w.env.mono() - from))
+    await w.env.until(other.release())
+    expect(await isClean(w, 'x')).toBe(true)
   })
 
   it('reports a release that was not answered', async () => {

@@ -110,3 +110,23 @@ describe('closing a Holdfast', () => {
     expect(await isClean(w, 's')).toBe(true)
   })
 })
+
+describe('a claim whose answer came too late for whoever asked', () => {
+  it('is taken out of the line also when its ttl is over: the store keeps a waiter for its patience', async () => {
+    const w = world()
+    const other = await w.env.until(w.process().holdfast.mutex('x').acquire())
+    const { holdfast, store } = w.process({ ttl: 500, requestTimeout: 200 })
+    // So that it may queue.
+    await w.env.until(settled(holdfast.mutex('x').acquire({ wait: 10 })))
+    store.lose('any', 'reply', 1)
+    const late = settled(holdfast.mutex('x').acquire({ wait: 10 }))
+    await w.env.settle()
+    store.lose('any', 'request', Infinity)
+    expect(await w.env.until(late)).toBeInstanceOf(StoreUnavailableError)
+    await w.env.advance(1500)
+    store.losses.length = 0
+    await w.env.advance(2000)
+    expect((await w.env.until(w.process().holdfast.inspect('x'))).waiters).toEqual([])
+    await w.env.until(other.release())
+  })
+})

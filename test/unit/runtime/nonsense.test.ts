@@ -1,8 +1,10 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+
 import { describe, expect, it } from 'vitest'
 
 import { Requests } from '../../../src/runtime/requests.ts'
 import { CLAIM, RENEW } from '../../../src/core/answers.ts'
-import { Holdfast } from '../../../src/index.ts'
+import { Holdfast, StoreUnavailableError } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 import { changed } from '../testkit/lesser-stores.ts'
@@ -125,6 +127,96 @@ describe('a claim that is answered with nonsense', () => {
       code: 'STORE_BROKEN',
     })
     expect([asked, env.mono() < 1_000]).toEqual([1, true])
+    await env.until(holdfast.close())
+  })
+})
+
+/** Objects that throw when somebody looks at them, in the ways in which an answer, or what is in it, is looked at. */
+const revoked = (): object => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+const failing = (field: string, on: object = {}): object =>
+  Object.defineProperty(on, field, {
+    enumerable: true,
+    get: () => {
+      throw new Error(`${field} is gone`)
+    },
+  })
+const CAUSES: readonly (readonly [string, () => unknown])[] = [
+  ['a revoked Proxy', revoked],
+  ['an error whose message is gone', () => failing('message', new Error('x'))],
+  ['an error whose cause is gone', () => failing('cause', new Error('x'))],
+  ['an error with a revoked Proxy as its cause', () => new Error('x', { cause: revoked() })],
+  ['an error whose message is no text', () => Object.assign(new Error('x'), { message: { code: 7 } })],
+]
+
+describe('what a store says and nobody can read', () => {
+  it.each(CAUSES)('why it does not know is told to a waiter when its time is over: %s', async (_, cause) => {
+    const env = new VirtualEnv()
+    const store = changed(memoryStore({ now: () => env.instant() }), {
+      claim: () => ({ kind: 'unknown', cause: cause() }),
+      inspect: () => ({ kind: 'unknown', cause: cause() }),
+    })
+    const holdfast = new Holdfast(store, { env })
+    const waiting = env.until(holdfast.mutex('x').acquire({ wait: 500 }))
+    await expect(waiting).rejects.toBeInstanceOf(StoreUnavailableError)
+    await expect(holdfast.inspect('x')).rejects.toBeInstanceOf(StoreUnavailableError)
+    await env.until(holdfast.close())
+  })
+
+  it.each(CAUSES)('why one renewal failed ends nothing, and no other one either: %s', async (_, cause) => {
+    const env = new VirtualEnv()
+    const own = memoryStore({ now: () => env.instant() })
+    const store = changed(own, {
+      renew: async (requests, timeout) => {
+        const answers = await own.renew(requests, timeout)
+        return answers.map((answer, index) =>
+          requests[index]?.name === 'a' ? { kind: 'unknown', cause: cause() } : answer,
+        )
+      },
+    })
+    const holdfast = new Holdfast(store, { env, ttl: 3000 })
+    const heard: unknown[] = []
+    const hear = (event: unknown): void => void heard.push(event)
+    subscribe('holdfast:at-risk', hear)
+    const [a, b] = await Promise.all([holdfast.mutex('a').acquire(), holdfast.mutex('b').acquire()])
+    await env.advance(10_000)
+    unsubscribe('holdfast:at-risk', hear)
+    expect([a.held, b.held, heard.length > 0]).toEqual([false, true, true])
+    await env.until(holdfast.close({ drain: 0 }))
+  })
+
+  it.each([...CAUSES, ['a text', () => 'no']] as typeof CAUSES)(
+    'what it throws is a broken store: %s',
+    async (_, thrown) => {
+      const env = new VirtualEnv()
+      const store = changed(memoryStore({ now: () => env.instant() }), {
+        claim: () => {
+          throw thrown()
+        },
+      })
+      const holdfast = new Holdfast(store, { env })
+      await expect(env.until(holdfast.mutex('x').acquire({ wait: 500 }))).rejects.toMatchObject({
+        code: 'STORE_BROKEN',
+      })
+      await env.until(holdfast.close())
+    },
+  )
+
+  it.each([
+    failing('cause', { kind: 'unknown' }),
+    failing('retryable', { kind: 'unknown', cause: null }),
+    failing('contended', { kind: 'held', token: 1n, count: 1 }),
+    failing('mark', { kind: 'busy' }),
+  ])('a field of an answer is a broken store: %#', async (answer) => {
+    const env = new VirtualEnv()
+    const store = changed(memoryStore({ now: () => env.instant() }), { claim: () => answer as never })
+    const holdfast = new Holdfast(store, { env })
+    await expect(env.until(holdfast.mutex('x').acquire({ wait: 500 }))).rejects.toMatchObject({
+      code: 'STORE_BROKEN',
+    })
     await env.until(holdfast.close())
   })
 })

@@ -31,7 +31,7 @@ function claim(more: object = {}, { lane, session, kind }: Given = {}): Claim {
       kind: { fair: 'turns', ...kind },
       session: {
         closed: false,
-        store: {},
+        guards: () => false,
         patience: 10_000,
         turn: { count: 16, ms: 4 },
         pushes: true,
@@ -45,7 +45,7 @@ function claim(more: object = {}, { lane, session, kind }: Given = {}): Claim {
 
 describe('whether the next task here may have the claim', () => {
   it('is not so while the store says that it guards something, but readers may share it', () => {
-    const session = { store: { guards: (id: string) => id === 'guarding' }, closed: false, patience: 10_000 }
+    const session = { guards: (id: string) => id === 'guarding', closed: false, patience: 10_000 }
     expect(mayPassOn(claim({ id: 'guarding' }, { session }), 1)).toBe(false)
     expect(mayPassOn(claim({ id: 'another' }, { session }), 1)).toBe(true)
     expect(mayPassOn(claim({ id: 'guarding' }, { session, lane: { shared: true } }), 1)).toBe(true)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import { BrokenStoreError, Holdfast } from '../../../src/index.ts'
-import type { ClaimRequest, Store, StoreEvent, StoreListener } from '../../../src/index.ts'
+import type { ClaimRequest, Store, StoreEvent, StoreListener } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { Random } from '../../../src/testkit/random.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'

@@ -493,6 +493,21 @@ describe('giving up', () => {
     await env.until(lease.release())
   })
 
+  it('ends when the store says of those who stand in line that asking again cannot help', async () => {
+    const { env, process } = world()
+    const a = process()
+    const b = process()
+    const lease = await env.until(a.holdfast.mutex('x').acquire())
+    const waiting = b.holdfast.mutex('x').acquire({ wait: Infinity })
+    const ended = waiting.catch((error: unknown) => error)
+    await env.advance(100)
+    const cause = new Error('the session is over')
+    b.store.renew = (requests) => requests.map(() => ({ kind: 'unknown', cause, retryable: false }))
+    await env.advance(10_000)
+    expect(await env.until(ended)).toMatchObject({ code: 'STORE_UNAVAILABLE', cause, retryable: false })
+    await env.until(lease.release())
+  })
+
   it('does not wait at all with wait: 0', async () => {
     const { env, process } = world()
     const a = process()
@@ -503,6 +518,15 @@ describe('giving up', () => {
       LockTimeoutError,
     )
     expect(env.mono()).toBe(before)
+  })
+
+  it('says with wait: 0 how long the store took to answer', async () => {
+    const { env, process } = world()
+    const b = process()
+    await env.until(process().holdfast.mutex('x').acquire())
+    b.store.there = 700
+    const asked = env.until(b.holdfast.mutex('x').acquire({ wait: 0 }))
+    await expect(asked).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waited: 700 })
   })
 
   const reason = new Error('enough')

@@ -134,6 +134,7 @@ const mistakes: readonly [string, (store: Store) => unknown, string, string][] =
     'queue/fused-alone',
     'release() granted with undefined as the token; it is a bigint',
   ],
+  ['guards that is a flag', () => ({ guards: true }), 'claim/free', 'it has guards that is no method'],
   ['no renew', () => ({ renew: undefined }), 'claim/free', 'it has no method renew()'],
   ['no capabilities', () => ({ capabilities: undefined }), 'claim/free', 'it has no capabilities'],
   [
@@ -175,6 +176,23 @@ describe("an author's mistake", () => {
       method: 'claim',
       cause: { message: expect.stringContaining('claim() must answer') as string },
     })
+  })
+
+  it.each([
+    [() => Promise.resolve(true), 'guards() must answer true or false, at once; got'],
+    [() => undefined, 'guards() must answer true or false, at once; got undefined'],
+    [
+      () => {
+        throw new Error('no table')
+      },
+      'guards() threw: Error: no table',
+    ],
+  ])('is told of guards, which has no case of its own (%#)', (guards, message) => {
+    const told: string[] = []
+    const onFault = (fault: Error): number => told.push(fault.message)
+    const store = checkedStore(changed(memoryStore(), { guards } as never), { onFault })
+    expect(() => store.guards?.('a.1')).toThrow(message)
+    expect(told).toEqual([expect.stringContaining(message) as string])
   })
 
   it('gives away no ids', () => {

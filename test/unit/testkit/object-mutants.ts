@@ -103,6 +103,20 @@ class ShowsTheDead extends ObjectStore {
   }
 }
 
+/** As a session of ZooKeeper's does with its nodes. */
+class TakesClaimsAlong extends ObjectStore {
+  private readonly made: ClaimRef[] = []
+
+  override claim(request: ClaimRequest, timeout: number): Promise<AnswerOf['claim']> {
+    this.made.push(request)
+    return super.claim(request, timeout)
+  }
+
+  override close(): void {
+    for (const claim of this.made) this.change(claim.name, { kind: 'withdraw', claim })
+  }
+}
+
 class OneWatchOnly extends ObjectStore {
   private before: Watch | null = null
 
@@ -411,6 +425,11 @@ export const mutants: readonly Mutant[] = [
   },
   { mistake: 'dead holders are listed', Client: ListsTheDead, caughtBy: ['list/expired'] },
   { mistake: 'dead holders are shown', Client: ShowsTheDead, caughtBy: ['inspect/unused', 'expiry/own-ttl'] },
+  {
+    mistake: 'a client that is closed takes along what is held',
+    Client: TakesClaimsAlong,
+    caughtBy: ['close/left'],
+  },
   {
     mistake: 'a second watch replaces the first',
     Client: OneWatchOnly,

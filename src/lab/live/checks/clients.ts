@@ -2,13 +2,14 @@ import { checkAbortLatency } from '../../../testkit/checkers/abort-latency.ts'
 import type { Loss } from '../../../testkit/checkers/abort-latency.ts'
 import { checkBelief } from '../../../testkit/checkers/belief.ts'
 import type { HistoryEvent } from '../../../testkit/history.ts'
-import type { ViolationRecord } from '../../record.ts'
+import type { FaultRecord, ViolationRecord } from '../../record.ts'
 import type { ErrorRecord, Evidence } from '../evidence.ts'
-import { LATE } from '../evidence.ts'
+import { LATE, SHORT_WAIT } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
 import { CLEANED_UP_MS } from './presence.ts'
+import { givenUpOf, servedIn, UNSERVED } from './refusals.ts'
 
 /** What users may get while something stands in the way. Everything else is a mistake of ours at any time. */
 const IN_TROUBLE: ReadonlySet<string> = new Set([
@@ -21,6 +22,8 @@ const IN_TROUBLE: ReadonlySet<string> = new Set([
 ])
 /** How late a timer may be on a busy machine. */
 const TIMER_MS = 500
+/** What a lease says of its end is so much off at the most. */
+const PROMISED_MS = 50
 const SHOWN = 3
 
 /** Nobody ends whom the lab did not end. */
@@ -42,10 +45,12 @@ export function endsOf({ clients }: Evidence): ViolationRecord[] {
 /** No call fails unless something stands in its way, and then with an error that says so. */
 export function errorsOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
   const { errors, began } = evidence
-  const found = [...errors, ...unsureOf(evidence)].filter(({ client, code = '', from, at }) => {
+  const told = [...errors, ...unsureOf(evidence)].filter(({ client, code = '', from, at }) => {
     const expected = troubled(inTheWayOf(client, windows), since(began, from), since(began, at))
     return !(expected && IN_TROUBLE.has(code))
   })
+  const unanswered = new Set(unansweredOf(evidence, told))
+  const found = told.filter((error) => error.call !== SHORT_WAIT || unanswered.has(error))
   const kinds = new Map<string, typeof found>()
   for (const error of found) {
     const kind = `${error.call} ${error.code ?? error.message}`
@@ -61,6 +66,15 @@ export function errorsOf(evidence: Evidence, windows: readonly Window[]): Violat
       clients: [client],
     })),
   )
+}
+
+/** Waits that ended as if the store had not answered, although it had the time to: many of those that ended in vain. */
+function unansweredOf(evidence: Evidence, errors: readonly ErrorRecord[]): readonly ErrorRecord[] {
+  const least = servedIn(evidence)
+  const long = ({ from, at }: Pick<ErrorRecord, 'from' | 'at'>): boolean => Number(at - from) / 1e6 >= least
+  const found = errors.filter((error) => error.call === SHORT_WAIT && long(error))
+  const enough = Math.max(UNSERVED, givenUpOf(evidence).filter(long).length / 4)
+  return found.length < enough ? [] : found
 }
 
 /** Releases that did not fail, and could not say what became of them: no answer came. */
@@ -108,10 +122,31 @@ export function beliefsOf(evidence: Evidence): ViolationRecord[] {
   // Another library may have no way to tell of a loss but to be asked.
   const asked = evidence.settings.tokens === false
   const losses = lossesOf(inOrder, began).filter(({ silent }) => !asked || silent !== true)
-  return [...checkBelief(inOrder), ...checkAbortLatency(losses, excuses)].map(({ message }) => ({
-    check: 'belief',
-    message,
-  }))
+  const found = [
+    ...checkBelief(inOrder),
+    ...checkAbortLatency(losses, excuses),
+    ...promisedMore(losses, faults, evidence.settings.ttl),
+  ]
+  return found.map(({ message }) => ({ check: 'belief', message }))
+}
+
+/** A lease that nothing can reach ends when it said that it would. What it said was left of it before was left. */
+function promisedMore(
+  losses: readonly Loss[],
+  faults: readonly FaultRecord[],
+  ttl: number,
+): { readonly message: string }[] {
+  const alone = faults.filter(({ kind, absent }) => kind === 'partition' && absent !== true)
+  return losses.flatMap(({ process, name, token, validUntil, abortedAt, silent }) => {
+    const left = Math.round(validUntil - abortedAt)
+    const reached = !alone.some(
+      // What was under way when it was cut off has come by then.
+      ({ target, at, until = at }) => target === process && abortedAt > at + ttl / 4 && abortedAt < until,
+    )
+    if (silent === true || reached || left <= PROMISED_MS) return []
+    const message = `${process}'s lease on "${name}" (token ${token}) ended ${left} ms before it had said, and nothing could have reached it`
+    return [{ message }]
+  })
 }
 
 /** Leases that told of their loss, and those that had not when they were given back. */
@@ -131,23 +166,24 @@ function lossesOf(history: readonly HistoryEvent[], began: bigint): Loss[] {
   })
 }
 
-/** A claim whose release was confirmed is gone from the store, not when its lease would have ended. */
+/** A claim whose release was confirmed, or that was given up in line, is gone from the store, not when it would have run out. */
 export function unreleasedOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
   const { looks, history, began, settings } = evidence
   const stories = storiesOf(history, expiryOf(settings))
   const told = new Set<string>()
-  return looks.flatMap(({ name, from, to, holders }) =>
-    holders.flatMap((owner) => {
+  return looks.flatMap(({ name, from, to, holders, waiters }) =>
+    [...new Set([...holders, ...waiters])].flatMap((owner) => {
       const at = since(began, from)
       if (troubled(windows, at - expiryOf(evidence.settings), at)) return []
-      const own = (stories.get(`${owner}\n${name}`) ?? []).filter(({ asked }) => asked < to)
-      const last = own.at(-1)
-      if (last === undefined || !own.every(({ given }) => given !== undefined && given < from)) return []
+      const last = lastBefore(to, stories.get(`${owner}\n${name}`) ?? [])
+      if (last?.allGiven === undefined || last.allGiven >= from) return []
       const key = `${owner}\n${name}\n${last.asked}`
       if (told.has(key)) return []
       told.add(key)
       const ms = Math.round(Number(from - (last.given ?? from)) / 1e6)
-      const message = `"${name}" is still held by ${owner} ${ms} ms after its release was confirmed`
+      const message = holders.includes(owner)
+        ? `"${name}" is still held by ${owner} ${ms} ms after its release was confirmed`
+        : `${owner} still stands in line for "${name}" ${ms} ms after its last wait had to be gone`
       return [{ check: 'leftovers', message, at, clients: [owner] }]
     }),
   )
@@ -157,6 +193,19 @@ interface Ended {
   readonly asked: bigint
   /** When the store had confirmed its release, or must have forgotten it; undefined where it may still have something. */
   given: bigint | undefined
+  /** When that is so of all that were asked for before it, too. */
+  allGiven: bigint | undefined
+}
+
+/** Of stories in the order in which they were asked for. There may be very many. */
+function lastBefore(time: bigint, stories: readonly Ended[]): Ended | undefined {
+  let [low, high] = [0, stories.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((stories[middle]?.asked ?? time) < time) low = middle + 1
+    else high = middle
+  }
+  return stories[low - 1]
 }
 
 const CLEANED_UP_NS = BigInt(CLEANED_UP_MS) * 1_000_000n
@@ -168,7 +217,7 @@ function storiesOf(history: readonly HistoryEvent[], expiry: number): Map<string
   for (const { process, op, name, kind, phase, at } of history) {
     const key = `${process}\n${op}`
     if (kind === 'acquire' && phase === 'invoke') {
-      const story: Ended = { asked: at, given: undefined }
+      const story: Ended = { asked: at, given: undefined, allGiven: undefined }
       open.set(key, story)
       const group = all.get(`${process}\n${name}`)
       if (group === undefined) all.set(`${process}\n${name}`, [story])
@@ -180,6 +229,14 @@ function storiesOf(history: readonly HistoryEvent[], expiry: number): Map<string
     else if (kind === 'lost' || (kind === 'release' && phase !== 'invoke')) story.given ??= at + forgotten
     if (kind === 'acquire' && phase === 'fail') story.given = at + CLEANED_UP_NS
   }
-  for (const group of all.values()) group.sort((a, b) => (a.asked < b.asked ? -1 : 1))
+  for (const group of all.values()) {
+    let latest: bigint | undefined = 0n
+    for (const story of group.sort((a, b) => (a.asked < b.asked ? -1 : 1))) {
+      const { given } = story
+      if (latest === undefined || given === undefined) latest = undefined
+      else if (given > latest) latest = given
+      story.allGiven = latest
+    }
+  }
   return all
 }

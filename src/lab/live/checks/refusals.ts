@@ -1,5 +1,6 @@
 import type { At, ViolationRecord } from '../../record.ts'
 import type { Evidence, Refusal } from '../evidence.ts'
+import { SHORT_WAIT } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
@@ -21,13 +22,17 @@ export function refusalsOf(evidence: Evidence, windows: readonly Window[]): Viol
 /** Long enough for a waiter to be given what is free: so long, and so many of the store's answers. */
 const SERVED = { ms: 25, answers: 10 }
 /** One may have been unlucky. */
-const UNSERVED = 3
+export const UNSERVED = 3
+
+/** In how many milliseconds a waiter is answered, and given what is free. */
+export function servedIn({ looks }: Evidence): number {
+  const usual = median(looks.map(({ from, to }) => Number(to - from) / 1e6))
+  return Math.max(SERVED.ms, SERVED.answers * usual)
+}
 
 /** Nor is a wait given up in vain, when the store has had the time to answer. */
 export function unservedOf(evidence: Evidence, windows: readonly Window[]): ViolationRecord[] {
-  const { looks } = evidence
-  const usual = median(looks.map(({ from, to }) => Number(to - from) / 1e6))
-  const least = Math.max(SERVED.ms, SERVED.answers * usual)
+  const least = servedIn(evidence)
   const long = givenUpOf(evidence).filter(({ from, at }) => Number(at - from) / 1e6 >= least)
   const found = freeAll(evidence, windows, long)
   const [first] = found
@@ -38,7 +43,7 @@ export function unservedOf(evidence: Evidence, windows: readonly Window[]): Viol
 }
 
 /** Waits that ended without a grant and without a reason of the store's, before their client was told to end. */
-function givenUpOf({ history, refusals = [], errors, clients, began }: Evidence): Refusal[] {
+export function givenUpOf({ history, refusals = [], errors, clients, began }: Evidence): Refusal[] {
   const closed = new Map(clients.map(({ label, closing }) => [label, closing?.from ?? Infinity]))
   const given = new Set(
     history.flatMap((one) => (one.token === undefined ? [] : [`${one.process}\n${one.op}`])),
@@ -47,7 +52,12 @@ function givenUpOf({ history, refusals = [], errors, clients, began }: Evidence)
     if (at === undefined || since(began, at) >= (closed.get(client) ?? 0)) return []
     const during = (one: { readonly client: string; readonly from: bigint }): boolean =>
       one.client === client && one.from >= from && one.from <= at
-    if (given.has(`${client}\n${op}`) || refusals.some(during) || errors.some(during)) return []
+    if (
+      given.has(`${client}\n${op}`) ||
+      refusals.some(during) ||
+      errors.some((one) => one.call !== SHORT_WAIT && during(one))
+    )
+      return []
     return [{ client, name, weight, capacity, from, at }]
   })
 }

@@ -1,37 +1,67 @@
+import { byName } from '../../../testkit/checkers/violation.ts'
 import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { Hold } from '../../../testkit/holds.ts'
 import type { ViolationRecord } from '../../record.ts'
-import type { Evidence } from '../evidence.ts'
+import type { Evidence, Look } from '../evidence.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
 
-/** How long a downgrade may take. */
-const DOWNGRADE_NS = 1_000_000_000n
-
 /** Whoever holds a lock before and after the store was asked about it, is shown as its holder. */
 export function unseenOf(
-  { looks, began, settings, clients }: Evidence,
+  { looks, history, began, settings, clients }: Evidence,
   holds: readonly Hold[],
   windows: readonly Window[],
 ): ViolationRecord[] {
-  const told = new Set<Hold>()
+  const confirmed = downgradesOf(history)
   const known = new Set(clients.map(({ label }) => label))
-  return looks.flatMap(({ name, from, to, holders }) => {
-    const asked = since(began, from)
-    if (troubled(windows, asked - expiryOf(settings), since(began, to))) return []
-    return holds.flatMap((hold) => {
-      if (hold.name !== name || hold.from >= from || hold.to <= to || told.has(hold)) return []
-      const { process: client, readsFrom } = hold
-      // A writer that becomes a reader may be neither to somebody who looks at one thing after the other.
-      if (readsFrom !== undefined && readsFrom <= to && from - readsFrom < DOWNGRADE_NS) return []
-      // Some stores, and another library's backend, show that somebody holds it, and not always who.
-      if (holders.some((owner) => owner === client || !known.has(owner))) return []
-      told.add(hold)
+  const unseen = (hold: Hold, { from, to, holders }: Look): boolean => {
+    if (hold.from >= from || hold.to <= to) return false
+    if (troubled(windows, since(began, from) - expiryOf(settings), since(began, to))) return false
+    // A writer that becomes a reader may be neither to somebody who looks at one thing after the other, until that is confirmed.
+    if (hold.readsFrom !== undefined && hold.readsFrom <= to) {
+      const since = confirmed.get(storyOf(hold))
+      if (since === undefined || from <= since) return false
+    }
+    // Some stores, and another library's backend, show that somebody holds it, and not always who.
+    return !holders.some((owner) => owner === hold.process || !known.has(owner))
+  }
+  const inOrder = [...looks].sort((a, b) => (a.from < b.from ? -1 : 1))
+  const byNames = byName(inOrder)
+  return holds
+    .flatMap((hold) => {
+      const look = during(hold, byNames.get(hold.name) ?? []).find((one) => unseen(hold, one))
+      if (look === undefined) return []
+      const { process: client, name } = hold
       const message = `the store does not show that ${client} holds "${name}"`
-      return [{ check: 'inspection', message, at: asked, clients: [client] }]
+      return [{ check: 'inspection', message, at: since(began, look.from), clients: [client] }]
     })
-  })
+    .sort((a, b) => a.at - b.at)
+}
+
+/** Those of the looks, which are in order, that were begun while it was held. There may be a hundred thousand of both. */
+function during({ from, to }: Hold, looks: readonly Look[]): readonly Look[] {
+  const after = (time: bigint): number => {
+    let [low, high] = [0, looks.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((looks[middle]?.from ?? time) < time) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+  return looks.slice(after(from), after(to))
+}
+
+const storyOf = ({ process, op }: Pick<HistoryEvent, 'process' | 'op'>): string => `${process}\n${op}`
+
+/** When the store had confirmed that a writer goes on as a reader. */
+function downgradesOf(history: readonly HistoryEvent[]): ReadonlyMap<string, bigint> {
+  return new Map(
+    history.flatMap((event) =>
+      event.kind === 'downgrade' && event.phase === 'ok' ? [[storyOf(event), event.at]] : [],
+    ),
+  )
 }
 
 /** Whoever goes on as a reader is shown as one, once that was confirmed. */
@@ -40,14 +70,9 @@ export function stillWritersOf(
   holds: readonly Hold[],
   windows: readonly Window[],
 ): ViolationRecord[] {
-  const key = ({ process, op }: Pick<HistoryEvent, 'process' | 'op'>): string => `${process}\n${op}`
-  const confirmed = new Map(
-    history.flatMap((event) =>
-      event.kind === 'downgrade' && event.phase === 'ok' ? [[key(event), event.at]] : [],
-    ),
-  )
+  const confirmed = downgradesOf(history)
   const reads = holds.flatMap((hold) => {
-    const since = confirmed.get(key(hold))
+    const since = confirmed.get(storyOf(hold))
     return since === undefined ? [] : [{ hold, since }]
   })
   const found = reads.flatMap(({ hold, since: from }) => {

@@ -280,17 +280,22 @@ export class Actor {
   private async force(name: string): Promise<void> {
     const { trace, process } = this.place
     const { store } = process.holdfast
-    const info = await Promise.resolve(name)
-      .then((which) => store.inspect(which, FORCE_MS))
-      .catch(() => undefined)
+    // A store that is broken may never answer.
+    const asked = (call: () => unknown): Promise<unknown> =>
+      new Promise((resolve) => {
+        const timer = process.env.setTimer(() => resolve(undefined), 2 * FORCE_MS, true)
+        Promise.resolve()
+          .then(call)
+          .then(resolve, () => resolve(undefined))
+          .finally(() => timer.cancel())
+          .catch(() => undefined)
+      })
+    const info = await asked(() => store.inspect(name, FORCE_MS))
     // No answer, or one of a store that is broken.
     if (!Array.isArray((info as NameInfo | undefined)?.holders)) return
     const forced = { name, from: this.now(), to: Infinity }
     trace.forced.push(forced)
-    for (const { id } of (info as NameInfo).holders)
-      await Promise.resolve(id)
-        .then((one) => store.withdraw({ name, id: one }, FORCE_MS))
-        .catch(() => undefined)
+    for (const { id } of (info as NameInfo).holders) await asked(() => store.withdraw({ name, id }, FORCE_MS))
     forced.to = this.now()
   }
 

@@ -1,6 +1,8 @@
 /** The size of a program's world, in milliseconds. */
 export const PATIENCE_MS = 300
 export const REQUEST_TIMEOUT_MS = 200
+/** When a request is given up that a store has forgotten: twice that and a second, looked at twice a second. */
+export const SILENT_MS = 2000
 /** Nothing is in anybody's way from then on. */
 export const HEALED_AT = 800
 /** By then everybody knows what was released, withdrawn or queued. */

@@ -3,6 +3,10 @@ import type { Random } from '../../../testkit/random.ts'
 
 /** What a store does that its author got wrong. */
 const WAYS = ['throws', 'rejects', 'nonsense', 'nothing', 'thenable', 'short', 'refuses', 'queues'] as const
+/** And one that answers never, long after its time, or with what nobody can read. */
+const MUTE_WAYS = [...WAYS, 'never', 'late', 'unreadable'] as const
+/** Beyond most leases, and beyond the end of a request that is given up. */
+const LATE_MS = [500, 1000, 2500] as const
 const METHODS: ReadonlySet<string | symbol> = new Set([
   'claim',
   'renew',
@@ -13,23 +17,29 @@ const METHODS: ReadonlySet<string | symbol> = new Set([
   'downgrade',
 ])
 
-/** A store some of whose calls end in a way that no store's may, whether or not they did what they were asked for. */
-export function brokenStore(store: Store, share: number, chance: Random): Store {
+/** Calls the function so many milliseconds later. */
+export type Later = (ms: number, call: () => void) => void
+
+/** A store some of whose calls end in a way that no store's may, whether or not they did what they were asked for. `later`: some end late, or never. */
+export function brokenStore(store: Store, share: number, chance: Random, later?: Later): Store {
   return new Proxy(store, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function' || !METHODS.has(key)) return value
       return (...args: unknown[]): unknown => {
         if (chance.next() >= share) return Reflect.apply(value, target, args)
-        const way = chance.pick(WAYS)
+        const way = later === undefined ? chance.pick(WAYS) : chance.pick(MUTE_WAYS)
         if (way === 'throws') throw new TypeError('broken')
-        return spoiled(way, Reflect.apply(value, target, args))
+        const answer: unknown = Reflect.apply(value, target, args)
+        if (way !== 'late') return spoiled(way, answer)
+        const ms = chance.pick(LATE_MS)
+        return new Promise((resolve) => later?.(ms, () => resolve(answer)))
       }
     },
   })
 }
 
-function spoiled(way: Exclude<(typeof WAYS)[number], 'throws'>, answer: unknown): unknown {
+function spoiled(way: Exclude<(typeof MUTE_WAYS)[number], 'throws' | 'late'>, answer: unknown): unknown {
   switch (way) {
     case 'rejects':
       return Promise.resolve(answer).then(() => Promise.reject(new TypeError('broken')))
@@ -37,6 +47,10 @@ function spoiled(way: Exclude<(typeof WAYS)[number], 'throws'>, answer: unknown)
       return Promise.resolve(answer).then(() => ({ kind: 'nonsense' }))
     case 'nothing':
       return undefined
+    case 'never':
+      return new Promise(() => undefined)
+    case 'unreadable':
+      return Promise.resolve(answer).then(() => Object.defineProperty({}, 'kind', UNREADABLE))
     // As a wrong password: asking again is of no use.
     case 'refuses':
       return Promise.resolve(answer).then(() => ({
@@ -53,6 +67,12 @@ function spoiled(way: Exclude<(typeof WAYS)[number], 'throws'>, answer: unknown)
     case 'short':
       return Promise.resolve(answer).then((given) => (Array.isArray(given) ? given.slice(1) : given))
   }
+}
+
+const UNREADABLE: PropertyDescriptor = {
+  get() {
+    throw new TypeError('its connection is gone')
+  },
 }
 
 /** As a library has it that makes promises of its own. */

@@ -28,7 +28,7 @@ export function make(holdfast: Holdfast, ref: LockRef, defaults: LockOptions): M
   const options = { ...defaults, renew, ...(ttl === undefined ? {} : { ttl }) }
   if (mode === 'permits') return { ref, lock: holdfast.semaphore(name, capacity, options), both: undefined }
   if (key !== undefined) {
-    return { ref, lock: holdfast.striped(name, STRIPES, options).for(key), both: undefined }
+    return { ref, lock: holdfast.striped(name, STRIPES, { ...options, reentrant }).for(key), both: undefined }
   }
   if (mode === 'mutex') return { ref, lock: holdfast.mutex(name, { ...options, reentrant }), both: undefined }
   const both = holdfast.readWriteLock(name, { ...options, reentrant })

@@ -5,6 +5,7 @@ import { CallerSignal } from './caller-signal.ts'
 import type { Place } from './place.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
+import type { Closed } from './trace.ts'
 import type { CloseResult } from '../../../runtime/closing.ts'
 
 type CloseOptions = Program['closes'][number]['options']
@@ -19,6 +20,8 @@ export class Crew {
   /** Tasks that have not come to their end, and closes. */
   working = 0
   closing = 0
+  /** A process was closed, and said what is left of it. */
+  onClosed: (index: number) => void = () => undefined
   private readonly world: World
   private readonly tasks = new Map<number, number>()
 
@@ -65,14 +68,16 @@ export class Crew {
     const place = this.places[index]
     if (place === undefined) return
     if (trace.closeOf(index) !== undefined) return this.closeAgain(index, options)
-    const closed = { process: index, options, from: world.now(), to: undefined as number | undefined }
+    const closed: Closed = { process: index, options, from: world.now(), to: undefined, left: undefined }
     trace.closes.push(closed)
     this.closing++
     const open = [...place.open]
     const done = (result?: CloseResult): void => {
       this.closing--
       closed.to = world.now()
+      closed.left = result?.leftToExpire.map(({ name }) => name)
       if (result !== undefined) this.says(place, options, result)
+      this.onClosed(index)
       if (options.release === false) return
       for (const { who, lease } of place.open)
         if (lease.held || !lease.signal.aborted)

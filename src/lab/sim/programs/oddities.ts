@@ -5,10 +5,74 @@ import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './pro
 
 const RARE = 0x5bd1e995
 const RARER = 0x2c1b3c6d
+const RAREST = 0x1b873593
+const IN_DOUBT = 0x38495ab5
 
 /** `permits`: there are semaphores. */
 export function odder(program: Program, permits: boolean): Program {
-  return rarer(rare(program), permits)
+  return inDoubt(rarest(rarer(rare(program), permits)))
+}
+
+/**
+ * A first request is slow, and overtaken by its repetition. When it arrives, its process is done with the lock, or has given up: the answer
+ * to the second one is late, too, and somebody else may hold it.
+ */
+function inDoubt(program: Program): Program {
+  const chance = new Random((program.seed ^ IN_DOUBT) >>> 0)
+  if (program.world !== 'stormy' || chance.next() >= 0.2) return program
+  const { processes } = program
+  const process = chance.below(processes)
+  const givesUp = chance.next() < 0.5
+  const common = { do: 'lock', locks: [{ name: 'doubt', mode: 'mutex' }], times: 1, end: 'release' } as const
+  const abort = givesUp ? { abort: 150 + chance.below(200) } : {}
+  const first: Section = { ...common, ...abort, how: 'run', wait: 4000, inside: [] }
+  const other: Section = { ...common, how: 'try', inside: [{ do: 'sleep', ms: 250 + chance.below(100) }] }
+  const tasks = [
+    { process, at: 1, steps: [first] },
+    ...(givesUp ? [{ process: (process + 1) % processes, at: 1, steps: [other] }] : []),
+  ]
+  const delay = { kind: 'delay', process, request: 0, reply: 0, event: 0 } as const
+  const faults = [
+    { ...delay, at: 0, until: 20, request: 300 + chance.below(900) },
+    { ...delay, at: 100, until: 500, reply: givesUp ? 150 : 0 },
+  ]
+  return { ...program, tasks: [...program.tasks, ...tasks], faults: [...faults, ...program.faults] }
+}
+
+function rarest(program: Program): Program {
+  const chance = new Random((program.seed ^ RAREST) >>> 0)
+  const [mute, twice, long] = [chance.next() < 0.4, chance.next() < 0.3, chance.next() < 0.01]
+  const again = (section: Section): Section => ({
+    ...section,
+    inside: section.inside.flatMap((step) => (step.do === 'downgrade' ? downgradeAgain(step, chance) : step)),
+  })
+  const tasks = twice ? program.tasks.map((task) => changed(task, again)) : program.tasks
+  return {
+    ...program,
+    tasks: long ? [...tasks, ...marathon(program.processes, chance)] : tasks,
+    ...(mute && program.broken !== undefined && { mute }),
+  }
+}
+
+/** Before the first is answered, or when it has failed. */
+function downgradeAgain(step: Step, chance: Random): Step[] {
+  const pause: Step = { do: 'sleep', ms: chance.below(60) }
+  return [step, ...(chance.next() < 0.5 ? [pause] : []), { do: 'downgrade', awaited: true }]
+}
+
+/** More hand-overs than a process makes without a look at what else there is. */
+function marathon(processes: number, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const section: Section = {
+    do: 'lock',
+    locks: [{ name: 'marathon', mode: 'mutex' }],
+    how: 'run',
+    times: 150,
+    wait: 4000,
+    inside: [],
+    end: 'release',
+  }
+  return Array.from({ length: 3 }, () => ({ process, at: chance.below(5), steps: [section] }))
 }
 
 function rare(program: Program): Program {
@@ -65,8 +129,7 @@ function entersAgain(section: Section, chance: Random): Section {
   const { locks, how, inside } = section
   const [lock] = locks
   if (how !== 'run' || locks.length > 1 || lock === undefined || lock.capacity !== undefined) return section
-  // Keys have no locks that may be taken again.
-  const own: LockRef = lock.key === undefined ? { ...lock, reentrant: true } : lock
+  const own: LockRef = { ...lock, reentrant: true }
   const hold = (): Step => ({ do: 'sleep', ms: chance.below(80) })
   const inner: Section = {
     do: 'lock',

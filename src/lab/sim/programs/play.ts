@@ -10,9 +10,11 @@ import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEO
 import { examine } from './checks/index.ts'
 import { Crew } from './crew.ts'
 import { brokenStore } from './broken-store.ts'
+import type { Later } from './broken-store.ts'
 import { isCalm } from './program.ts'
 import type { Program } from './program.ts'
 import type { Finding, Trace } from './trace.ts'
+import { Witness } from './witness.ts'
 
 const SLICE_MS = 50
 const ANSWERED_MS = 25
@@ -54,29 +56,37 @@ class Stage {
   private readonly program: Program
   private readonly backend: Backend
   private readonly crew: Crew
+  private readonly witness: Witness
   private readonly calm: boolean
 
   constructor(program: Program) {
     this.program = program
     this.calm = isCalm(program)
     this.world = new World(program.seed)
-    const backend = backendOf(program, this.world)
-    const { broken } = program
-    this.backend =
-      broken === undefined
-        ? backend
-        : {
-            ...backend,
-            inspect: (name) => backend.inspect(name),
-            connect: (network, chance) =>
-              brokenStore(backend.connect(network, chance), broken, this.world.fork()),
-          }
+    this.witness = new Witness(() => this.world.now())
+    const backend = backendOf(program, this.world, this.witness)
+    const { broken, mute } = program
+    const { env } = this.world
+    const later: Later | undefined =
+      mute === true ? (ms, call) => void env.setTimer(call, ms, true) : undefined
+    const connect: Backend['connect'] = (network, chance) => {
+      const store = backend.connect(network, chance)
+      return broken === undefined ? store : brokenStore(store, broken, this.world.fork(), later)
+    }
+    const seen: Backend['connect'] = (network, chance) => this.witness.before(connect(network, chance))
+    this.backend = {
+      ...backend,
+      inspect: (name) => backend.inspect(name),
+      // One that answers at once goes on doing so.
+      connect: program.world === 'direct' ? connect : seen,
+    }
     const { ttl, fair } = program
     const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS }
     const processes = Array.from({ length: program.processes }, () =>
       this.world.addProcess(this.backend, options),
     )
     this.crew = new Crew(this.world, processes, this.calm)
+    this.crew.onClosed = (index) => this.closed(index)
     this.trace = this.crew.trace
   }
 
@@ -110,6 +120,7 @@ class Stage {
     await env.advance(LONGEST_TTL)
     if (world.sent > sent) trace.found('noise', `${world.sent - sent} requests were sent for nobody`)
     this.leftovers('in the end')
+    this.witnessed()
     trace.endedAt = world.now()
     for (const { index, process } of places)
       trace.requests.push(...process.network.requests.map((request) => ({ ...request, process: index })))
@@ -138,8 +149,42 @@ class Stage {
     }
   }
 
+  /** What a process has at the store when its close() is over, that has said so. */
+  private closed(index: number): void {
+    const { trace, witness, backend, crew } = this
+    for (const name of this.namesAskedFor()) {
+      const { holders, waiters } = backend.inspect(name)
+      const own = [...holders, ...waiters].some(
+        ({ id, owner }) => owner === crew.places[index]?.process.name && !witness.isForgiven(id),
+      )
+      if (own && !this.saidToBeLeft(index, name))
+        trace.found('close', `p${index} has "${name}" at the store, and its close() does not say so`)
+    }
+  }
+
+  private witnessed(): void {
+    const { trace, witness, crew } = this
+    for (const { name, owner, at } of witness.unclaimed) {
+      const index = crew.places.findIndex(({ process }) => process.name === owner)
+      if (!this.saidToBeLeft(index, name))
+        trace.found('leftovers', `p${index} has "${name}" at the store since ${at}, and never speaks of it`)
+    }
+    for (const { name } of witness.untrue)
+      trace.found('bypass', `"${name}" was given up as if nobody had been seen behind it`)
+  }
+
+  /** What is disposed of has nobody to say it to. */
+  private saidToBeLeft(index: number, name: string): boolean {
+    const { left } = this.trace.closeOf(index) ?? {}
+    return left === undefined || left.includes(name)
+  }
+
+  private namesAskedFor(): ReadonlySet<string> {
+    return new Set(this.trace.calls.flatMap(({ wants }) => wants.map((want) => want.name)))
+  }
+
   private leftovers(when: string): void {
-    for (const name of new Set(this.trace.calls.flatMap(({ wants }) => wants.map((want) => want.name)))) {
+    for (const name of this.namesAskedFor()) {
       const { holders, waiters }: NameInfo = this.backend.inspect(name)
       if (holders.length + waiters.length === 0) continue
       const what = `"${name}" has ${holders.length} holders and ${waiters.length} waiters`
@@ -155,7 +200,7 @@ class Stage {
   }
 }
 
-function backendOf({ world: kind }: Program, world: World): Backend {
+function backendOf({ world: kind }: Program, world: World, witness: Witness): Backend {
   const { env } = world
   if (kind === 'direct') {
     const store = memoryStore({ now: () => env.instant() })
@@ -170,5 +215,6 @@ function backendOf({ world: kind }: Program, world: World): Backend {
     now: () => world.now(),
     later: (ms, callback) => void env.setTimer(callback, ms, true),
     settings: {},
+    watched: (store) => witness.within(store),
   })
 }

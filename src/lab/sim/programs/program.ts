@@ -19,6 +19,8 @@ export interface Program {
   readonly faults: readonly Fault[]
   /** How many of the store's calls end in a way that no store's may. */
   readonly broken?: number
+  /** And some of these end long after their time, or never. */
+  readonly mute?: true
   /** Nobody listens to what happens to locks. */
   readonly unheard?: true
 }
@@ -98,8 +100,8 @@ export interface Section {
 
 /** For people. */
 export function print(program: Program): string {
-  const { seed, world, processes, ttl, fair, tasks, closes, faults, broken, unheard } = program
-  const odd = `${broken === undefined ? '' : `, a store that is broken (${broken})`}${unheard === true ? ', unheard' : ''}`
+  const { seed, world, processes, ttl, fair, tasks, closes, faults, broken, mute, unheard } = program
+  const odd = `${broken === undefined ? '' : `, a store that is broken (${broken}${mute === true ? ', mute' : ''})`}${unheard === true ? ', unheard' : ''}`
   return [
     `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}${odd}`,
     ...tasks.map(({ process, at, steps }) => `  p${process} at ${at}: ${printAll(steps)}`),

@@ -64,6 +64,8 @@ export interface Closed {
   options: ClosePlan['options']
   readonly from: number
   to: number | undefined
+  /** Names that it said are left at the store. */
+  left: readonly string[] | undefined
 }
 
 export interface Finding {

@@ -27,6 +27,8 @@ export interface BackendOptions {
   /** Calls back after so many milliseconds of true time. */
   readonly later: (ms: number, callback: () => void) => void
   readonly settings: Readonly<Record<string, string | number | boolean>>
+  /** Of a claim queue: who looks on while it works. */
+  readonly watched?: (store: Store) => Store
 }
 
 export function makeNode(index: number, now: TrueTime): Node {

@@ -8,9 +8,9 @@ import { makeNode } from './backend.ts'
  * The rule of the claim queue on a server of its own, which measures leases by its monotonic clock: what every store
  * that keeps its word does. Without its memory it only knows its wall clock.
  */
-export function claimQueueBackend({ now, settings }: BackendOptions): Backend {
+export function claimQueueBackend({ now, settings, watched = (store) => store }: BackendOptions): Backend {
   const node = makeNode(0, now)
-  const fresh = (): Store => memoryStore({ now: () => node.clocks.steady() })
+  const fresh = (): Store => watched(memoryStore({ now: () => node.clocks.steady() }))
   let server = fresh()
   return {
     nodes: [node],

@@ -2,8 +2,8 @@
 -- params: :ids, :names (texts of lists, which every driver can send)
 -- returns: as read.sql, with a sign before every text: some that run statements make an object of what looks like JSON
 -- A shared lock of its own for each claim, rather than for the row, which others have to write to: they renew what they hold
--- there, and wait. FOR KEY SHARE lets them, and makes sure that what is read is the newest: under REPEATABLE READ it fails when
--- the transaction's own picture of the row is an old one. Rows are locked last, after the claims.
+-- there, and wait. FOR KEY SHARE lets them. Under REPEATABLE READ what is read is the transaction's own picture, which
+-- may be old: a claim that was renewed since has run out in it, and is refused. Rows are locked last, after the claims.
 WITH claims AS MATERIALIZED (
   SELECT count(pg_advisory_xact_lock_shared(hashtextextended(id, 7525758567302165364))) AS locked
   FROM unnest(CAST(CAST(:ids AS text) AS text[])) AS id

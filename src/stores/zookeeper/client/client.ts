@@ -20,7 +20,7 @@ import type { Acl, Stat } from './records.ts'
 import { bytesOf, creation, mergeable, partOf } from './writes.ts'
 import { checkAddress, parseConnectString } from './servers.ts'
 import type { ServerAddress } from './servers.ts'
-import { Session } from './session.ts'
+import { Session, checkAuth } from './session.ts'
 import type { AuthInfo, SessionState } from './session.ts'
 import { isWithin, momentOf, NEVER } from './moment.ts'
 import { now, wall } from './time.ts'
@@ -32,6 +32,8 @@ const MAX_REPLY = 16 * 1024 * 1024
 /** A lease may be believed in for two thirds of the timeout; half of the rest is for the time since the last write. */
 const CONFIRM_PER_TIMEOUT = 6
 const CLOCKS = { mono: now, wall }
+/** By the server's numbers. */
+const LASTING_MODES: Readonly<Record<string, 0 | 1 | undefined>> = { persistent: 0, recursive: 1 }
 const LASTING = ['persistent', 'recursive'] as const
 const ALL_KINDS = ['data', 'exists', 'children', ...LASTING] as const
 /** Which watches of a path a server gives up with one of these. */
@@ -64,13 +66,16 @@ export class ZooKeeper implements AsyncDisposable {
     if (!Number.isInteger(sessionTimeout) || sessionTimeout < 1 || sessionTimeout > 2 ** 31 - 1) {
       throw new ZooKeeperError('BAD_ARGUMENTS', 'sessionTimeout must be a whole number of milliseconds')
     }
+    const { auth = [] } = options
+    if (!Array.isArray(auth)) throw new ZooKeeperError('BAD_ARGUMENTS', 'auth must be a list')
+    auth.forEach(checkAuth)
     this.chroot = new Chroot(options.chroot ?? chroot)
     const settings = {
       servers,
       timeout: sessionTimeout,
       tls: options.tls,
       limits: { request: maxRequest, reply: maxReply },
-      auth: options.auth ?? [],
+      auth,
       firstXid,
       background: options.background ?? false,
     }
@@ -262,11 +267,14 @@ export class ZooKeeper implements AsyncDisposable {
 
   /** Calls at every change of a node, or of everything below it, until `unwatch`. Needs servers from 3.6 on. */
   addWatch(path: string, kind: 'persistent' | 'recursive', watcher: Watcher): Promise<void> {
-    return this.send(() =>
-      this.watching(ops.addWatch(this.full(path), kind === 'persistent' ? 0 : 1), watcher, (errno) =>
+    return this.send(() => {
+      const mode = LASTING_MODES[kind]
+      if (mode === undefined)
+        throw new ZooKeeperError('BAD_ARGUMENTS', 'addWatch is for persistent and recursive watches')
+      return this.watching(ops.addWatch(this.full(path), mode), watcher, (errno) =>
         errno === 0 ? kind : null,
-      ),
-    )
+      )
+    })
   }
 
   /** Takes a watcher back. The server is told when it was the last one there; `false`: it was not set, or has fired. */
@@ -285,6 +293,7 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   addAuth(info: AuthInfo): void {
+    checkAuth(info)
     this.session.addAuth(info)
   }
 

@@ -108,12 +108,13 @@ export class Connection {
     this.socket.on('data', (chunk: Buffer) => this.received(chunk))
     let reached = false
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => (reached = true))
-    const closed = (error: ZooKeeperError): void => {
-      this.turnedAway = reached && !this.open && !this.over
-      this.end(error)
+    const closed = (cause?: Error): void => {
+      if (this.open) return this.end(lost(server, cause))
+      this.turnedAway = reached && !this.over
+      this.end(reached ? turnedAway(server, cause) : unreached(server, cause))
     }
-    this.socket.on('error', (cause) => closed(this.open ? lost(server, cause) : unreached(server, cause)))
-    this.socket.on('close', () => closed(lost(server)))
+    this.socket.on('error', closed)
+    this.socket.on('close', () => closed())
   }
 
   /** The first message. May be called before the dial is through: the socket keeps it. */
@@ -317,8 +318,14 @@ export class Connection {
   }
 }
 
-function unreached({ host, port }: ServerAddress, cause: NodeJS.ErrnoException): ZooKeeperError {
-  const message = `${host}:${port} cannot be reached (${cause.code ?? cause.message})`
+function unreached({ host, port }: ServerAddress, cause?: NodeJS.ErrnoException): ZooKeeperError {
+  const message = `${host}:${port} cannot be reached (${cause?.code ?? cause?.message ?? 'closed'})`
+  return new ZooKeeperError('CONNECTION_LOSS', message, { cause })
+}
+
+/** Servers give no reason. These are theirs. */
+function turnedAway({ host, port }: ServerAddress, cause?: unknown): ZooKeeperError {
+  const message = `${host}:${port} took the connection and closed it: it has no quorum, or too many connections (maxClientCnxns), or wants TLS`
   return new ZooKeeperError('CONNECTION_LOSS', message, { cause })
 }
 

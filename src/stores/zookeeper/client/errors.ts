@@ -44,7 +44,7 @@ const BY_NUMBER = new Map<number, ZooKeeperErrorCode>(
 export class ZooKeeperError extends Error {
   override readonly name: string = 'ZooKeeperError'
   readonly code: ZooKeeperErrorCode
-  /** The path that was asked about, as the caller wrote it. */
+  /** The path that was asked about, as the servers know it: with the chroot. */
   readonly path?: string
 
   constructor(

@@ -44,6 +44,8 @@ export class JuteWriter {
   }
 
   int(value: number): void {
+    // A Buffer would take nothing for 0: no right for anybody, or another version than the one that was meant.
+    if (!Number.isInteger(value)) throw new TypeError(`${String(value)} is not a whole number`)
     this.reserve(4)
     this.at = this.buffer.writeInt32BE(value, this.at)
   }

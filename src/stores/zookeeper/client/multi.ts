@@ -2,8 +2,8 @@ import { refusal } from './errors.ts'
 import type { ZooKeeperError } from './errors.ts'
 import { malformed } from './jute.ts'
 import type { JuteReader } from './jute.ts'
-import type { Operation } from './operations.ts'
-import { OPCODES } from './records.ts'
+import type { Created, Operation } from './operations.ts'
+import { OPCODES, readStat } from './records.ts'
 
 /** Several writes as one: all happen, in one transaction, or none. */
 export function multi(parts: readonly Operation<unknown>[]): Operation<unknown[]> {
@@ -33,12 +33,19 @@ function readResults(reader: JuteReader, zxid: bigint, parts: readonly Operation
     reader.int()
     if (done) throw malformed('a multi reply with too few results')
     if (opcode === OPCODES.error) results.push(reader.int())
+    else if (part.name === 'create') results.push(readCreated(reader, opcode))
     else if (opcode === part.opcode) results.push(part.read(reader, zxid))
-    // Servers answer for some creations inside a transaction with the path alone.
-    else if (opcode === OPCODES.create && part.name === 'create') results.push({ path: reader.string() })
     else throw malformed(`a multi reply with operation ${opcode} in the place of ${part.opcode}`)
   }
   return results
+}
+
+/** Whatever kind of node it was: servers answer with the path alone, or with the Stat behind it. */
+function readCreated(reader: JuteReader, opcode: number): Pick<Created, 'path'> & Partial<Created> {
+  const path = reader.string()
+  if (opcode === OPCODES.create) return { path }
+  if (opcode === OPCODES.create2) return { path, stat: readStat(reader) }
+  throw malformed(`a multi reply with operation ${opcode} for a creation`)
 }
 
 /** The refusal of the part that failed. The parts before it say "rolled back", those after it "inconsistency". */

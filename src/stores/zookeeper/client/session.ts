@@ -304,6 +304,12 @@ export class Session {
   }
 }
 
+/** What cannot be sent would be left out, and nobody would hear of it. Says nothing of what it is: it may be a password. */
+export function checkAuth({ scheme, auth }: AuthInfo): void {
+  if (typeof scheme === 'string' && (typeof auth === 'string' || auth instanceof Uint8Array)) return
+  throw new ZooKeeperError('BAD_ARGUMENTS', 'auth needs a scheme, and credentials as a text or as bytes')
+}
+
 function bytesOf(auth: string | Uint8Array): Uint8Array {
   return typeof auth === 'string' ? Buffer.from(auth) : auth
 }

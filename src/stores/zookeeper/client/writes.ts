@@ -1,3 +1,4 @@
+import { ZooKeeperError } from './errors.ts'
 import type { Mergeable } from './merging.ts'
 import * as ops from './operations.ts'
 import type { Created, Operation } from './operations.ts'
@@ -58,6 +59,8 @@ export function mergeable(write: SingleWrite, chroot: Chroot): Mergeable {
       unique: false,
     }
   }
+  // Somebody without our types may ask for what only a transaction can do.
+  if (write.kind !== 'create') throw new ZooKeeperError('BAD_ARGUMENTS', 'write creates and deletes')
   const { mode = 'persistent', data = EMPTY, acl = OPEN_ACL, unique = false } = write
   checkPath(write.path, mode.includes('sequential'))
   const path = chroot.full(write.path)

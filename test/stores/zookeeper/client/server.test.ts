@@ -9,17 +9,24 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { available, fourLetters, zookeeper } from '../../../../scripts/services.mjs'
 import type { Server } from '../../../../scripts/services.mjs'
 import { CREATOR_ACL, ZooKeeper } from '../../../../src/stores/zookeeper/client/index.ts'
-import type { WatchEvent, ZooKeeperOptions } from '../../../../src/stores/zookeeper/client/index.ts'
+import type {
+  CreateMode,
+  WatchEvent,
+  ZooKeeperOptions,
+} from '../../../../src/stores/zookeeper/client/index.ts'
+import { MODES } from '../../../../src/stores/zookeeper/client/records.ts'
 import { FaultProxy } from 'holdfast/testkit'
 
 const run = promisify(execFile)
+type Untyped = (...args: readonly unknown[]) => Promise<unknown>
+const JAVA = ['-Dznode.container.checkIntervalMs=200', '-Dzookeeper.extendedTypesEnabled=true']
 
 describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', () => {
   let server: Server
   const open: { close(): unknown }[] = []
   let folders = 0
 
-  beforeAll(async () => void (server = await zookeeper({ java: ['-Dznode.container.checkIntervalMs=200'] })))
+  beforeAll(async () => void (server = await zookeeper({ java: JAVA })))
   afterAll(() => server.stop())
   afterEach(async () => {
     for (const one of open.splice(0).reverse()) await one.close()
@@ -70,6 +77,50 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', 
     await expect(zk.getData(path)).rejects.toMatchObject({ code: 'NO_NODE', path })
   })
 
+  it('does nothing with arguments that only somebody without our types can give, and says so', async () => {
+    const zk = await client()
+    const at = await folder(zk)
+    const untyped = zk as unknown as Record<'delete' | 'create' | 'write' | 'addWatch', Untyped> & {
+      transaction(writes: readonly unknown[]): Promise<unknown>
+    }
+    const answers = await Promise.allSettled([
+      untyped.delete(at, 0.5),
+      untyped.delete(at, Number.NaN),
+      untyped.delete(at, null),
+      untyped.transaction([{ kind: 'check', path: at }]),
+      untyped.create(`${at}/locked`, { acl: [{ perms: 31, scheme: 'world', id: 'anyone' }] }),
+      untyped.write({ kind: 'setData', path: `${at}/made`, data: 'x' }),
+      untyped.addWatch(at, 'children', () => undefined),
+    ])
+    for (const answer of answers) expect(answer).toMatchObject({ reason: { code: 'BAD_ARGUMENTS' } })
+    expect((await zk.getChildren(at)).children).toEqual([])
+  })
+
+  it.each(['digest:user:secret', [{ scheme: 'digest' }], [{ scheme: 'digest', auth: { user: 'secret' } }]])(
+    'does not go on without credentials that it cannot send: %j',
+    async (auth) => {
+      const untyped = auth as unknown as NonNullable<ZooKeeperOptions['auth']>
+      const refusal = expect.objectContaining({
+        code: 'BAD_ARGUMENTS',
+        message: expect.not.stringContaining('secret') as string,
+      }) as Error
+      expect(() => new ZooKeeper(`127.0.0.1:${server.port}`, { auth: untyped })).toThrow(refusal)
+      const zk = await client()
+      for (const info of Array.isArray(auth) ? untyped : []) expect(() => zk.addAuth(info)).toThrow(refusal)
+    },
+  )
+
+  it('says why a server may have closed a connection that it took', async () => {
+    await using small = await zookeeper({ config: { maxClientCnxns: 1 } })
+    await client({ at: small })
+    const second = new ZooKeeper(`127.0.0.1:${small.port}`)
+    open.push(second)
+    const { message } = await new Promise<Error>((resolve) => {
+      second.onState((_, error) => error !== undefined && resolve(error))
+    })
+    expect(message).toContain('maxClientCnxns')
+  })
+
   it('gives sequential nodes their numbers, and their transaction in the same answer', async () => {
     const zk = await client()
     const at = await folder(zk)
@@ -99,6 +150,24 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', 
     ])
     await expect(failing).rejects.toMatchObject({ code: 'BAD_VERSION', path: at })
     expect((await zk.getChildren(at)).children).toEqual(['a'])
+  })
+
+  const modes = Object.keys(MODES) as CreateMode[]
+
+  it.each(modes)('creates %s nodes in a transaction too', async (mode) => {
+    const zk = await client()
+    const states: string[] = []
+    zk.onState((state) => states.push(state))
+    const at = await folder(zk)
+    const [created, , last] = await zk.transaction([
+      { kind: 'create', path: `${at}/a`, mode, ttl: 60_000 },
+      { kind: 'check', path: at, version: 0 },
+      { kind: 'create', path: `${at}/b` },
+    ])
+    expect((await zk.getChildren(at)).children.map((child) => `${at}/${child}`).sort()).toEqual(
+      [created, last].map((one) => (one as { path: string }).path).sort(),
+    )
+    expect(states).toEqual([])
   })
 
   it('makes real containers: they go when their last child has gone', async () => {

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 
-import type { Store, Voter } from 'holdfast'
+import type { Store } from 'holdfast'
+import type { Voter } from 'holdfast/quorum'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { quorumStore } from 'holdfast/quorum'
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { Held as HeldAnswer, RenewRequest, Store } from '../../../../src/core/contract.ts'
 import { quorumStore } from '../../../../src/stores/quorum/index.ts'
-import { failsAll, Held, never, request, TIMEOUT, TTL, world } from './kit.ts'
+import { fails, failsAll, Held, never, request, TIMEOUT, TTL, world } from './kit.ts'
 import type { Member, Steer, World } from './kit.ts'
 
 const CLAIM = { name: 'x', id: 'a.1' }
@@ -80,13 +80,25 @@ describe('a renewal', () => {
       // As soon as that is certain: the others need not answer.
       lease.extend(says(kind), says(kind), says(kind), never, never)
       expect(await lease.renew()).toEqual({ kind: 'lost' })
-      // From then on it is nobody's: no store is asked again.
+      // From then on it is nobody's: no store is asked to extend it again.
       lease.extend()
+      for (const { on } of lease.members) on.inspect = () => ({ kind: 'free' })
       const before = extensions(lease)
       expect(await lease.renew()).toEqual({ kind: 'lost' })
       expect(extensions(lease)).toEqual(before)
     },
   )
+
+  it('of what another client was granted is unknown, and lost when nobody has it', async () => {
+    const lease = await holding(3)
+    const other = quorumStore(lease.stores, { setUp: 'now', clock: lease.clock })
+    expect(await other.renew([renewal()], TIMEOUT)).toMatchObject([{ kind: 'unknown' }])
+    expect(await lease.renew()).toMatchObject({ kind: 'renewed' })
+    await lease.store.release(CLAIM, undefined, TIMEOUT)
+    expect(await other.renew([renewal()], TIMEOUT)).toEqual([{ kind: 'lost' }])
+    for (const { on } of lease.members) on.inspect = fails
+    expect(await other.renew([renewal()], TIMEOUT)).toMatchObject([{ kind: 'unknown' }])
+  })
 
   it('of four is lost at two stores, and not at one', async () => {
     const lease = await holding(4)

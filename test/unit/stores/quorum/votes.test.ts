@@ -577,3 +577,52 @@ describe('stores without votes', () => {
     })
   })
 })
+
+describe('a claim that is asked for once more while its votes are under way', () => {
+  /** The first attempt gets every vote; of a second one nobody but the first server tells. */
+  const twice = (): World & { readonly store: Store } => {
+    const all = open(3)
+    all.members.forEach(({ on }, at) => {
+      on.vote = async (call, vote) => {
+        const answer = call()
+        await Promise.resolve()
+        return (vote as VoteRequest).attempt === 1 || at === 0 ? answer : SILENT
+      }
+    })
+    return all
+  }
+
+  it('keeps what the first request was granted', async () => {
+    const all = twice()
+    const [first, second] = await Promise.all([
+      all.store.claim(request('x', 'a.1'), TIMEOUT),
+      all.store.claim(request('x', 'a.1'), TIMEOUT),
+    ])
+    expect(first.kind).toBe('held')
+    expect(second).toEqual(first)
+    expect(holders(all)).toEqual(['a.1', 'a.1', 'a.1'])
+  })
+
+  it('is voted on anew where the first request was not granted', async () => {
+    const all = open(3)
+    for (const { on } of all.members)
+      on.vote = async (call, vote) => ((vote as VoteRequest).attempt === 1 ? SILENT : call())
+    const [first, second] = await Promise.all([
+      all.store.claim(request('x', 'a.1'), TIMEOUT),
+      all.store.claim(request('x', 'a.1'), TIMEOUT),
+    ])
+    expect([first.kind, second.kind]).toEqual(['unknown', 'held'])
+  })
+
+  it('is not voted on when its time was over before that of the first', async () => {
+    const all = open(3)
+    const held = new Held()
+    for (const { on } of all.members) on.vote = held.steer
+    const first = all.store.claim(request('x', 'a.1'), TIMEOUT)
+    const second = all.store.claim(request('x', 'a.1'), 10)
+    await all.env.advance(11)
+    while (held.count > 0) held.release()
+    expect((await first).kind).toBe('held')
+    expect((await second).kind).toBe('unknown')
+  })
+})

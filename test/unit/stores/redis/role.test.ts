@@ -87,6 +87,32 @@ describe('an answer of a server that has not said what it is', () => {
     commands.close()
   })
 
+  it.each([
+    ['asked', async (link: FakeLink) => Promise.resolve(link.last('info').answer('QUEUED'))],
+    [
+      'asked in the other way',
+      async (link: FakeLink) => {
+        link.last('info').fail(new Error('NOPERM no'))
+        await tick()
+        link.last('role').answer(Buffer.from('QUEUED'))
+      },
+    ],
+  ])("is not known where it was %s in a transaction of the client's owner", async (_, queue) => {
+    const { link, commands, withdraw } = started()
+    const answer = withdraw()
+    await tick()
+    link.last('evalsha').answer(1)
+    await queue(link)
+    expect((await answer).kind).toBe('unknown')
+    // With the next command it is asked again.
+    const next = withdraw()
+    await tick()
+    link.last('evalsha').answer(1)
+    link.last('info').answer(TAKES_WRITES)
+    expect((await next).kind).toBe('unknown')
+    commands.close()
+  })
+
   it.each(["unsupported command 'info'", 'ERR unknown command', 'NOPERM no', 'invalid request'])(
     'is believed where it cannot be asked: %s',
     async (refusal) => {

@@ -93,6 +93,104 @@ describe('a vote that a driver sent again on another connection', () => {
   })
 })
 
+describe('a vote that is answered when its time is up', () => {
+  const REF = { name: 'x', id: 'a.1', attempt: 1 }
+  const RENEWAL = {
+    ...REF,
+    owner: 'test',
+    ttl: 1_000,
+    probation: 0,
+    token: 1_794_967_306_000_000n,
+    top: 1_794_967_306_000_000n,
+    tokens: 0,
+    mode: 'keep',
+  } as const
+  const late = async () => {
+    const all = started()
+    expect((await all.voter.vote(VOTE, 1)).kind).toBe('unknown')
+    return all
+  }
+  const answered = async (link: FakeLink): Promise<readonly string[]> => {
+    const before = link.commands.length
+    link.sent[0]?.answer(1_794_967_306_000_000)
+    await tick()
+    return link.commands.slice(before)
+  }
+
+  it('is given back', async () => {
+    const { link, voter } = await late()
+    expect(await answered(link)).toEqual(['evalsha'])
+    voter.close()
+  })
+
+  it('is not taken from the renewal behind it, which counts', async () => {
+    const { link, voter } = await late()
+    const renewed = voter.extend([RENEWAL], 1_000)
+    expect(await answered(link)).toEqual([])
+    link.sent[1]?.answer([1])
+    expect(await renewed).toEqual([{ kind: 'renewed', contended: false }])
+    voter.close()
+  })
+
+  it.each([
+    ['another attempt', { ...RENEWAL, attempt: 2 }],
+    ['another name', { ...RENEWAL, name: 'y' }],
+  ])('is given back if the renewal behind it is of %s', async (_, renewal) => {
+    const { link, voter } = await late()
+    const renewed = voter.extend([renewal], 1_000)
+    expect(await answered(link)).toEqual(['evalsha'])
+    voter.close()
+    await renewed
+  })
+
+  describe('by a release of which the server did not know the script', () => {
+    const givenBack = async () => {
+      const all = await late()
+      expect(await answered(all.link)).toEqual(['evalsha'])
+      return all
+    }
+    const notKnown = async (link: FakeLink): Promise<readonly string[]> => {
+      const before = link.commands.length
+      link.sent[1]?.fail(new Error('NOSCRIPT No matching script.'))
+      await tick()
+      return link.commands.slice(before)
+    }
+
+    it('is given back by its text', async () => {
+      const { link, voter } = await givenBack()
+      expect(await notKnown(link)).toEqual(['eval'])
+      voter.close()
+    })
+
+    it('is not taken from a renewal that has overtaken it, which counts', async () => {
+      const { link, voter } = await givenBack()
+      const renewed = voter.extend([RENEWAL], 1_000)
+      expect(await notKnown(link)).toEqual(['script'])
+      link.sent[2]?.answer([1])
+      expect(await renewed).toEqual([{ kind: 'renewed', contended: false }])
+      voter.close()
+    })
+
+    it('is given back if its claim is over since', async () => {
+      const { link, voter } = await givenBack()
+      const renewed = voter.extend([RENEWAL], 1_000)
+      const gone = voter.release(REF, false, 1_000)
+      expect(await notKnown(link)).toEqual(['eval'])
+      voter.close()
+      await Promise.all([renewed, gone])
+    })
+  })
+
+  it('is given back if its claim is over since', async () => {
+    const { link, voter } = await late()
+    const renewed = voter.extend([RENEWAL], 1_000)
+    const gone = voter.release(REF, false, 1_000)
+    expect(await answered(link)).toEqual(['evalsha'])
+    voter.close()
+    await Promise.all([renewed, gone])
+  })
+})
+
 describe('a vote of which the server did not know the script', () => {
   const REF = { name: 'x', id: 'a.1', attempt: 1 }
   const noScript = new Error('NOSCRIPT No matching script.')

@@ -12,6 +12,7 @@ function voteOf(ref: VoteRef, looked = { times: 0 }): OpenVote {
       return ref
     },
     givenUp: false,
+    renewed: false,
     untold: false,
     earlier: undefined,
   }
@@ -48,7 +49,7 @@ describe('votes that are open', () => {
     'of one claim end in any order, and each once: %j',
     (order) => {
       const given: number[] = []
-      const open = new OpenVotes(({ attempt }) => given.push(attempt))
+      const open = new OpenVotes(({ ref }) => given.push(ref.attempt))
       const votes = [1, 2, 3].map((each) => voteOf(refOf(1, each)))
       for (const vote of votes) open.add(vote)
       for (const [done, attempt] of order.entries()) {
@@ -69,7 +70,7 @@ describe('votes that are open', () => {
 
   it('that the driver will not tell of are given back, those that were given up', () => {
     const given: number[] = []
-    const open = new OpenVotes(({ attempt }) => given.push(attempt))
+    const open = new OpenVotes(({ ref }) => given.push(ref.attempt))
     const votes = [1, 2, 3, 4].map((each) => voteOf(refOf(1, each)))
     for (const vote of votes) open.add(vote)
     for (const vote of votes.slice(0, 3)) open.timedOut(vote)

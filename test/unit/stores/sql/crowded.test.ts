@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import type { Capabilities } from '../../../../src/core/contract.ts'
 import type { Driver, Statements } from '../../../../src/stores/sql/client.ts'
+import { linesOn } from '../../../../src/stores/sql/lines.ts'
 import type { Row } from '../../../../src/stores/sql/row.ts'
 import { SCHEMA_VERSION } from '../../../../src/stores/sql/schema.ts'
 import { SqlStore } from '../../../../src/stores/sql/store.ts'
@@ -57,6 +58,46 @@ function crowded(): { store: SqlStore<object>; attempts: () => number } {
   })
   return { store, attempts: () => attempts }
 }
+
+describe('a server that only reads', () => {
+  it('is told to whoever lent the connection, also if several asked it together', async () => {
+    for (const code of ['25006', 'ER_OPTION_PREVENTS_STATEMENT']) {
+      const told: unknown[] = []
+      const refused = (): Promise<never> => Promise.reject(Object.assign(new Error('reads only'), { code }))
+      const statements = {
+        schemaVersion: () => Promise.resolve(SCHEMA_VERSION),
+        take: refused,
+        read: () => Promise.resolve([ROW]),
+        swap: refused,
+      } as unknown as Statements<object>
+      const driver: Driver<object> = {
+        borrow: (_, work) =>
+          work({}).catch((error: unknown) => {
+            told.push(error)
+            throw error
+          }),
+        close: () => Promise.resolve(),
+      }
+      const capabilities = { wakeups: 'poll' } as Capabilities
+      const isFinal = (): boolean => false
+      const lines = linesOn(driver, 'table')
+      const store = new SqlStore<object>({
+        kind: 'reads',
+        capabilities,
+        driver,
+        statements,
+        migrate: false,
+        isFinal,
+        lines,
+      })
+      const ids = ['a.1', 'b.1', 'c.1']
+      const answers = await Promise.all(ids.map(async (id) => store.claim({ ...REQUEST, id }, 5000)))
+      expect(answers.map(({ kind }) => kind)).toEqual(['unknown', 'unknown', 'unknown'])
+      // The first went alone, the others together.
+      expect(told).toHaveLength(2)
+    }
+  })
+})
 
 describe('a name that too many change at once', () => {
   it('is told from a server that does not answer, and may be asked for again', async () => {

@@ -17,7 +17,7 @@ export function examine(program: Program, trace: Trace): readonly Finding[] {
     // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
     ...(calm && !isMixedUp(trace) ? examineCalm(trace) : []),
     ...(calm ? closes(trace) : []),
-    ...promises(trace, calm, program.broken !== undefined),
+    ...promises(trace, calm, program.broken !== undefined, program.mute === true),
   ]
 }
 

@@ -1,4 +1,4 @@
-import { REQUEST_TIMEOUT_MS } from '../bounds.ts'
+import { REQUEST_TIMEOUT_MS, SILENT_MS } from '../bounds.ts'
 import { isNested, rootOf } from '../context.ts'
 import type { Call, Finding, ProgramCheck, Trace, Wanted } from '../trace.ts'
 
@@ -11,8 +11,13 @@ const GIVE_BACK_MS = 50
 const LONGEST_PAUSE_MS = 1000
 
 /** What each call and each close may end with, and when. */
-export function promises(trace: Trace, calm: boolean, broken: boolean): readonly Finding[] {
-  const judge = new Judge(trace, calm, broken)
+export function promises(
+  trace: Trace,
+  calm: boolean,
+  broken: boolean,
+  mute: boolean = false,
+): readonly Finding[] {
+  const judge = new Judge(trace, calm, broken, mute)
   return [...trace.calls.flatMap((call) => judge.call(call)), ...judge.afterClose()]
 }
 
@@ -21,11 +26,14 @@ class Judge {
   private readonly calm: boolean
   /** The store may do anything. */
   private readonly broken: boolean
+  /** How long a request takes that is given up, or has its answer. */
+  private readonly request: number
 
-  constructor(trace: Trace, calm: boolean, broken: boolean) {
+  constructor(trace: Trace, calm: boolean, broken: boolean, mute: boolean) {
     this.trace = trace
     this.calm = calm
     this.broken = broken
+    this.request = mute ? SILENT_MS : calm ? REQUEST_MS : 2 * REQUEST_TIMEOUT_MS
   }
 
   call(call: Call): readonly Finding[] {
@@ -71,8 +79,7 @@ class Judge {
   private inTime(call: Call): readonly Finding[] {
     const { process, from, wait = 0, wants, how } = call
     const asks = call.wait === undefined || wants.length > 1
-    const request = this.calm ? REQUEST_MS : 2 * REQUEST_TIMEOUT_MS
-    const longest = wait + (asks ? request * wants.length : 0) + TIMER_MS
+    const longest = wait + (asks ? this.request * wants.length : 0) + TIMER_MS
     const took = (call.to ?? this.trace.endedAt) - from
     if (took <= longest) return []
     const names = wants.map(({ name }) => name).join(', ')
