@@ -307,7 +307,6 @@ const ALONE = 'AND NO CHAIN NO RELEASE'
 const rollback = (connection: Queries): Promise<unknown> =>
   connection.query({ sql: `ROLLBACK ${ALONE}`, ...AS_IT_IS })
 
-/** Whether the transaction that we began is not there any more. */
 async function begin(connection: MysqlConnection): Promise<void> {
   // Somebody may have given it back in the middle of a transaction, which BEGIN would commit.
   await rollback(connection)
@@ -315,6 +314,7 @@ async function begin(connection: MysqlConnection): Promise<void> {
   await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
 }
 
+/** Whether the transaction that we began is not there any more. */
 async function isEnded(connection: Queries): Promise<boolean> {
   try {
     await connection.query({ sql: `ROLLBACK TO SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
