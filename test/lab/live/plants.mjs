@@ -476,17 +476,26 @@ export const endsWithNothing = (order) =>
     }),
   )
 
-/** Whoever has waited in vain is told that the store did not answer. */
+/**
+ * Whoever has waited in vain is told, after a while, that the store did not answer. Locks are given back late, so that many waits
+ * are in vain, whatever the machine.
+ */
 export async function blamesTheStore(order) {
   const { StoreUnavailableError } = await import('../../../dist/index.js')
+  const slow = (lease) => lied(lease, { release: () => sleep(100).then(() => lease.release()) })
   return withLocks(order, (lock) =>
-    acquiring(lock, async (go) => {
-      try {
-        return await go()
-      } catch (error) {
-        throw error.code === 'LOCK_TIMEOUT' ? new StoreUnavailableError('planted: no answer') : error
-      }
-    }),
+    leases(
+      acquiring(lock, async (go) => {
+        try {
+          return await go()
+        } catch (error) {
+          if (error.code !== 'LOCK_TIMEOUT') throw error
+          await sleep(300)
+          throw new StoreUnavailableError('planted: no answer')
+        }
+      }),
+      slow,
+    ),
   )
 }
 
