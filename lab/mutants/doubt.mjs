@@ -35,7 +35,11 @@ export const doubtMutants = [
   mutant(
     'queued-try-stays',
     'D2: a try that the store put in line is forgotten there',
-    { file: ASKING, find: 'claim.doubtful = true;\n    lane.refuse', replace: 'lane.refuse' },
+    {
+      file: ASKING,
+      find: 'claim.doubtful = true;\n    if (claim.only === null)',
+      replace: 'if (claim.only === null)',
+    },
     'leftovers',
     1500,
     119,

@@ -69,8 +69,8 @@ function queuedTry(claim: Claim): boolean {
   const { lane } = claim
   const answer = lane.session.requests.broken(CLAIM, 'queued a claim that was not to wait')
   lane.session.listen()
-  if (claim.only === null) return false
   claim.doubtful = true
+  if (claim.only === null) return false
   lane.refuse(claim, errors.unavailable(lane, answer))
   return true
 }
@@ -105,6 +105,8 @@ function claimAnew(claim: Claim): void {
   const { lane } = claim
   const now = lane.session.clock.now()
   lane.drop(claim)
+  // A copy of its request may still be under way, and would stand in line for nobody.
+  if (claim.doubtful) lane.session.cleanup.remove(claim, true, claim.lasts)
   if (lane.needsClaim(now)) {
     const next = lane.newClaim()
     const soon = mayHurry(claim, now)

@@ -131,8 +131,7 @@ export class Closing extends Deadline {
         session.expiries.set(claim, claim.validUntil, claim.ttl)
         this.unsettle(claim, claim.ttl)
       } else {
-        session.upkeep.lose(claim, 'its Holdfast was closed')
-        session.cleanup.remove(claim, claim.doubtful, claim.ttl)
+        session.upkeep.abandon(claim, 'its Holdfast was closed')
       }
     }
     this.look()

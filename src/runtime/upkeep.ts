@@ -90,15 +90,21 @@ export class Upkeep {
     else if (claim.state !== 'gone' && this.batch.push(claim) >= BATCH) this.flush()
   }
 
-  /** The claim is not ours any more. */
+  /** The claim is not ours any more, and the store knows. A copy of its request that is still under way would hold the lock for nobody. */
   lose(claim: Claim, why: string): void {
-    if (claim.state !== 'held') return
-    claim.lane.lost(claim, why)
+    if (claim.doubtful) this.abandon(claim, why)
+    else if (claim.state === 'held') claim.lane.lost(claim, why)
   }
 
   /** By our own clocks the lease has ended. The store may still have it, for nobody. */
   expire(claim: Claim): void {
-    this.lose(claim, 'it was not renewed in time')
+    this.abandon(claim, 'it was not renewed in time')
+  }
+
+  /** The claim is not ours any more, whatever the store has of it. */
+  abandon(claim: Claim, why: string): void {
+    if (claim.state !== 'held') return
+    claim.lane.lost(claim, why)
     this.session.cleanup.remove(claim, claim.doubtful, claim.ttl)
   }
 
@@ -207,8 +213,8 @@ export class Upkeep {
         return this.retry(claim, now, answer)
       case 'queued':
         // The store is not the one that granted it, or has lost its last moments: it has the claim in line again, for nobody.
-        this.lose(claim, 'the store has it in the queue again')
-        return this.session.cleanup.remove(claim, true, claim.ttl)
+        claim.doubtful = true
+        return this.abandon(claim, 'the store has it in the queue again')
       case 'lost':
         return this.lose(claim, 'the store does not know it any more')
     }

@@ -7,8 +7,8 @@ import type { Env, Timer } from '../../../src/runtime/env.ts'
 
 export type Method = 'claim' | 'renew' | 'release' | 'withdraw' | 'downgrade' | 'watch' | 'inspect' | 'list'
 
-/** `request`: the store never sees it. `reply`: it does, and nobody hears. */
-export type Loss = 'request' | 'reply'
+/** `request`: the store never sees it. `reply`: it does, and nobody hears. `late`: it comes when nobody waits for it any more. */
+export type Loss = 'request' | 'reply' | 'late'
 
 /** A process's own view of the world. While it is paused, time passes and nothing reaches it. */
 export class ProcessEnv implements Env {
@@ -73,6 +73,8 @@ export class FarStore implements Store {
   back = 0
   /** Milliseconds that an event takes; Infinity: it gets lost. */
   events = 0
+  /** After so many milliseconds comes what is late. */
+  late = 10_000
   /** What becomes of the next requests of a kind, or of all. */
   readonly losses: { method: Method | 'any'; loss: Loss; times: number }[] = []
   /** Every request that left, in order. */
@@ -202,7 +204,8 @@ export class FarStore implements Store {
     this.sent.push({ method, size })
     const loss = this.nextLoss(method)
     const { there, back } = this
-    if (loss === 'request' || there > timeout) return this.timeOut(timeout)
+    if (loss === 'late') this.network.setTimer(() => void run(), this.late, true)
+    if (loss === 'late' || loss === 'request' || there > timeout) return this.timeOut(timeout)
     // What is on its way arrives, also if the sender has stopped meanwhile.
     if (there > 0) await this.network.sleep(there)
     const answer = await run()

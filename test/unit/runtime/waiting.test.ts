@@ -616,6 +616,39 @@ describe('giving up', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('when it has lost its place refuses what is still on its way for that', async () => {
+    const w = world()
+    const [a, b] = [w.process({ ttl: 60_000 }), w.process({ requestTimeout: 200, patience: 1000 })]
+    const first = await w.env.until(a.holdfast.mutex('x').acquire())
+    b.store.lose('claim', 'late')
+    const waiting = b.holdfast.mutex('x').acquire()
+    await w.env.advance(1000)
+    const [before] = ((await w.server.inspect('x', 100)) as NameInfo).waiters
+    expect(before).toBeDefined()
+    // Silent for longer than its patience: it is asked for anew, by another name.
+    b.env.pause(3000)
+    await w.env.advance(6000)
+    const [after] = ((await w.server.inspect('x', 100)) as NameInfo).waiters
+    expect(after?.id).not.toBe(before?.id)
+    await w.env.until(first.release())
+    await w.env.until((await w.env.until(waiting)).release())
+    await w.env.advance(b.store.late)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
+  it('when it was lost refuses what is still on its way for it', async () => {
+    const w = world()
+    const { holdfast, store } = w.process({ requestTimeout: 200, ttl: 3000 })
+    store.lose('claim', 'late')
+    const lease = await w.env.until(holdfast.mutex('x').acquire())
+    const [{ id } = { id: '' }] = ((await w.server.inspect('x', 100)) as NameInfo).holders
+    await w.server.release({ name: 'x', id, calm: false }, undefined, 100)
+    await w.env.advance(1500)
+    expect(lease.held).toBe(false)
+    await w.env.advance(store.late - 1000)
+    expect(await isClean(w, 'x')).toBe(true)
+  })
+
   it('goes on cleaning up until the store confirms', async () => {
     const w = world()
     const { holdfast, store } = w.process({ requestTimeout: 200, ttl: 10_000 })

@@ -58,9 +58,9 @@ function spoiled(way: Exclude<(typeof MUTE_WAYS)[number], 'throws' | 'late'>, an
         cause: new Error('refused'),
         retryable: false,
       }))
-    // Also who was not to wait.
+    // Also who was not to wait. Of what it has not heard, it says nothing.
     case 'queues':
-      return Promise.resolve(answer).then(() => ({ kind: 'queued' }))
+      return Promise.resolve(answer).then((given) => (isUnknown(given) ? given : { kind: 'queued' }))
     // Nothing is wrong with a promise of another kind.
     case 'thenable':
       return thenable(Promise.resolve(answer))
@@ -68,6 +68,9 @@ function spoiled(way: Exclude<(typeof MUTE_WAYS)[number], 'throws' | 'late'>, an
       return Promise.resolve(answer).then((given) => (Array.isArray(given) ? given.slice(1) : given))
   }
 }
+
+const isUnknown = (answer: unknown): boolean =>
+  typeof answer === 'object' && answer !== null && Reflect.get(answer, 'kind') === 'unknown'
 
 const UNREADABLE: PropertyDescriptor = {
   get() {
