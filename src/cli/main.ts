@@ -41,6 +41,9 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
 // What nobody reads any more need not be said; the command goes on.
 process.stderr.on('error', () => undefined)
 
+// Node would open a port for debuggers, to everybody on this machine. Some send it to reopen logs, out of habit.
+process.on('SIGUSR1', () => undefined)
+
 // If nothing is left to wait for before the command is done, that is a fault of ours, and must not look like success.
 process.exitCode = EXIT.software
 

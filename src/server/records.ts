@@ -104,10 +104,8 @@ export class Records {
     if (answer.kind === 'held' || answer.kind === 'renewed') {
       const token = answer.kind === 'held' ? answer.token : undefined
       if (!this.mayBeRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
-      const maker = this.book.whose(request.id)
-      if (maker !== undefined && maker !== caller.principal.name)
-        this.sessions.renewedBy(caller.principal, sessionOf(request.id))
     }
+    if (answer.kind !== 'lost' && answer.kind !== 'unknown') this.shown(caller, request)
     this.book.renewed(request, answer)
     return answer
   }
@@ -142,6 +140,12 @@ export class Records {
   /** Whatever came of it: that it was tried is recorded. */
   forced(caller: Caller, revocation: Revocation): void {
     this.audit.record(caller, 'force-release', revocation)
+  }
+
+  /** Whoever knows a claim, held or in line, may be its maker under another name. */
+  private shown({ principal }: Caller, { id }: ClaimRef): void {
+    const maker = this.book.whose(id)
+    if (maker !== undefined && maker !== principal.name) this.sessions.renewedBy(principal, sessionOf(id))
   }
 
   /** A message says that a claim was granted. False when nobody may hear of it. */

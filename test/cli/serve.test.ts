@@ -40,6 +40,16 @@ describe('holdfast serve', () => {
     half.destroy()
   })
 
+  it('opens no door for debuggers by SIGUSR1: whoever is on the machine could come in', async () => {
+    const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none'])
+    const url = /holdfast:\/\/\S+/.exec(await server.says('Listening'))?.[0] ?? ''
+    server.kill('SIGUSR1')
+    expect((await run(['run', 'a', '--', 'true'], { url })).code).toBe(0)
+    server.kill('SIGTERM')
+    expect(await server.end()).toBe(0)
+    expect(server.stderr).not.toContain('Debugger')
+  })
+
   it('listens at a socket file', async () => {
     const path = join(folder, 'locks.sock')
     const server = holdfast(['serve', '--listen', `unix:${path}`, '--state', 'none'])

@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls'
 import { expect, it } from 'vitest'
 
 import { hashToken, parseTokens } from '../../src/server/index.ts'
-import type { ClaimRequest } from '../../src/core/contract.ts'
+import type { ClaimRequest, StoreEvent } from '../../src/core/contract.ts'
 import type { LogEntry, RunningServer } from '../../src/server/index.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
 import { afterwards, call, eventually, listen, look, portOf, serve, temporaryFolder } from './helpers.ts'
@@ -288,4 +288,33 @@ it('lets a program that holds a lease go on when its principal gets another name
   expect(await store.claim(request('another'), 2000)).toMatchObject({ kind: 'held' })
   expect(await store.watch('session', () => undefined, 2000)).toMatchObject({ kind: 'watching' })
   expect(await other.claim(request('theirs'), 2000)).toMatchObject({ kind: 'unknown', retryable: false })
+})
+
+it('lets a program that only waits go on when its principal gets another name, and tells it of its turn', async () => {
+  const { server, write } = await scene(line('sellers'), line('ops', 'admin'))
+  const [store, other] = ['sellers', 'ops'].map((name) => holdfastStore(server.url, { token: tokenOf(name) }))
+  if (store === undefined || other === undefined) throw new Error('no stores')
+  for (const one of [store, other]) afterwards(() => one.close())
+  const request = (name: string, session: string): ClaimRequest => ({
+    ...CLAIM,
+    whenBusy: 'queue',
+    name,
+    id: `${session}.${name}`,
+  })
+  const events: StoreEvent[] = []
+  await store.watch('session', (event) => void events.push(event), 2000)
+  expect(await other.claim(request('taken', 'theirs'), 2000)).toMatchObject({ kind: 'held' })
+  expect(await store.claim(request('taken', 'session'), 2000)).toMatchObject({ kind: 'queued' })
+
+  write(line('ticket-sellers', 'acquire,read', '*', tokenOf('sellers')), line('ops', 'admin'))
+  server.reload()
+  // By a sign of life it shows that it is the same program.
+  await eventually('it is connected again', async () => {
+    const [answer] = await store.renew([{ ...request('taken', 'session'), tokens: 0 }], 2000)
+    return answer?.kind === 'queued'
+  })
+  expect(await store.claim(request('another', 'session'), 2000)).toMatchObject({ kind: 'held' })
+  await eventually('it listens again', () => events.some(({ kind }) => kind === 'gap'))
+  await other.release({ name: 'taken', id: 'theirs.taken' }, undefined, 2000)
+  await eventually('it is told', () => events.some(({ kind }) => kind === 'granted'))
 })

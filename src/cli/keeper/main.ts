@@ -24,6 +24,8 @@ const LOOK_MS = 500
 async function main(): Promise<void> {
   // The terminal's keys are meant for the script; that it ended is seen soon enough.
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP'] as const) process.on(signal, () => {})
+  // Node would open a port for debuggers.
+  process.on('SIGUSR1', () => {})
   const lines = createInterface({ input: process.stdin })
   const gone = new AbortController()
   lines.once('close', () => gone.abort())

@@ -35,6 +35,9 @@ import {
 import { RENEWAL_BYTES, RENEWALS_PER_LINE } from './wire.ts'
 import type { Operation } from './wire.ts'
 
+// Taken once: a user's fake timers must not freeze it.
+const { setTimeout } = globalThis
+
 export interface HoldfastStoreOptions {
   /** The bearer token. Better here, read from a file, than in the URL. */
   readonly token?: string | undefined
@@ -59,6 +62,8 @@ export class HoldfastStore implements Store {
   private readonly watches = new Map<string, SessionWatch>()
   /** Claims in line here: while there is one, the process stays. */
   private readonly waiting = new Set<string>()
+  /** The connection on which the server was last told what to listen for: another one has another. */
+  private hears: object = {}
 
   constructor(url: string, options: HoldfastStoreOptions) {
     checkOptions(options, OPTIONS, 'token')
@@ -193,16 +198,25 @@ export class HoldfastStore implements Store {
 
   /** After a reconnect: events may have been missed, and the server has to learn again whom to tell. */
   private watchAgain(): void {
-    for (const [session, watch] of this.watches) {
-      if (!watch.stands) continue
-      this.link.ask('watch', session, WATCH_AGAIN_MS).then(
-        (answer) => {
-          if (!isUnknown(answer) && refusalOf(answer) === null && this.watches.get(session) === watch)
-            watch.listener({ kind: 'gap' })
-        },
-        () => undefined,
-      )
-    }
+    this.hears = {}
+    for (const [session, watch] of this.watches)
+      if (watch.stands) this.listenAgain(session, watch, this.hears)
+  }
+
+  /**
+   * Until the server has agreed, or there is another connection. Its own store may be away just now, or its token's principal
+   * have another name, which the next renewal tells: who gave up would not be told of anything for as long as this connection lasts.
+   */
+  private listenAgain(session: string, watch: SessionWatch, connection: object): void {
+    if (this.watches.get(session) !== watch || this.hears !== connection || !this.link.connected) return
+    this.link.ask('watch', session, WATCH_AGAIN_MS).then(
+      (answer) => {
+        if (this.watches.get(session) !== watch || this.hears !== connection) return
+        if (!isUnknown(answer) && refusalOf(answer) === null) return watch.listener({ kind: 'gap' })
+        setTimeout(() => this.listenAgain(session, watch, connection), WATCH_PAUSE_MS).unref()
+      },
+      () => undefined,
+    )
   }
 
   private ignore(operation: Operation, payload: unknown): void {
@@ -226,6 +240,7 @@ export class HoldfastStore implements Store {
 }
 
 const WATCH_AGAIN_MS = 5000
+const WATCH_PAUSE_MS = 2000
 /** Of a renewal: what stands in a line besides its name and its id. */
 const OTHER_BYTES = 120
 

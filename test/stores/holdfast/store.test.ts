@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 
 import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/index.ts'
@@ -182,6 +182,37 @@ it('listens again after a lost connection, and says that something may have been
   // And from now on it is told again.
   await direct.claim(request('a', 'other.2'), 2000)
   await eventually('the queue behind it is told', () => events.some(({ kind }) => kind === 'contended'))
+})
+
+it('asks again to listen where the server could not take that after a lost connection', async () => {
+  const memory = memoryStore()
+  let away = false
+  const watching: Store['watch'] = (...args) =>
+    away ? { kind: 'unknown', cause: new Error('away') } : memory.watch(...args)
+  const behind = {
+    ...methodsOf(memory),
+    kind: 'front',
+    capabilities: memory.capabilities,
+    watch: vi.fn<Store['watch']>(watching),
+  }
+  const server = await serve({ store: behind })
+  const { proxy, store } = await proxied(server)
+  const direct = client(server.url)
+  const events = await watch(store, 'session')
+  await store.claim(request('a', 'session.1'), 2000)
+  away = true
+  proxy.reset()
+  await eventually('it has asked', () => behind.watch.mock.calls.length === 2)
+  expect(events).toEqual([])
+  away = false
+  await eventually('the gap is told', () => events.length > 0)
+  await direct.claim(request('a', 'other.1'), 2000)
+  await eventually('it is told again', () => events.length > 1)
+  expect(events.map(({ kind }) => kind)).toEqual(['gap', 'contended'])
+  // Once more for the two connections together, and not for each of them.
+  proxy.reset()
+  await eventually('it is back', () => events.length > 2)
+  expect(behind.watch).toHaveBeenCalledTimes(4)
 })
 
 it('takes a connection that says nothing any more for dead, and makes a new one', async () => {
