@@ -1067,4 +1067,23 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     await own.release(claim, undefined, TIMEOUT)
     expect(sockets()).toBe(busy - 1)
   })
+
+  it.each(['of its own', 'of the user’s'])(
+    'keeps the process alive, with a session %s, until its waiters are gone when it is closed beside a holder that is not told',
+    async (whose) => {
+      const zk = await client()
+      zk.keepAlive(false)
+      const own = whose === 'of the user’s' ? kept(zookeeperStore(zk)) : store()
+      const sockets = (): number =>
+        process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+      const lock = name()
+      expect((await own.claim(request(lock), TIMEOUT)).kind).toBe('held')
+      expect((await own.claim(request(lock), TIMEOUT)).kind).toBe('queued')
+      const busy = sockets()
+      const closing = own.close()
+      expect(sockets()).toBe(busy)
+      await closing
+      expect((await leftovers(at())).filter((path) => path.includes(`/${lock}/`))).toHaveLength(1)
+    },
+  )
 })
