@@ -64,14 +64,14 @@ function takeOver(
     reserved(desk, request, wire, minted as Reply)
     desk.rivals.seen(request.name, (minted as Reply).number, request.tokens)
     if (now.value !== wire.nonce) return busy(now)
-    if (!lasts(now, seconds)) return disturbed()
     const tombstone = isTombstone(from)
       ? { value: from, until: performance.now() + secondsLeft * 1000 }
       : place.tombstone
-    // Somebody read the tombstone meanwhile: its item was replaced, and the new one kept the long time of the old. If we
-    // died now, nobody could have the lock for a minute. The new item is not in use, so that a second attempt sets it,
-    // unless the reader goes on and on.
-    if (now.secondsLeft > seconds && tombstone !== undefined && again > 0)
+    // Somebody read the item meanwhile, or the server itself had it in use, to move it in its lists: it was replaced, and the new one kept
+    // the time of the old. That may be too short; or, a tombstone's, so long that nobody could have the lock for a minute if we
+    // died now. The new item is not in use, so that a second attempt sets it, unless the reader goes on and on.
+    const late = !lasts(now, seconds)
+    if ((late || (now.secondsLeft > seconds && tombstone !== undefined)) && again > 0)
       return takeOver(desk, exchange, request, {
         wire,
         seconds,
@@ -80,6 +80,7 @@ function takeOver(
         tombstone,
         again: again - 1,
       })
+    if (late) return disturbed()
     return granted(desk, exchange, request, {
       wire,
       seconds,

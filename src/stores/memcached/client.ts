@@ -1,22 +1,25 @@
 import type { Unknown } from '../../core/contract.ts'
 import { dial } from './dial.ts'
-import type { DialOptions } from './dial.ts'
+import type { Dialling, DialOptions } from './dial.ts'
 import { isUnknown, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
 const { setTimeout, clearTimeout } = globalThis
 
-interface Attempt {
-  readonly waiting: Set<(outcome: Link | Unknown) => void>
-  stop(cause: Error): void
-}
+/**
+ * A dial that is not through by then is begun anew, for the same callers: what was lost of it may never be sent again, though the
+ * server is there. Each vain one may take twice as long as the one before, for a server that is far away, or slow.
+ */
+const PATIENCE_MS = { first: 2000, longest: 16_000 }
 
 /** The one connection to the server: made when it is needed, shared by all, made anew by the first who finds it gone. */
 export class Client {
   private readonly options: DialOptions
+  private readonly waiting = new Set<(outcome: Link | Unknown) => void>()
   private current: Link | null = null
-  private attempt: Attempt | null = null
+  private dialling: Dialling | null = null
+  private patience: number = PATIENCE_MS.first
   private closed = false
 
   constructor(options: DialOptions) {
@@ -31,48 +34,62 @@ export class Client {
   connect(timeout: number): Promise<Link | Unknown> {
     if (this.current !== null) return Promise.resolve(this.current)
     if (this.closed) return Promise.resolve(unknownForGood(new Error('The store was closed')))
-    const attempt = (this.attempt ??= this.start())
+    if (this.dialling === null) this.dial()
     return new Promise((resolve) => {
       const settle = (outcome: Link | Unknown): void => {
         clearTimeout(timer)
-        attempt.waiting.delete(settle)
+        this.waiting.delete(settle)
         resolve(outcome)
       }
       const timer = setTimeout(() => {
         const cause = new Error('no connection to memcached in time')
         settle(unknown(cause))
         // Nobody is left who wants it, and who comes now begins anew.
-        if (attempt.waiting.size > 0) return
-        if (this.attempt === attempt) this.attempt = null
-        attempt.stop(cause)
+        if (this.waiting.size === 0) this.giveUp(cause)
       }, timeout)
-      attempt.waiting.add(settle)
+      this.waiting.add(settle)
     })
   }
 
   close(): void {
     this.closed = true
     const cause = new Error('The store was closed')
-    this.attempt?.stop(cause)
+    this.giveUp(cause)
+    this.tell(unknown(cause))
     this.current?.end(cause)
   }
 
-  private start(): Attempt {
+  private dial(): void {
     let made: Link | null = null
-    const { link, stop } = dial(this.options, () => {
+    const dialling = dial(this.options, () => {
       if (made !== null && this.current === made) this.current = null
     })
-    const attempt: Attempt = { waiting: new Set(), stop }
+    this.dialling = dialling
+    // Whoever waits keeps the process alive.
+    const overdue = setTimeout(() => {
+      this.patience = Math.min(this.patience * 2, PATIENCE_MS.longest)
+      this.giveUp(new Error('no connection to memcached in time'))
+      this.dial()
+    }, this.patience).unref()
     const settle = (outcome: Link | Unknown): void => {
-      if (this.attempt === attempt) this.attempt = null
+      clearTimeout(overdue)
+      if (this.dialling !== dialling) return
+      this.dialling = null
       // It may have ended while the news of it was under way.
-      if (!isUnknown(outcome) && outcome.alive) {
-        if (this.closed) outcome.end(new Error('The store was closed'))
-        else this.current = made = outcome
-      }
-      for (const waiting of attempt.waiting) waiting(outcome)
+      if (!isUnknown(outcome) && outcome.alive) this.current = made = outcome
+      if (made !== null) this.patience = PATIENCE_MS.first
+      this.tell(outcome)
     }
-    link.then(settle, () => undefined)
-    return attempt
+    dialling.link.then(settle, () => undefined)
+  }
+
+  private giveUp(cause: Error): void {
+    const { dialling } = this
+    this.dialling = null
+    dialling?.stop(cause)
+  }
+
+  private tell(outcome: Link | Unknown): void {
+    for (const settle of this.waiting) settle(outcome)
   }
 }

@@ -9,10 +9,13 @@ const AGAIN_MS = 1000
  * long as the session lasts.
  */
 export function leaveForGood(claim: Claim): Promise<void> {
-  return claim.leave().then(
-    () => undefined,
-    () => leaveLater(claim),
-  )
+  // The claim is off its session's books by now, and nothing else keeps the process alive.
+  return claim.seat
+    .asking(() => claim.leave())
+    .then(
+      () => undefined,
+      () => leaveLater(claim),
+    )
 }
 
 /** The same when its time is over. */

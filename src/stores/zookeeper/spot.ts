@@ -342,10 +342,10 @@ export class Spot {
   private async findAgain(): Promise<void> {
     const [first, ...others] = await this.find()
     await Promise.all(others.map((name) => this.remove(name)))
+    const stat = first === undefined ? null : await this.zk.exists(`${this.options.dir}/${first}`)
+    // Not before: a second node would stand in line behind the first.
     this.doubtful = false
-    if (first === undefined) return
-    const stat = await this.zk.exists(`${this.options.dir}/${first}`)
-    if (stat !== null) this.node = { ...nodeAt(first), czxid: stat.czxid }
+    if (first !== undefined && stat !== null) this.node = { ...nodeAt(first), czxid: stat.czxid }
   }
 
   /**

@@ -8,7 +8,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import { memcached } from '../../../scripts/services/memcached.mjs'
 import type { Store } from '../../../src/core/contract.ts'
 import { FaultProxy } from '../../../src/testkit/fault-proxy.ts'
-import { afterwards, builds, open, request, take, TIMEOUT_MS, undoAll, until } from './kit.ts'
+import { afterwards, builds, open, request, sleep, take, TIMEOUT_MS, undoAll, until } from './kit.ts'
 
 afterEach(undoAll)
 
@@ -103,6 +103,22 @@ describe.skipIf(!available('memcached')).each(builds)('connections to $label', (
     )
     expect(proxy.accepted).toBe(2)
   })
+
+  it('a dial that is swallowed is begun anew, however many callers come and go meanwhile', async () => {
+    const { proxy, store } = await proxied()
+    proxy.set('requests', { blackhole: true })
+    const first = store.claim(request('swallowed'), 1500)
+    await until('swallowed', async () => (proxy.swallowed > 0 ? true : undefined))
+    // What was swallowed is never answered; a new connection would be.
+    proxy.heal()
+    const others = Array.from({ length: 12 }, async (_, index) => {
+      await sleep(index * 500)
+      return (await store.claim(request(`swallowed-${index}`), 1500)).kind
+    })
+    expect((await first).kind).toBe('unknown')
+    expect((await Promise.all(others)).slice(6)).toEqual(Array.from({ length: 6 }, () => 'held'))
+    expect(proxy.accepted).toBe(2)
+  }, 20_000)
 
   it('a server without a connection left says so, and is asked again', async () => {
     const server = await start()

@@ -15,7 +15,7 @@ import { memcached } from '../../../scripts/services/memcached.mjs'
 import { Holdfast } from '../../../src/index.ts'
 import { checkMemcached, memcachedStore, openMemcachedStore } from '../../../src/stores/memcached/index.ts'
 import { nonceOf } from '../../../src/stores/memcached/keys.ts'
-import { builds, command, keys, request, take, TIMEOUT_MS } from './kit.ts'
+import { builds, command, keys, request, sleep, take, TIMEOUT_MS } from './kit.ts'
 
 const undo: (() => unknown)[] = []
 afterEach(async () => {
@@ -75,6 +75,16 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
       expect(again.token).toBeGreaterThan(token)
       expect((await take(store, wanted)).token).toBe(again.token)
     })
+  })
+
+  it('grants a claim that is asked for once more, also while the server moves its item about in its lists', async () => {
+    const store = open(server.url)
+    const wanted = request('moved-about')
+    const answers: string[] = []
+    // An item that was read twice is moved at the server's leisure, and cannot be changed in place until it was.
+    for (const end = performance.now() + 4000; performance.now() < end; await sleep(250))
+      answers.push((await store.claim(wanted, TIMEOUT_MS)).kind)
+    expect(new Set(answers)).toEqual(new Set(['held']))
   })
 
   it('gives every claim its own ttl and its own tokens, whatever the last one on that name asked for', async () => {

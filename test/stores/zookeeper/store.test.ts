@@ -527,6 +527,33 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     )
   })
 
+  it('adopts such a node also when the connection broke once more while it was looked for', async () => {
+    const zk = await client()
+    const own = kept(zookeeperStore(zk))
+    const wanted = request(name())
+    const lost = new ZooKeeperError('CONNECTION_LOSS', 'Lost')
+    const write = zk.write.bind(zk)
+    vi.spyOn(zk, 'write').mockImplementationOnce(async (one) => {
+      await write(one)
+      throw lost
+    })
+    // The directory first; then the node, whose answer gets lost.
+    await zk.createPath(`/holdfast/${wanted.name}`)
+    expect((await own.claim(wanted, TIMEOUT)).kind).toBe('unknown')
+    const exists = zk.exists.bind(zk)
+    for (let good = 0; ; good++) {
+      let left = good
+      const looking = vi.spyOn(zk, 'exists').mockImplementation((path, options) => {
+        return left-- > 0 ? exists(path, options) : Promise.reject(lost)
+      })
+      const { kind } = await own.claim(wanted, TIMEOUT)
+      looking.mockRestore()
+      if (kind === 'held') break
+      expect([good, kind]).toEqual([good, 'unknown'])
+    }
+    expect((await leftovers(at())).filter((path) => path.includes(`/${wanted.name}/`))).toHaveLength(1)
+  })
+
   it('works again after the directory of a lock was removed between two uses', async () => {
     const [own, zk, lock] = [store(), await client(), name()]
     for (let round = 0; round < 2; round++) {
@@ -1040,4 +1067,23 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     await own.release(claim, undefined, TIMEOUT)
     expect(sockets()).toBe(busy - 1)
   })
+
+  it.each(['of its own', 'of the user’s'])(
+    'keeps the process alive, with a session %s, until its waiters are gone when it is closed beside a holder that is not told',
+    async (whose) => {
+      const zk = await client()
+      zk.keepAlive(false)
+      const own = whose === 'of the user’s' ? kept(zookeeperStore(zk)) : store()
+      const sockets = (): number =>
+        process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+      const lock = name()
+      expect((await own.claim(request(lock), TIMEOUT)).kind).toBe('held')
+      expect((await own.claim(request(lock), TIMEOUT)).kind).toBe('queued')
+      const busy = sockets()
+      const closing = own.close()
+      expect(sockets()).toBe(busy)
+      await closing
+      expect((await leftovers(at())).filter((path) => path.includes(`/${lock}/`))).toHaveLength(1)
+    },
+  )
 })
