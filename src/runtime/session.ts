@@ -50,7 +50,7 @@ const ENDS_AT_ONCE = 500
 /** So many are told that there is nothing for them before the event loop has its turn again. */
 const REFUSALS_AT_ONCE = 32
 
-/** So many leases are given without a wait before the event loop has its turn again. */
+/** So many leases and answers are given before the event loop has its turn again. */
 const GRANTS_AT_ONCE = 1024
 
 /** How soon we ask again to listen, where that is only wanted. */
@@ -173,11 +173,17 @@ export class Session {
   }
 
   /**
-   * Whether the event loop is to have its turn before one more lease is given. As for refusals: a program that takes one lock after the
+   * Whether the event loop is to have its turn before one more lease or answer is given. As for refusals: a program that takes one lock after the
    * other, of a store that answers at once, would have nothing renewed. Time that somebody else makes goes on without that.
    */
   isTurnDue(): boolean {
     return ++this.grants % GRANTS_AT_ONCE === 0 && this.env === systemEnv
+  }
+
+  /** A caller did not have to wait. */
+  given<T>(answer: T): Promise<T> {
+    if (!this.isTurnDue()) return Promise.resolve(answer)
+    return new Promise((resolve) => this.env.defer(() => resolve(answer)))
   }
 
   get closed(): boolean {

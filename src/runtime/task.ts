@@ -52,9 +52,11 @@ export class Task extends Deadline implements InLine<Task> {
     this.forgetSignal = null
   }
 
-  give(lease: Lease | null): void {
+  give(lease: Lease): void {
     this.settle()
-    this.resolve(lease)
+    const { session } = this.lane
+    if (session.isTurnDue()) session.env.defer(() => this.resolve(lease))
+    else this.resolve(lease)
   }
 
   fail(error: Error): void {
