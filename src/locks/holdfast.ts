@@ -271,7 +271,7 @@ export class Holdfast implements AsyncDisposable {
   private turnAway(): Promise<never> {
     const { session } = this
     return new Promise((_, reject) =>
-      session.refuse(() => reject(new ClosedError('The Holdfast was closed.'))),
+      session.loop.refuse(() => reject(new ClosedError('The Holdfast was closed.'))),
     )
   }
 
@@ -284,7 +284,8 @@ export class Holdfast implements AsyncDisposable {
       session.ask<T | Unknown>(shape, () => ask(session.requestTimeout), resolve)
     })
     // Also one that says nothing: whoever asks again at once, in a loop, keeps no timer waiting.
-    const heard = await session.given(answer)
+    session.clock.now()
+    const heard = await session.loop.given(answer)
     if ('kind' in heard && heard.kind === 'unknown') throw this.noAnswer(heard)
     return heard as T
   }

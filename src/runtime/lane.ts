@@ -97,7 +97,7 @@ export class Lane {
     if (refusal !== null) return this.refused(refusal)
     const now = this.session.clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
-    return lease === null ? this.standInLine(now, options) : this.session.given<Lease>(lease)
+    return lease === null ? this.standInLine(now, options) : this.session.loop.given<Lease>(lease)
   }
 
   /** A function of its own: what its closures need would be put aside for every acquire, also for those that need not wait. */
@@ -136,7 +136,7 @@ export class Lane {
     const now = clock.now()
     const since = clock.mono
     const lease = this.join(now, maxHold)
-    if (lease !== null) return this.session.given(lease)
+    if (lease !== null) return this.session.loop.given(lease)
     if (sizeOf(this.claims) >= this.kind.most || this.knownToWait) return this.refused(null)
     return new Promise((resolve, reject) => {
       const task = new Task(this, { since, maxHold }, resolve, reject)
@@ -281,7 +281,7 @@ export class Lane {
   private refused(refusal: null): Promise<null>
   private refused(refusal: Error | null): Promise<null> {
     return new Promise((resolve, reject) => {
-      this.session.refuse(() => (refusal === null ? resolve(null) : reject(refusal)))
+      this.session.loop.refuse(() => (refusal === null ? resolve(null) : reject(refusal)))
     })
   }
 

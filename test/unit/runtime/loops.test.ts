@@ -5,6 +5,8 @@ import { memoryStore } from '../../../src/stores/memory/index.ts'
 
 /** Far more than may follow each other, and few enough to fail in a moment. */
 const MOST = 20_000
+/** Of rounds that take time. */
+const FEW = 30
 
 let holdfast: Holdfast
 beforeEach(() => (holdfast = new Holdfast(memoryStore())))
@@ -36,12 +38,28 @@ const read: Step = (locks) => locks.readWriteLock('both').read.run(nothing)
 const write: Step = (locks) => locks.readWriteLock('both').write.run(nothing)
 const again: Step = (locks) => locks.mutex('again', { reentrant: true }).run(nothing)
 
+/** The work of a section that computes. */
+function compute(): void {
+  const until = performance.now() + 10
+  while (performance.now() < until);
+}
+
+const slow: Record<string, Step> = {
+  'a lock that is free': (locks) => locks.mutex('hot').run(compute),
+  'a lock inside of its own section': (locks) => locks.mutex('again', { reentrant: true }).run(compute),
+  'locks that are waited for': (locks) => Promise.all([1, 2].map(() => locks.mutex('hot').run(compute))),
+  'a look': async (locks) => {
+    compute()
+    await locks.inspect('hot')
+  },
+}
+
 /** One after the other, until a timer fires. */
-async function repeat(steps: readonly Step[]): Promise<boolean> {
+async function repeat(steps: readonly Step[], most = MOST): Promise<boolean> {
   let fired = false
   setTimeout(() => (fired = true), 0)
   const loop = async (step: Step): Promise<void> => {
-    for (let i = 0; i < MOST / steps.length && !fired; i++) await step(holdfast)
+    for (let i = 0; i < most / steps.length && !fired; i++) await step(holdfast)
   }
   await Promise.all(steps.map(loop))
   return fired
@@ -62,6 +80,12 @@ describe('a loop around a lock whose store answers at once lets timers, and with
   ])('inside of its own section: %s', async (_, step) => {
     const outer = step === read ? holdfast.readWriteLock('both').read : holdfast.mutex('again')
     expect(await outer.run(() => repeat([step]))).toBe(true)
+  })
+
+  // A thousand of these would take longer than most leases last.
+  it.each(Object.entries(slow))('soon, if each round takes its time: %s', async (_, step) => {
+    const lock = holdfast.mutex('again')
+    expect(await lock.run(() => repeat([step], FEW))).toBe(true)
   })
 
   it('when nothing is answered any more, for it was closed', async () => {
