@@ -186,7 +186,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** Who holds a name and who waits for it. */
   async inspect(name: string): Promise<LockInfo> {
-    this.assertOpen()
+    if (this.session.closed) await this.turnAway()
     checkName(name)
     const info = await this.question<NameInfo>(INSPECT, (timeout) => this.store.inspect(name, timeout))
     const open = ({ id: _, ...claim }: ClaimInfo): PublicClaim => shown(claim)
@@ -195,7 +195,7 @@ export class Holdfast implements AsyncDisposable {
 
   /** The names that are held or waited for. */
   async list(query: ListQuery = {}): Promise<ListPage> {
-    this.assertOpen()
+    if (this.session.closed) await this.turnAway()
     checkOptions(query, OPTIONS.list, 'prefix')
     if (query.limit !== undefined) checkWhole('limit', query.limit, { min: 1, max: 10_000 })
     checkText('prefix', query.prefix)
@@ -268,25 +268,26 @@ export class Holdfast implements AsyncDisposable {
     return new CapacityLock({ session, leaks }, name, kind, resolved)
   }
 
-  private assertOpen(): void {
-    if (this.session.closed) throw new ClosedError('The Holdfast was closed.')
+  private turnAway(): Promise<never> {
+    const { session } = this
+    return new Promise((_, reject) =>
+      session.loop.refuse(() => reject(new ClosedError('The Holdfast was closed.'))),
+    )
   }
 
-  private question<T extends object>(
+  private async question<T extends object>(
     shape: Shape,
     ask: (timeout: number) => MaybePromise<T | Unknown>,
   ): Promise<T> {
     const { session } = this
-    return new Promise((resolve, reject) => {
-      session.ask<T | Unknown>(
-        shape,
-        () => ask(session.requestTimeout),
-        (answer) => {
-          if ('kind' in answer && answer.kind === 'unknown') reject(this.noAnswer(answer))
-          else resolve(answer as T)
-        },
-      )
+    const answer = await new Promise<T | Unknown>((resolve) => {
+      session.ask<T | Unknown>(shape, () => ask(session.requestTimeout), resolve)
     })
+    // Also one that says nothing: whoever asks again at once, in a loop, keeps no timer waiting.
+    session.clock.now()
+    const heard = await session.loop.given(answer)
+    if ('kind' in heard && heard.kind === 'unknown') throw this.noAnswer(heard)
+    return heard as T
   }
 
   private noAnswer(answer: Unknown): HoldfastError {

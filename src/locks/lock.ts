@@ -160,7 +160,7 @@ export class CapacityLock implements Semaphore {
       signal,
     } = this.checked(options, 'wait')
     const nested = this.nested(maxHold, signal)
-    if (nested !== null) return Promise.resolve(nested)
+    if (nested !== null) return this.session.loop.given(nested)
     if (wait === 0) return this.atOnce(this.laneFor(options), maxHold, signal)
     // Before there is a lane: nobody would forget one that nothing ever came through.
     if (this.kind.mode === 'permits') {
@@ -172,7 +172,9 @@ export class CapacityLock implements Semaphore {
   private tryTake(options: PermitOptions): Promise<Lease | null> {
     const { maxHold = this.defaults.maxHold, signal } = this.checked(options, 'try')
     const nested = this.nested(maxHold, signal)
-    return nested === null ? this.laneFor(options).tryAcquire({ maxHold, signal }) : Promise.resolve(nested)
+    return nested === null
+      ? this.laneFor(options).tryAcquire({ maxHold, signal })
+      : this.session.loop.given(nested)
   }
 
   private nested(maxHold: number, signal: AbortSignal | undefined): Lease | null {

@@ -97,7 +97,7 @@ export class Lane {
     if (refusal !== null) return this.refused(refusal)
     const now = this.session.clock.now()
     const lease = this.join(now, maxHold) ?? this.claimAtOnce(now, maxHold)
-    return lease === null ? this.standInLine(now, options) : this.given(lease)
+    return lease === null ? this.standInLine(now, options) : this.session.loop.given<Lease>(lease)
   }
 
   /** A function of its own: what its closures need would be put aside for every acquire, also for those that need not wait. */
@@ -132,17 +132,14 @@ export class Lane {
   tryAcquire({ maxHold, signal }: Omit<WaitOptions, 'wait'>): Promise<Lease | null> {
     const refusal = this.refusal(signal)
     if (refusal !== null) return this.refused(refusal)
-    const { clock, env } = this.session
+    const { clock } = this.session
     const now = clock.now()
     const since = clock.mono
     const lease = this.join(now, maxHold)
-    if (lease !== null) return this.given(lease)
+    if (lease !== null) return this.session.loop.given(lease)
     if (sizeOf(this.claims) >= this.kind.most || this.knownToWait) return this.refused(null)
     return new Promise((resolve, reject) => {
-      const give = this.session.isTurnDue()
-        ? (given: Lease | null) => env.defer(() => resolve(given))
-        : resolve
-      const task = new Task(this, { since, maxHold }, give, reject)
+      const task = new Task(this, { since, maxHold }, resolve, reject)
       const claim = this.newClaim(task)
       task.only = claim
       if (signal !== undefined) task.forgetSignal = onAbort(signal, () => this.aborted(task, signal))
@@ -279,19 +276,12 @@ export class Lane {
     return open && signal !== undefined ? errors.aborted(this, signal) : errors.closed(this)
   }
 
-  /** A caller did not have to wait. */
-  private given(lease: Lease): Promise<Lease> {
-    const { session } = this
-    if (!session.isTurnDue()) return Promise.resolve(lease)
-    return new Promise((resolve) => session.env.defer(() => resolve(lease)))
-  }
-
   /** A caller goes without a lease, and nobody was asked. */
   private refused(refusal: Error): Promise<never>
   private refused(refusal: null): Promise<null>
   private refused(refusal: Error | null): Promise<null> {
     return new Promise((resolve, reject) => {
-      this.session.refuse(() => (refusal === null ? resolve(null) : reject(refusal)))
+      this.session.loop.refuse(() => (refusal === null ? resolve(null) : reject(refusal)))
     })
   }
 

@@ -13,7 +13,6 @@ import { Closing } from './closing.ts'
 import type { ClosePlan, CloseResult } from './closing.ts'
 import { Deadline, Deadlines } from './deadlines.ts'
 import type { TimeSource } from './deadlines.ts'
-import { systemEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { mayHurry } from './hurry.ts'
 import type { Hurried } from './hurry.ts'
@@ -21,6 +20,7 @@ import { JumpWatch } from './jump-watch.ts'
 import { laneKind, sameSpec } from './lane-kind.ts'
 import type { LaneKind, LaneSpec } from './lane-kind.ts'
 import { Lane } from './lane.ts'
+import { LoopTurns } from './loop-turns.ts'
 import { Requests } from './requests.ts'
 import { Strangers } from './strangers.ts'
 import { Upkeep } from './upkeep.ts'
@@ -47,12 +47,6 @@ const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 /** So many waits end before the event loop has its turn again: each makes an error and asks the store to forget a claim. */
 const ENDS_AT_ONCE = 500
 
-/** So many are told that there is nothing for them before the event loop has its turn again. */
-const REFUSALS_AT_ONCE = 32
-
-/** So many leases are given without a wait before the event loop has its turn again. */
-const GRANTS_AT_ONCE = 1024
-
 /** How soon we ask again to listen, where that is only wanted. */
 const LISTEN_AGAIN_MS = 1000
 
@@ -74,6 +68,7 @@ export class Session {
   readonly waits: Deadlines
   /** Moments that must not be missed: the ends of leases, and pauses between attempts. */
   readonly expiries: Deadlines
+  readonly loop: LoopTurns
   readonly upkeep: Upkeep
   readonly cleanup: Cleanup
   readonly requests: Requests
@@ -94,8 +89,6 @@ export class Session {
   private readonly jumps: JumpWatch
   private readonly idPrefix: string
   private claimsMade = 0
-  private refusals = 0
-  private grants = 0
   /**
    * From its beginning on, everything that the store says is heard: one more each time that we began to listen, or may have missed
    * something. 0 while we do not listen.
@@ -113,6 +106,7 @@ export class Session {
     this.trusted = trustedStores.has(store)
     this.env = env
     this.clock = new Clock(env, clock)
+    this.loop = new LoopTurns(env, this.clock)
     this.steady = { now: () => env.mono(), onJump: () => {} }
     this.id = env.randomId()
     this.jumps = JumpWatch.of(env)
@@ -161,23 +155,6 @@ export class Session {
   look(): void {
     this.clock.now()
     this.requests.look()
-  }
-
-  /**
-   * Somebody is told that there is nothing for him. Nobody may have been asked, so that no time has passed: a program that tries again at
-   * once, in a loop, would keep its own timers, sockets and signals waiting, and with them whatever would end the loop.
-   */
-  refuse(tell: () => void): void {
-    if (++this.refusals % REFUSALS_AT_ONCE === 0) this.env.defer(tell)
-    else tell()
-  }
-
-  /**
-   * Whether the event loop is to have its turn before one more lease is given. As for refusals: a program that takes one lock after the
-   * other, of a store that answers at once, would have nothing renewed. Time that somebody else makes goes on without that.
-   */
-  isTurnDue(): boolean {
-    return ++this.grants % GRANTS_AT_ONCE === 0 && this.env === systemEnv
   }
 
   get closed(): boolean {

@@ -52,9 +52,11 @@ export class Task extends Deadline implements InLine<Task> {
     this.forgetSignal = null
   }
 
-  give(lease: Lease | null): void {
+  give(lease: Lease): void {
     this.settle()
-    this.resolve(lease)
+    const { session } = this.lane
+    if (session.loop.isDue()) session.env.defer(() => this.resolve(lease))
+    else this.resolve(lease)
   }
 
   fail(error: Error): void {
@@ -62,9 +64,9 @@ export class Task extends Deadline implements InLine<Task> {
     this.reject(error)
   }
 
-  /** There is nothing for it, at once; `null` is what a try is told. See Session.refuse. */
+  /** There is nothing for it, at once; `null` is what a try is told. See LoopTurns.refuse. */
   refuse(error: Error | null): void {
     this.settle()
-    this.lane.session.refuse(() => (error === null ? this.resolve(null) : this.reject(error)))
+    this.lane.session.loop.refuse(() => (error === null ? this.resolve(null) : this.reject(error)))
   }
 }
