@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MAX_MS } from '../core/arguments.ts'
 import { StoreUnavailableError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import { connect, leave } from './connect.ts'
@@ -30,17 +31,22 @@ export async function reach(address: StoreAddress, wish: LockWish, { signal, say
   const began = performance.now()
   const spent = (): number => performance.now() - began
   const within = wish.patient ? wish.wait : 0
-  for (let pause = PAUSE_MS.first, said = false; ; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
+  let failure: Error | undefined
+  for (let pause = PAUSE_MS.first; ; pause = Math.min(pause * 2, PAUSE_MS.longest)) {
+    const attempt = connectNow(address, wish)
     try {
-      return { holdfast: await connectNow(address, wish), spent: spent() }
+      // The first one may take as long as its store needs to say why: a group of servers is looked for for seconds.
+      const holdfast =
+        failure === undefined ? await attempt : await orGiveUp(attempt, failure, within - spent(), signal)
+      return { holdfast, spent: spent() }
     } catch (error) {
       const left = within - spent()
       if (!mayPass(error) || left <= 0 || signal?.aborted === true) throw error
-      if (!said)
+      if (failure === undefined)
         say(
           `${explain(error)}\n  trying again ${left === Infinity ? 'until it is there' : `for ${showDuration(left)}`}`,
         )
-      said = true
+      failure = error
       await sleep(Math.min(pause, left), undefined, signal === undefined ? {} : { signal }).catch(() => {
         throw error
       })
@@ -63,5 +69,30 @@ async function connectNow(address: StoreAddress, { name, patient, wait }: LockWi
   }
 }
 
-const mayPass = (error: unknown): boolean =>
+/** Fails as the attempt before did when the wait is over, or at the signal. What still comes of this one is left at once. */
+function orGiveUp(
+  attempt: Promise<Holdfast>,
+  failure: Error,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<Holdfast> {
+  return new Promise((resolve, reject) => {
+    let over = false
+    const giveUp = (): void => {
+      over = true
+      reject(failure)
+    }
+    const timer = setTimeout(giveUp, Math.min(ms, MAX_MS))
+    signal?.addEventListener('abort', giveUp, { once: true })
+    attempt
+      .then((holdfast) => (over ? leave(holdfast) : resolve(holdfast)), reject)
+      .finally(() => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', giveUp)
+      })
+      .catch(() => {})
+  })
+}
+
+const mayPass = (error: unknown): error is StoreUnavailableError =>
   error instanceof StoreUnavailableError && error.retryable !== false

@@ -75,6 +75,19 @@ describe('a store that is not there yet', () => {
     },
   )
 
+  it('is given up when the wait is over, also in the middle of a look at it', async () => {
+    const port = await freePort()
+    const waiting = holdfast(['run', 'a', '--wait', '4s', '--', 'true'], { url: `redis://127.0.0.1:${port}` })
+    await waiting.says(AGAIN)
+    const silent = createServer((socket) => void socket.on('error', () => {}).resume())
+    await new Promise<void>((resolve) => silent.listen(port, '127.0.0.1', resolve))
+    const began = performance.now()
+    expect(await waiting.end()).toBe(69)
+    // Such a look takes five seconds by itself.
+    expect(performance.now() - began).toBeLessThan(4_700)
+    silent.close()
+  })
+
   it('is told apart from one that says no, which no time will change', async () => {
     const port = await freePort()
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-reach-'))

@@ -105,21 +105,24 @@ export class Commands {
 
   private waitUntilReady(): void {
     if (this.stopListening !== null) return
-    this.requests.deadlines.holdProcess(true)
-    this.stopListening = this.link.onReady(() => {
+    const stopHolding = this.requests.holdProcess()
+    const stop = this.link.onReady(() => {
       const refusal = this.requests.refusal()
       if (refusal === undefined) return this.flush()
       this.stopWaiting()
       this.wanted = 0
       for (const command of this.waiting.splice(0)) command.fail(refusal)
     })
+    this.stopListening = () => {
+      stop()
+      stopHolding()
+    }
   }
 
   private stopWaiting(): void {
     if (this.stopListening === null) return
     this.stopListening()
     this.stopListening = null
-    this.requests.deadlines.holdProcess(false)
   }
 
   private flush(): void {

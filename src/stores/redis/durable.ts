@@ -47,7 +47,6 @@ export async function settingsOf(node: Node, names: readonly string[]): Promise<
 
 /** Says why a store with durable fencing cannot be used, or nothing. */
 export async function checkDurable(link: Link, prefix: string): Promise<Unknown | undefined> {
-  if (link.cluster) return unknownForGood(notInCluster())
   try {
     const [node] = await link.primaries()
     if (node === undefined) return undefined
@@ -69,7 +68,8 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
 
 /** Marks a server as one that may count tokens. Once, when it is set up; never by a program that starts by itself. */
 export async function markDurable(link: Link, prefix: string): Promise<void> {
-  if (link.cluster) throw notInCluster()
+  const refusal = severalServers(link)
+  if (refusal !== undefined) throw refusal
   const [node] = await link.primaries()
   if (node !== undefined && (await isForCluster(node))) throw notInCluster()
   const problem = node && (await durableProblem(node))
@@ -90,7 +90,17 @@ async function firstToken(node: Node): Promise<string> {
   return String(Number(String(seconds)) * 1e6 + Number(String(micros)) + AHEAD)
 }
 
-export function notInCluster(): UnsupportedError {
+/** Why the counter of a client's servers is not one that never goes back, as far as the client says. */
+export function severalServers({ cluster, sentinels }: Link): UnsupportedError | undefined {
+  if (cluster) return notInCluster()
+  if (sentinels !== true) return undefined
+  return new UnsupportedError(
+    'Durable fencing needs one server: after a failover a replica that lags would count the same numbers again. Use one server, or the default fencing.',
+    { store: 'redis' },
+  )
+}
+
+function notInCluster(): UnsupportedError {
   return new UnsupportedError(
     'Durable fencing needs one server: in a Redis Cluster no mark can stand beside every counter. Use one server, or the default fencing.',
     { store: 'redis' },

@@ -69,6 +69,7 @@ export function isIoredis(client: object): client is IoredisClient {
 /** `owned`: the store made the client and ends it. */
 export class IoredisLink implements Link {
   readonly cluster: boolean
+  readonly sentinels: boolean
   readonly keyPrefix: string
   private readonly client: IoredisClient
   private readonly owned: boolean
@@ -81,6 +82,7 @@ export class IoredisLink implements Link {
     this.client = client
     this.owned = owned
     this.cluster = client.isCluster
+    this.sentinels = (client.options.sentinels ?? null) !== null
     this.keyPrefix = client.options.keyPrefix ?? ''
     // Nothing is listened to on a client of the user's: an error that nobody listens to is the user's to hear of.
     if (!owned) return
@@ -180,9 +182,9 @@ export class IoredisLink implements Link {
    * it asks Sentinels where the primary is gives up for good.
    */
   private drop(): void {
-    const { status, options } = this.client
+    const { status } = this.client
     const open = status === 'ready' || status === 'connect'
-    if (this.dropping || !(open || (status === 'connecting' && (options.sentinels ?? null) === null))) return
+    if (this.dropping || !(open || (status === 'connecting' && !this.sentinels))) return
     this.dropping = true
     this.client.disconnect(true)
   }

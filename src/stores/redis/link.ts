@@ -4,6 +4,8 @@ import type { ReplicaWish } from './replicas.ts'
 export interface Link {
   /** Whether the keys are spread over a Redis Cluster. */
   readonly cluster: boolean
+  /** Whether it leads to whichever server Sentinels call the primary. */
+  readonly sentinels?: boolean
   /** What the driver puts before every key by itself. Channels and SCAN patterns it leaves alone. */
   readonly keyPrefix: string
   /** A command sent now leaves now. Otherwise the driver would keep it, for who knows how long. */

@@ -24,6 +24,7 @@ const LOOK_AGAIN_MS = 20
 /** A client of the user's. The store itself connects in another way; see primary-client.ts. */
 export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Subscribing & Pipelining> {
   readonly cluster = false
+  readonly sentinels = true
 
   constructor(client: NodeRedisSentinel & Subscribing & Pipelining) {
     super(client, false)

@@ -33,6 +33,7 @@ export interface LeadingClient extends NodeRedisClient {
   readonly options?: { readonly socket?: object }
   duplicate(options: object): PlainClient
   connect(): Promise<unknown>
+  readonly asksSentinels?: boolean
   /** Has one only if it knows better than to connect to the same server again. */
   reconnect?(): void
 }
@@ -151,6 +152,10 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
 
 export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
   readonly cluster = false
+
+  get sentinels(): boolean {
+    return this.client.asksSentinels === true
+  }
 
   ready(): boolean {
     return this.client.isReady

@@ -26,6 +26,7 @@ interface Found {
  * primary until that has been made a replica, seconds later, and after a failure it waits for a second.
  */
 export class PrimaryClient extends EventEmitter implements LeadingClient {
+  readonly asksSentinels = true
   isOpen = false
   private readonly sentinels: Sentinels
   private readonly clientAt: (at: Host) => PlainClient

@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../core/errors.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { linkTo } from './client.ts'
 import type { RedisClient } from './client.ts'
-import { checkDurable, markDurable, notInCluster } from './durable.ts'
+import { checkDurable, markDurable, severalServers } from './durable.ts'
 import { markKey } from './keys.ts'
 import type { Link } from './link.ts'
 import { RedisStore } from './store.ts'
@@ -48,7 +48,8 @@ export function storeOn(link: Link, options: RedisStoreOptions): RedisStore {
   if (known !== 'hybrid' && known !== 'durable') {
     throw new InvalidArgumentError("fencing must be 'hybrid' or 'durable'", { argument: 'fencing' })
   }
-  if (fencing === 'durable' && link.cluster) throw notInCluster()
+  const refusal = fencing === 'durable' ? severalServers(link) : undefined
+  if (refusal !== undefined) throw refusal
   return new RedisStore(link, {
     prefix,
     capabilities: capabilitiesOf(fencing),

@@ -14,6 +14,7 @@ export class Requests {
   /** Requests of which the driver was given nothing yet. They share one listener: a driver complains of many. */
   private readonly waiting = new Set<() => void>()
   private stopListening: (() => void) | null = null
+  private holding = 0
 
   constructor(link: Link) {
     this.link = link
@@ -39,14 +40,29 @@ export class Requests {
 
   private whenReady(listener: () => void): () => void {
     this.waiting.add(listener)
-    this.stopListening ??= this.link.onReady(() => {
-      for (const waiting of this.waiting) waiting()
-    })
+    if (this.stopListening === null) {
+      const stopHolding = this.holdProcess()
+      const stop = this.link.onReady(() => {
+        for (const waiting of this.waiting) waiting()
+      })
+      this.stopListening = () => {
+        stop()
+        stopHolding()
+      }
+    }
     return () => {
       this.waiting.delete(listener)
       if (this.waiting.size > 0) return
       this.stopListening?.()
       this.stopListening = null
+    }
+  }
+
+  /** What waits for a connection keeps the process alive: a driver that has given up does not. Returns the function that ends it. */
+  holdProcess(): () => void {
+    if (++this.holding === 1) this.deadlines.holdProcess(true)
+    return () => {
+      if (--this.holding === 0) this.deadlines.holdProcess(false)
     }
   }
 

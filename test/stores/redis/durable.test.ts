@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 
 import { Redis } from 'ioredis'
+import { createSentinel } from 'redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
-import { openRedisStore, prepareDurableFencing } from 'holdfast/redis'
+import { openRedisStore, prepareDurableFencing, redisStore } from 'holdfast/redis'
 
 import { available, clockShim, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -143,4 +144,29 @@ describe.skipIf(!available('redis'))('durable fencing', () => {
     await expect(prepare()).rejects.toThrow(reason)
     await expect(open()).rejects.toThrow(reason)
   })
+})
+
+/** After a failover a replica that lags would give the same tokens again. */
+describe('durable fencing through Sentinels', () => {
+  const refusal = { code: 'UNSUPPORTED', message: expect.stringContaining('needs one server') as string }
+  const at = { host: '127.0.0.1', port: 1 }
+  const clients = {
+    ioredis: () => new Redis({ sentinels: [at], name: 'primary', lazyConnect: true }),
+    redis: () => createSentinel({ name: 'primary', sentinelRootNodes: [at] }),
+  }
+
+  it.each(Object.keys(clients))('is refused by URL, through %s', async (driver) => {
+    const url = `redis+sentinel://${at.host}:${at.port}/primary?fencing=durable&driver=${driver}`
+    await expect(openRedisStore(url)).rejects.toMatchObject(refusal)
+  })
+
+  it.each(Object.entries(clients))(
+    'is refused on a client of %s, and nothing is prepared',
+    async (_, make) => {
+      const client = make()
+      expect(() => redisStore(client, { fencing: 'durable' })).toThrow(expect.objectContaining(refusal))
+      await expect(prepareDurableFencing(client)).rejects.toMatchObject(refusal)
+      expect(redisStore(client).kind).toBe('redis')
+    },
+  )
 })
