@@ -19,6 +19,10 @@ export function answerOfNothing(command: QueueCommand): AnswerOf[QueueCommand['k
     : undefined
 }
 
+/** That the claim is not there: for good, so whoever hears it asks no more. */
+export const saysGone = (answer: AnswerOf[QueueCommand['kind']]): boolean =>
+  'released' in answer ? answer.released.kind === 'not-held' : /^(lost|not-held)$/.test(answer.kind)
+
 export function isComplete<T>(answers: readonly (T | undefined)[]): answers is readonly T[] {
   return answers.every((answer) => answer !== undefined)
 }

@@ -28,13 +28,13 @@ export function endedBy(
 }
 
 interface Spared {
-  /** Gives them their own end back. */
+  /** Gives them their own end back, but for those that the step has renewed: they were told so. */
   restore(): void
 }
 
 const NONE: Spared = { restore: () => {} }
-/** Milliseconds after which it is worth asking again. */
-const SOON_MS = 50
+/** Milliseconds after which it is worth asking again. No ttl is as long as this: those are whole numbers. */
+const SOON_MS = 50.5
 
 /**
  * Has a step take claims that are over for held. That they end is nothing to those who only renew what they hold: they
@@ -54,8 +54,14 @@ export function spareExpired(
   if (!refused && !onlyRenewed) return NONE
   const over = [...state.holders.values()].filter((holder) => !isHeld(holder, now))
   const ends = over.map((holder) => holder.expiresAt)
-  for (const holder of over) holder.expiresAt = now.ms + SOON_MS
-  return { restore: () => over.forEach((holder, index) => (holder.expiresAt = ends[index] ?? 0)) }
+  const soon = now.ms + SOON_MS
+  for (const holder of over) holder.expiresAt = soon
+  return {
+    restore: () =>
+      over.forEach((holder, index) => {
+        if (holder.expiresAt === soon) holder.expiresAt = ends[index] ?? 0
+      }),
+  }
 }
 
 const isHeld = (holder: { readonly expiresAt: number } | undefined, now: Instant): boolean =>

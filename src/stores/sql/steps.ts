@@ -1,6 +1,6 @@
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { Unknown } from '../../core/contract.ts'
-import { answerOfNothing, isComplete } from './answers.ts'
+import { answerOfNothing, isComplete, saysGone } from './answers.ts'
 import type { Calls } from './calls.ts'
 import { DatabaseError, isRefusal } from './causes.ts'
 import type { Call, Statements } from './client.ts'
@@ -19,9 +19,12 @@ const CROWDED = new DatabaseError(
   'CROWDED',
 )
 
+/** No claim has this id: to give it up changes nothing but what has run out. */
+export const NOBODY = 'nobody'
+
 export interface StepsParts<Link> {
   readonly calls: Calls<Link>
-  readonly statements: Pick<Statements<Link>, 'read' | 'swap' | 'create'>
+  readonly statements: Pick<Statements<Link>, 'read' | 'swap' | 'create' | 'free'>
   readonly lines?: Lines | undefined
   /** How much longer than its patience a waiter is kept. */
   readonly slack: () => number
@@ -91,18 +94,33 @@ export class Steps<Link> {
       row ??= (await statements.read(link, [name]))[0]
       if (row === undefined) {
         const absent = commands.map((command) => answerOfNothing(command))
-        if (isComplete(absent)) return absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]]
+        if (isComplete(absent))
+          return this.vouched(link, name, absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]])
         await statements.create(link, name)
         continue
       }
       // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
       const { answers, next, effects } = compute(row, commands, this.parts.slack(), refused === row.version)
-      if (sameColumns(row, next) || (await statements.swap(link, row, next, effects))) return answers
+      if (sameColumns(row, next)) return this.vouched(link, name, answers)
+      if (await statements.swap(link, row, next, effects)) return answers
       if (effects.ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > MANY) for (const call of known.calls ?? []) call.obstacle = CROWDED
       if (attempt > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, PAUSE_MS)))
     }
+  }
+
+  /**
+   * Answers that were only read. After a failover a connection may lead to the old server still, where nobody has heard of
+   * claims that came later: that one is gone is said only where something could be written.
+   */
+  private async vouched<A extends AnswerOf[QueueCommand['kind']]>(
+    link: Link,
+    name: string,
+    answers: [A, ...A[]],
+  ): Promise<[A, ...A[]]> {
+    if (answers.some(saysGone)) await this.parts.statements.free(link, { name, id: NOBODY })
+    return answers
   }
 }

@@ -19,7 +19,7 @@ import type {
   Unknown,
   Watch,
 } from '../../core/contract.ts'
-import { bothUnknown, groupByName, heldAlone, NO_ANSWER, RELEASED } from './answers.ts'
+import { bothUnknown, groupByName, heldAlone, NO_ANSWER, RELEASED, saysGone } from './answers.ts'
 import { Calls } from './calls.ts'
 import type { CallParts } from './calls.ts'
 import type { AtOnce, Call, Sign } from './client.ts'
@@ -28,7 +28,7 @@ import type { Lines } from './lines.ts'
 import { isSign, load, sameColumns } from './row.ts'
 import type { Row } from './row.ts'
 import { compute } from './step.ts'
-import { Steps } from './steps.ts'
+import { NOBODY, Steps } from './steps.ts'
 import { checkIdle, Tidying } from './tidy.ts'
 import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
@@ -62,9 +62,6 @@ const renewals = (
   group: readonly RenewRequest[],
 ): { readonly kind: 'renew'; readonly request: RenewRequest }[] =>
   group.map((request) => ({ kind: 'renew', request }))
-
-/** No claim has this id: to give it up changes nothing but what has run out. */
-const NOBODY = 'nobody'
 
 /** Milliseconds. An answer that took longer is not given at once: whoever hears it should look at the clock again. */
 const MOMENT_MS = 1
@@ -307,8 +304,9 @@ export class SqlStore<Link> implements Store {
           answer(group, answers)
           byName.delete(row.name)
         }
-        if (sameColumns(row, next)) done()
-        else if (isSign(row, next, effects)) signs.push({ row, next, done })
+        if (sameColumns(row, next)) {
+          if (!answers.some(saysGone)) done()
+        } else if (isSign(row, next, effects)) signs.push({ row, next, done })
       }
       if (statements.swapQueues === undefined || signs.length < 2 || attempt === SIGN_ATTEMPTS) {
         return new Map(rows.map((row) => [row.name, row]))

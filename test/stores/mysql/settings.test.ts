@@ -9,6 +9,7 @@ import { Holdfast } from '../../../src/locks/holdfast.ts'
 import type { Lease } from '../../../src/runtime/lease.ts'
 import { mysqlSchema, mysqlStore, openMysqlStore } from '../../../src/stores/mysql/index.ts'
 import { expectGuardedRun, someAtOnce } from '../sql/guarded-run.ts'
+import { expectNothingGone } from '../sql/old-server.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
 
 const SETTINGS = [
@@ -469,6 +470,19 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       const [rows] = await admin.query(`SELECT claim FROM holdfast_locks WHERE name = 'late'`)
       expect(rows).toEqual([])
     })
+  })
+
+  it('does not take the word of a server that only reads for it that a claim is gone', async () => {
+    await admin.query(`CREATE USER guest@'127.0.0.1'`)
+    await admin.query(`GRANT ALL ON test.* TO guest@'127.0.0.1'`)
+    const url = new URL(server.url)
+    url.username = 'guest'
+    const run = withPool({ uri: url.href }, async (pool) => {
+      const spoil = async (): Promise<void> => void (await admin.query('SET GLOBAL read_only = 1'))
+      await expectNothingGone(mysqlStore(pool), spoil)
+    })
+    await expect(run).resolves.toBeUndefined()
+    await admin.query('SET GLOBAL read_only = 0')
   })
 
   it('uses no connection twice that leads to a server that only reads, as after a failover', async () => {

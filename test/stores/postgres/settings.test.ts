@@ -17,6 +17,7 @@ import {
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
 import { PostgresSqlStore } from '../../../src/stores/postgres/store.ts'
 import { expectGuardedRun, someAtOnce } from '../sql/guarded-run.ts'
+import { expectNothingGone } from '../sql/old-server.ts'
 import { expectShortRun, request } from '../sql/short-run.ts'
 
 const ODD = `odd \\' " \` ; -- $1 日本 🔒`
@@ -484,6 +485,17 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
   })
 
   const ONLY_READS = 'SET default_transaction_read_only = on'
+
+  it('does not take the word of a server that only reads for it that a claim is gone', async () => {
+    const run = withPool(
+      (pool) =>
+        expectNothingGone(postgresStore(pool, { listen: false }), async () => {
+          await pool.query(ONLY_READS)
+        }),
+      { max: 1 },
+    )
+    await expect(run).resolves.toBeUndefined()
+  })
 
   it.each([ONLY_READS, 'BEGIN'])(
     'listens on no connection on which it would hear nothing: %s',
