@@ -590,31 +590,6 @@ export const nestsLate = (order) =>
     return { ...taken, run }
   })
 
-/** What is taken once more inside of its own section is asked for when that section has lost its lease. */
-export async function nestsInTheLost(order) {
-  const client = await sound(order)
-  const { store } = client.holdfast
-  const { renew } = store
-  let around
-  store.renew = (requests, timeout) =>
-    around === undefined ? renew.call(store, requests, timeout) : requests.map(() => ({ kind: 'lost' }))
-  const mutex = (name, options) => {
-    const lock = client.mutex(name, options)
-    const taken = acquiring(lock, async (go) => {
-      if (around !== undefined && !around.aborted)
-        await new Promise((resolve) => around.addEventListener('abort', resolve, { once: true }))
-      return go()
-    })
-    const run = (body, how) =>
-      lock.run(async (lease) => {
-        around = lease.signal
-        return body(lease).finally(() => (around = undefined))
-      }, how)
-    return { ...taken, run }
-  }
-  return { ...client, mutex }
-}
-
 /** Says that it is closed, and keeps its connections. */
 export async function closesNothing(order) {
   return { ...(await sound(order)), close: () => Promise.resolve() }

@@ -194,13 +194,6 @@ describe('The lab', { timeout: 180_000 }, () => {
     expect(record.verdicts.find(({ check }) => check === 'exclusivity')?.seen).toBe('held')
   })
 
-  it.concurrent('does not blame a lease that is taken inside of one that was lost', async () => {
-    const { evidence } = await play('nestsInTheLost')
-    const told = evidence?.errors.map(({ call, message }) => `${call} failed with "${message}"`)
-    expect(told).toContainEqual(expect.stringMatching(/^run failed with "LockLostError/))
-    expect(told).not.toContainEqual(expect.stringMatching(/its token is not that of the lease around it/))
-  })
-
   it.concurrent('finds an assertHeld that says the opposite', async () => {
     const record = await play('assertsWrong')
     const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
