@@ -122,12 +122,15 @@ async function calm(
   over: () => boolean,
   least: number = CALM_GRANTS,
 ): Promise<void> {
+  const first = scene.diary.faults.length === 0
   // The first of all goes on when a lease was renewed over and over.
-  const ttls = scene.diary.faults.length === 0 ? [RENEWED_TTLS] : []
+  const ttls = first ? [RENEWED_TTLS] : []
   for (const [index, kind] of kinds.entries()) if (!over()) await scene.longSection(kind, ttls[index])
   const grants = (): number => scene.clients.reduce((sum, client) => sum + client.grants, 0)
   const before = grants()
-  await scene.until(() => grants() >= before + least || over(), CALM_AT_MOST_MS)
+  const wentThrough = (): boolean => scene.working.every((client) => client.wentThrough)
+  const enough = (): boolean => grants() >= before + least && (!first || wentThrough())
+  await scene.until(() => enough() || over(), CALM_AT_MOST_MS)
 }
 
 /** Waits until nothing can be laid to the faults any more, and looks whether everything works again. */

@@ -34,6 +34,8 @@ export class LiveClient {
   op = 0
   /** The name that it holds where it stands still. */
   lingering: string | undefined
+  /** Whether it has asked for every lock in every way. */
+  wentThrough = false
   /** Sections beyond the ttl that it was asked for, and has done. */
   longSections = 0
   state: 'starting' | 'working' | 'done' | 'dead' = 'starting'
@@ -142,6 +144,9 @@ export class LiveClient {
       }
       case 'lingering':
         this.lingering = message.name
+        break
+      case 'asked for everything':
+        this.wentThrough = true
         break
       case 'long':
         this.longSections += 1

@@ -1,8 +1,10 @@
 import { holdsOf } from '../../testkit/holds.ts'
+import type { Hold } from '../../testkit/holds.ts'
 import type { RunRecord, Verdict, ViolationRecord } from '../record.ts'
 import { beliefsOf, closingsOf, endsOf, errorsOf, unreleasedOf } from './checks/clients.ts'
 import { overdueOf } from './checks/expiry.ts'
 import { progressOf } from './checks/progress.ts'
+import type { Progress } from './checks/progress.ts'
 import { refusalsOf, unservedOf } from './checks/refusals.ts'
 import { resourceOf } from './checks/resource.ts'
 import { safetyOf } from './checks/safety.ts'
@@ -57,15 +59,6 @@ export function judgeEvidence(evidence: Evidence): Judgement {
   const safety = safetyOf(evidence, holds)
   const progress = progressOf(evidence, holds, windows)
   const busy = [...windows, ...busyOf(evidence)]
-  const duties = [
-    ...progress.violations,
-    ...overdueOf(evidence, holds, windows),
-    ...errorsOf(evidence, windows),
-    ...refusalsOf(evidence, windows),
-    ...unservedOf(evidence, windows),
-    ...unreleasedOf(evidence, windows),
-    ...safety.order,
-  ]
   // Those of them that cannot be laid to a machine that was too busy.
   const firm = [
     ...progressOf(evidence, holds, busy).violations,
@@ -77,7 +70,7 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
   ]
   const undecided = new Map(safety.undecided)
-  for (const { check, message } of duties) {
+  for (const { check, message } of [...dutiesOf(evidence, holds, progress), ...safety.order]) {
     if (firm.some((one) => one.check === check) || undecided.has(check)) continue
     undecided.set(check, `the machine or the store was too slow to say: ${message}`)
   }
@@ -136,6 +129,23 @@ export function judgeEvidence(evidence: Evidence): Judgement {
       all.some((one) => /exclusivity|token order/.test(one.check) && excused(one, windows, settings))
     )
   }
+}
+
+/** What was not done in time, or not as asked, however busy the machine was: what is undecided is among it. */
+export function dutiesOf(
+  evidence: Evidence,
+  holds: readonly Hold[] = holdsOf(evidence.history),
+  progress: Progress = progressOf(evidence, holds, windowsOf(evidence)),
+): readonly ViolationRecord[] {
+  const windows = windowsOf(evidence)
+  return [
+    ...progress.violations,
+    ...overdueOf(evidence, holds, windows),
+    ...errorsOf(evidence, windows),
+    ...refusalsOf(evidence, windows),
+    ...unservedOf(evidence, windows),
+    ...unreleasedOf(evidence, windows),
+  ]
 }
 
 /** A run whose faults did not come about has proven less than its title says. */

@@ -1,7 +1,9 @@
-import type { Capabilities } from '../../core/contract.ts'
+import type { Capabilities, Store } from '../../core/contract.ts'
+import { StoreUnavailableError } from '../../core/errors.ts'
 import type { Holdfast } from '../../locks/holdfast.ts'
 import { Holdfast as Ours } from '../../locks/holdfast.ts'
 import { openStore } from '../../open.ts'
+import type { StoreOptions } from '../../open.ts'
 import type { Library, WorkOrder } from './worker-protocol.ts'
 
 /** As much of holdfast as the lab's clients use. Another library is led through the lab by an adapter of this shape. */
@@ -29,6 +31,23 @@ export interface Doubtful {
   sure(): boolean | Promise<boolean>
 }
 
+/** Whoever is given no processor for seconds may miss the store's first answer. */
+const ATTEMPTS = 5
+
+export async function opened(
+  url: string,
+  credentials: StoreOptions | undefined,
+  attempt: number = 1,
+): Promise<Store> {
+  try {
+    return await openStore(url, credentials)
+  } catch (error) {
+    const again = error instanceof StoreUnavailableError && error.retryable !== false && attempt < ATTEMPTS
+    if (!again) throw error
+    return opened(url, credentials, attempt + 1)
+  }
+}
+
 /** What a client works with: holdfast, or what its order names instead. */
 export async function openLibrary(order: WorkOrder): Promise<LabClient> {
   const { library, url, credentials, ttl, patience, requestTimeout, label: owner } = order
@@ -41,6 +60,6 @@ export async function openLibrary(order: WorkOrder): Promise<LabClient> {
     if (open === undefined) throw new Error(`${library.url} has no export ${library.export}`)
     return open(order)
   }
-  const store = await openStore(url, credentials)
+  const store = await opened(url, credentials)
   return new Ours(store, { closeStore: true, ttl, patience, requestTimeout, owner })
 }

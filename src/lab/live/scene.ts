@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Capabilities, NameInfo, Store } from '../../core/contract.ts'
-import { openStore } from '../../open.ts'
 import type { StoreOptions } from '../../open.ts'
 import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
@@ -10,6 +9,7 @@ import { Diary } from './diary.ts'
 import type { ErrorRecord, Evidence, LabName, Refusal } from './evidence.ts'
 import type { NemesisFacts } from './nemesis.ts'
 import { factsOf } from './nemesis.ts'
+import { opened } from './library.ts'
 import type { Foreign } from './library.ts'
 import { Onlooker } from './onlooker.ts'
 import type { ClockHandle, ServerHandle } from './servers.ts'
@@ -68,6 +68,8 @@ const CLOSE_MS = 3000
 const HANG_UP_MS = 2500
 
 const PERMITS = 3
+/** How somebody asks for what is full. */
+const IN_VAIN: readonly Manner[] = ['try', 'time out', 'give up', 'time out']
 /** What every library has. */
 const PLAIN: readonly [Manner, ...Manner[]] = ['wait', 'try']
 
@@ -105,7 +107,7 @@ export class Scene {
   }
 
   static async open(stage: Stage, seed: number): Promise<Scene> {
-    const store = await openStore(stage.url, stage.credentials)
+    const store = await opened(stage.url, stage.credentials)
     const scene = new Scene(stage, seed, store, await Resource.start())
     try {
       await Promise.all(Array.from({ length: stage.clients }, () => scene.spawn()))
@@ -239,6 +241,7 @@ export class Scene {
       const message = `"${name}" was held by ${held} and not given to ${late.join(', ')}, although there was room`
       this.stuck.push({ check: 'throughput', message, at: this.diary.now(), clients: late })
     }
+    await this.onlooker.lookOnce()
     const [last] = working.slice(party.length)
     if (last !== undefined) await this.oneTooMany(last, at)
     for (const client of working) this.goOn(client)
@@ -262,14 +265,18 @@ export class Scene {
     }
   }
 
-  /** Whoever comes when it is full is refused at once. What it is given instead is seen by who else has it. */
+  /**
+   * Whoever comes when it is full is refused at once, and waits in vain. What it is given instead is seen by who else has it. Whether
+   * waits are in vain by themselves depends on how much the machine has to do.
+   */
   private async oneTooMany(client: LiveClient, at: LabName): Promise<void> {
-    const { length: before } = this.refusals
-    client.send({ do: 'meet', at, as: 'one too many' })
-    const refused = (): boolean =>
-      this.refusals.slice(before).some((one) => one.client === client.label && one.name === at.name)
-    const over = (): boolean => refused() || client.lingering === at.name || client.state !== 'working'
-    await this.until(over, this.expiry + MEET_MS)
+    for (const manner of IN_VAIN) {
+      const before = client.gaveUp.get(at.name)
+      client.send({ do: 'meet', at, as: 'one too many', manner })
+      const given = (): boolean => client.lingering === at.name || client.state !== 'working'
+      const over = (): boolean => client.gaveUp.get(at.name) !== before || given()
+      if (!(await this.until(over, this.expiry + MEET_MS)) || given()) return
+    }
   }
 
   /** One of those that are at work. */

@@ -57,6 +57,8 @@ interface Asked {
   readonly manner: Manner
   readonly shape: ClaimShape
   readonly permits?: number
+  /** How long somebody waits who does not want to wait for long. Absent: as chance has it. */
+  readonly short?: number
 }
 
 /** Which lock is asked for, and how. */
@@ -72,6 +74,8 @@ export class Sections {
   private long: Wishes['long']
   /** What is to be done next, of everything that can be: all of it in turns, for few sections must do where the machine is slow. */
   private deck: readonly Deal[] = []
+  /** Whether all of it was done once: before that nothing is left to chance. */
+  private wentThrough = false
 
   constructor(tools: SectionTools) {
     this.tools = tools
@@ -80,7 +84,6 @@ export class Sections {
   async next(): Promise<void> {
     const { wishes } = this.tools
     const { meet } = wishes
-    wishes.meet = undefined
     if (meet !== undefined) return this.meet(meet)
     this.long = wishes.long
     wishes.long = undefined
@@ -89,20 +92,30 @@ export class Sections {
     wishes.long ??= this.long
   }
 
-  /** What several may hold, several do, and nobody beside them. */
-  private async meet({ at: { name, kind, capacity = 1 }, as }: Meeting): Promise<void> {
+  /** What several may hold, several do, and nobody beside them. Whoever is to be one of them asks until it is given it. */
+  private async meet(meeting: Meeting): Promise<void> {
     const { library, wishes } = this.tools
-    const manner = as === 'one too many' ? 'try' : 'wait'
+    const { at, as, manner = 'wait' } = meeting
+    const { name, kind, capacity = 1 } = at
+    const short = IMPATIENT_MS
+    const over = (): void => {
+      if (wishes.meet === meeting) wishes.meet = undefined
+    }
     const stand = (): Promise<void> => wishes.stand('among others', name)
+    if (as === 'one too many') over()
     if (kind === 'semaphore') {
       const shape = { weight: 1, capacity }
-      return this.play({ lock: library.semaphore(name, capacity), name, manner, shape }, stand)
+      return this.play({ lock: library.semaphore(name, capacity), name, manner, shape, short }, () => {
+        over()
+        return stand()
+      })
     }
     const both = library.readWriteLock(name)
     const writes = as !== 'one of them'
     const lock = writes ? both.write : both.read
     const shape = { weight: writes ? ALL : 1, capacity: ALL }
-    await this.play({ lock, name, manner, shape }, async (lease, story) => {
+    await this.play({ lock, name, manner, shape, short }, async (lease, story) => {
+      over()
       if (as === 'a writer first') await this.downgrade(both, lease, story)
       await stand()
     })
@@ -110,9 +123,15 @@ export class Sections {
 
   private async section(): Promise<void> {
     const { random, order, wishes } = this.tools
-    const steady = wishes.lingers || random.next() < 0.6
+    const steady = wishes.lingers || (this.wentThrough && random.next() < 0.6)
     const wanted = this.long?.kind ?? (steady ? 'mutex' : undefined)
-    if (wanted === undefined) return this.dealt(this.deal())
+    if (wanted === undefined) {
+      await this.dealt(this.deal())
+      if (this.wentThrough || this.deck.length > 0) return
+      this.wentThrough = true
+      this.tools.tell({ kind: 'asked for everything' })
+      return
+    }
     const [one, ...more] = order.names.filter(({ kind }) => kind === wanted)
     // Who was told to do something in its section has to be given one.
     const told = wishes.lingers || this.long !== undefined
@@ -201,11 +220,11 @@ export class Sections {
     }
   }
 
-  private async ask({ lock, name, manner, permits, shape }: Asked, story: Story): Promise<Lease | null> {
+  private async ask(asked: Asked, story: Story): Promise<Lease | null> {
     const { stop, random } = this.tools
+    const { lock, name, manner, permits, shape, short = 1 + random.below(IMPATIENT_MS) } = asked
     const began = process.hrtime.bigint()
     const more = permits === undefined ? {} : { permits }
-    const short = 1 + random.below(IMPATIENT_MS)
     const impatient = manner === 'give up' ? AbortSignal.timeout(short) : undefined
     const wait = manner === 'time out' ? short : WAIT_MS
     const signal = impatient === undefined ? stop : AbortSignal.any([stop, impatient])
@@ -292,7 +311,8 @@ export class Sections {
   private async inner(lock: Lock, outer: Lease): Promise<void> {
     const began = process.hrtime.bigint()
     const inner = await this.inTime('a nested acquire', SETTLES_MS, lock.acquire({ wait: WAIT_MS }))
-    if (inner.token !== outer.token)
+    // One that was lost meanwhile has nothing to share.
+    if (inner.token !== outer.token && outer.held)
       this.failed('a nested acquire', began, new Error(`its token is not that of the lease around it`))
     const left = outer.remaining()
     const asked = performance.now()

@@ -41,6 +41,8 @@ export interface Meeting {
   readonly do: 'meet'
   readonly at: LabName
   readonly as: 'one of them' | 'a writer first' | 'one too many'
+  /** How one too many asks. */
+  readonly manner?: Manner
 }
 
 export type ToWorker =
@@ -69,6 +71,8 @@ export type FromWorker =
       readonly remaining?: number
     }
   | { readonly kind: 'lingering'; readonly name: string }
+  /** It has asked for every lock in every way. */
+  | { readonly kind: 'asked for everything' }
   /** A section that was to be long is over. */
   | { readonly kind: 'long' }
   /** It stood still without using a processor: the machine had none for it. */

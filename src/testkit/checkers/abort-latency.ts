@@ -32,10 +32,15 @@ export function checkAbortLatency(
 ): Violation[] {
   const sorted = [...standstills].sort((a, b) => a.from - b.from)
   return losses.flatMap(({ process, name, token, validUntil, abortedAt, silent }) => {
-    // A standstill excuses what would have happened in it, not what was late before it began.
-    const due = sorted
-      .filter((each) => each.process === process)
-      .reduce((at, { from, to }) => (from <= at + tolerance && to > at ? to : at), validUntil)
+    // A standstill excuses what would have happened in it, not what was late before it began, nor before the next one after it.
+    const excuses = sorted.filter((each) => each.process === process)
+    const { due } = excuses.reduce(
+      (at, { from, to }) =>
+        from <= at.due + at.spare && to > at.due
+          ? { due: to, spare: at.spare - Math.max(0, from - at.due) }
+          : at,
+      { due: validUntil, spare: tolerance },
+    )
     const late = abortedAt - due
     if (late <= tolerance) return []
     const message = `the signal of ${process}'s lease on "${name}" (token ${token}) ${silent === true ? 'had not aborted' : 'aborted'} ${Math.round(late)} ms after its end`

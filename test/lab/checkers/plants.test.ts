@@ -111,6 +111,16 @@ describe('Planted: a history that is wrong, and was once taken for right', () =>
     expect(checkAbortLatency([loss], { standstills: through })).toEqual([])
   })
 
+  it('a signal comes late, and many short standstills are no excuse for the time between them', () => {
+    const loss = { process: 'p', name: 'n', token: 1n, validUntil: 100, abortedAt: 1000 }
+    const standstills = Array.from({ length: 90 }, (_, index) => ({
+      process: 'p',
+      from: 104 + index * 10,
+      to: 109 + index * 10,
+    }))
+    expect(checkAbortLatency([loss], { standstills })[0]?.message).toContain('ms after its end')
+  })
+
   it('a resource refuses whoever holds the lock: the tokens went back', () => {
     const holder = { process: 'b', op: 1, name: 'seat', weight: 1, capacity: 1, token: 7n, laterTokens: [] }
     const hold = { ...holder, invoked: 5n, queued: undefined, from: 10n, to: 90n }

@@ -105,30 +105,34 @@ export async function renewsNothing(order) {
   return client
 }
 
-/** Whoever is given a lock hears of it three seconds late, now and then. */
-export const wakesLate = (order) => {
+/** Whoever is given a mutex hears of it three seconds late, now and then. What several may hold is seldom free. */
+export async function wakesLate(order) {
+  const client = await sound(order)
   let calls = 0
-  return withLocks(order, (lock) =>
-    acquiring(lock, async (go) => {
-      const lease = await go()
-      calls += 1
-      if (calls % 20 === 5) await sleep(3000)
-      return lease
-    }),
-  )
+  const late = async (lease) => {
+    calls += 1
+    if (calls % 20 === 2) await sleep(3000)
+    return lease
+  }
+  const mutex = (name, options) => acquiring(client.mutex(name, options), async (go) => late(await go()))
+  return { ...client, mutex }
 }
 
-/** Every third is told nothing, and finds out half a second later. */
-export const losesWakeUps = (order) => {
+/** Every third is told nothing, and finds out half a second later; where the store is slow to answer, so much later. */
+export async function losesWakeUps(order) {
+  const client = await sound(order)
+  const { store } = client.holdfast
   let calls = 0
-  return withLocks(order, (lock) =>
-    acquiring(lock, async (go) => {
-      const lease = await go()
-      calls += 1
-      if (calls % 3 === 0) await sleep(500)
-      return lease
-    }),
-  )
+  const late = async (lease) => {
+    calls += 1
+    if (calls % 3 !== 0) return lease
+    const asked = performance.now()
+    await store.inspect(lease.name, 5000)
+    await sleep(500 + 100 * (performance.now() - asked))
+    return lease
+  }
+  const mutex = (name, options) => acquiring(client.mutex(name, options), async (go) => late(await go()))
+  return { ...client, mutex }
 }
 
 /** Nobody is ever given anything. */
@@ -196,16 +200,11 @@ export const neverAborts = (order) =>
     acquiring(lock, async (go) => lied(await go(), { signal: new AbortController().signal })),
   )
 
-/** All permits of a client have the same token; other locks have tokens of their own. */
+/** All permits have the same token; other locks have tokens of their own. */
 export async function repeatsPermitTokens(order) {
   const client = await sound(order)
-  let token
   const semaphore = (name, capacity) =>
-    acquiring(client.semaphore(name, capacity), async (go) => {
-      const lease = await go()
-      token ??= lease.token
-      return lied(lease, { token })
-    })
+    acquiring(client.semaphore(name, capacity), async (go) => lied(await go(), { token: 7n }))
   return { ...client, semaphore }
 }
 
@@ -305,7 +304,7 @@ export async function throwsAtOnce(order) {
   let calls = 0
   const mutex = (name, options) => {
     calls += 1
-    if (calls === 12) throw new TypeError('planted: undefined is not iterable')
+    if (calls === 5) throw new TypeError('planted: undefined is not iterable')
     return client.mutex(name, options)
   }
   return { ...client, mutex }
@@ -314,7 +313,7 @@ export async function throwsAtOnce(order) {
 /** Some clients are never given anything, and the others are. */
 export const someGetNothing = (order) => (order.label === 'client 2' ? grantsNothing(order) : sound(order))
 
-/** Once the store did not answer, it is woken late now and then, for ever. */
+/** Once the store did not answer, it is woken late every other time, for ever. */
 export async function neverRecovers(order) {
   const client = await sound(order)
   const { store } = client.holdfast
@@ -330,7 +329,7 @@ export async function neverRecovers(order) {
     acquiring(lock, async (go) => {
       const lease = await go()
       calls += 1
-      if (broken && calls % 8 === 0) await sleep(3000)
+      if (broken && calls % 2 === 0) await sleep(3000)
       return lease
     })
   return { ...client, mutex: (name, options) => late(client.mutex(name, options)) }
@@ -476,26 +475,19 @@ export const endsWithNothing = (order) =>
     }),
   )
 
-/**
- * Whoever has waited in vain is told, after a while, that the store did not answer. Locks are given back late, so that many waits
- * are in vain, whatever the machine.
- */
+/** Whoever has waited in vain is told, after a while, that the store did not answer. */
 export async function blamesTheStore(order) {
   const { StoreUnavailableError } = await import('../../../dist/index.js')
-  const slow = (lease) => lied(lease, { release: () => sleep(100).then(() => lease.release()) })
   return withLocks(order, (lock) =>
-    leases(
-      acquiring(lock, async (go) => {
-        try {
-          return await go()
-        } catch (error) {
-          if (error.code !== 'LOCK_TIMEOUT') throw error
-          await sleep(300)
-          throw new StoreUnavailableError('planted: no answer')
-        }
-      }),
-      slow,
-    ),
+    acquiring(lock, async (go) => {
+      try {
+        return await go()
+      } catch (error) {
+        if (error.code !== 'LOCK_TIMEOUT') throw error
+        await sleep(700)
+        throw new StoreUnavailableError('planted: no answer')
+      }
+    }),
   )
 }
 

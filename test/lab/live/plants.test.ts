@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
+import { dutiesOf } from '../../../src/lab/live/judgement.ts'
 import { judgeAgain, nemesis, runCell, toJson } from '../../../src/lab/live/index.ts'
 import type { Stage } from '../../../src/lab/live/index.ts'
-import type { RunRecord } from '../../../src/lab/record.ts'
+import type { RunRecord, ViolationRecord } from '../../../src/lab/record.ts'
 import { exitCode, pileOf, tally } from '../../../src/lab/report/tally.ts'
+import type { Pile } from '../../../src/lab/report/tally.ts'
 import { lockServer } from '../../cli/cli.ts'
 
 /** A kill matrix for the lab itself: what is planted here has to be found, and named by the check it belongs to. */
@@ -45,8 +47,22 @@ describe('The lab', { timeout: 180_000 }, () => {
   const inPiles = ({ verdicts }: RunRecord, piles: readonly string[]) =>
     verdicts.filter((verdict) => piles.includes(pileOf(verdict))).map(({ check, why }) => `${check}: ${why}`)
   const unexpected = (record: RunRecord) => inPiles(record, ['unexpected'])
-  /** On a machine that is too busy to say, what must come in time is undecided: no success either. */
-  const named = (record: RunRecord) => inPiles(record, ['unexpected', 'unknown'])
+  /**
+   * Everything that is said of checks that broke. On a machine that is too busy to say, what must come in time is undecided: no success
+   * either, but other things may be told of first.
+   */
+  const named = (record: RunRecord): string[] => {
+    const { verdicts, violations, evidence } = record
+    const undecided = evidence === undefined ? [] : dutiesOf(evidence)
+    const told = (pile: Pile, from: readonly ViolationRecord[]): string[] =>
+      verdicts
+        .filter((verdict) => pileOf(verdict) === pile)
+        .flatMap(({ check, why }) => [
+          `${check}: ${why}`,
+          ...from.filter((one) => one.check === check).map(({ message }) => `${check}: ${message}`),
+        ])
+    return [...told('unexpected', violations), ...told('unknown', undecided)]
+  }
 
   it.concurrent('finds nothing where nothing is planted, and says the same of what it wrote down', async () => {
     const record = await play('sound')
@@ -67,7 +83,12 @@ describe('The lab', { timeout: 180_000 }, () => {
     ['releases that are never sent', 'forgetsReleases', /^leftovers: .*".*" is still held by client/],
     ['renewals that nobody made', 'renewsNothing', /^(exclusivity: .* both believe|inspection: )/],
     ['wake-ups three seconds late', 'wakesLate', /^wake-ups: .*".*" was free for/],
-    ['wake-ups that get lost now and then', 'losesWakeUps', /^throughput: .*nine of ten should not/],
+    // Where answers are slow there are too few to say how often: then each is late by itself.
+    [
+      'wake-ups that get lost now and then',
+      'losesWakeUps',
+      /^(throughput: .*nine of ten should not|wake-ups: .* was free for)/,
+    ],
     [
       'a lease that is held until its release is confirmed',
       'heldUntilReleased',
@@ -141,7 +162,7 @@ describe('The lab', { timeout: 180_000 }, () => {
     ['a client that dies in line and stays there', 'diesInLine', 'kill', /^(leftovers|liveness): /],
     ['what is broken for ever after a fault', 'neverRecovers', 'partition', /^wake-ups: .* was free for/],
   ])('finds %s', async (_what, plant, fault, verdict) => {
-    const record = await play(plant, { fault })
+    const record = await play(plant, { fault, ttl: 2000 })
     expect(named(record)).toContainEqual(expect.stringMatching(verdict))
     expect(exitCode(tally([record]))).toBe(1)
   })
@@ -149,7 +170,8 @@ describe('The lab', { timeout: 180_000 }, () => {
   it.concurrent('finds waits that end before their time, and a run that does not run', async () => {
     const record = await play('givesUpAtOnce')
     const errors = record.violations.filter(({ check }) => check === 'errors').map(({ message }) => message)
-    expect(errors).toContainEqual(expect.stringMatching(/acquire failed with .*planted: no answer/))
+    const told = record.evidence?.errors.map(({ call, message }) => `${call} failed with "${message}"`)
+    expect(told).toContainEqual(expect.stringMatching(/^acquire failed with .*planted: no answer/))
     expect(errors).toContainEqual(expect.stringMatching(/run failed with .*its function was never called/))
     expect(exitCode(tally([record]))).toBe(1)
   })
@@ -184,7 +206,8 @@ describe('The lab', { timeout: 180_000 }, () => {
   })
 
   it.concurrent('finds permits and readers that go one at a time', async () => {
-    const record = await play('oneAtATime')
+    // Longer than any client is given no processor: a lease that is lost makes room.
+    const record = await play('oneAtATime', { ttl: 3000 })
     expect(unexpected(record)).toContainEqual(expect.stringMatching(/^throughput: /))
     // They are made to meet: it takes no luck to see it.
     const found = record.violations.map(({ message }) => message)
@@ -200,16 +223,15 @@ describe('The lab', { timeout: 180_000 }, () => {
     const deeds = { kill: nothing, restart: nothing, pause: nothing, resume: nothing }
     const port = Number(new URL(server.url).port)
     const idle = { host: '127.0.0.1', port, url: server.url, ...deeds }
-    const admin = { dropConnections: nothing, failover: nothing }
-    const fault = 'server-pause,restart,client-kill,failover'
-    const record = await play('sound', { fault, server: idle, admin, ttl: 500 })
+    const admin = { dropConnections: nothing }
+    const fault = 'server-pause,restart,client-kill'
+    const record = await play('sound', { fault, server: idle, admin })
     const faults = record.verdicts.find(({ check }) => check === 'faults')
     expect(faults).toMatchObject({ seen: 'unknown' })
     expect(faults?.why?.replaceAll(/\d+/g, 'n').split('; ')).toEqual([
       'server-pause: clients were given n locks although the server stands still',
       'restart: the server takes connections although it was killed',
       'client-kill: no connection ended although the server was to end all of them',
-      'failover: nobody noticed that another server leads: all questions were answered',
     ])
     expect(exitCode(tally([record]))).toBe(1)
   })

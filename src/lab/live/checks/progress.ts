@@ -235,7 +235,10 @@ export function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | und
 }
 
 /** For how much of this time somebody stood still. What several tell of at once counts once. */
-export function stalledIn({ stalls }: Evidence, { from, to }: Pick<Gap, 'from' | 'to'>): number {
+export function stalledIn(
+  { stalls }: Pick<Evidence, 'stalls'>,
+  { from, to }: Pick<Gap, 'from' | 'to'>,
+): number {
   let sum = 0
   let counted = from
   for (const stall of [...stalls].sort((a, b) => a.from - b.from)) {
