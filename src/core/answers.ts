@@ -22,6 +22,8 @@ interface Answer {
 export interface Shape {
   readonly method: string
   readonly fits: (answer: unknown) => boolean
+  /** Where the answer is a list of answers: whether one of them is. */
+  readonly each?: (answer: unknown) => boolean
 }
 
 const look = (answer: unknown): Answer => (answer ?? NOTHING) as Answer
@@ -83,6 +85,7 @@ export const CLAIM: Shape = { method: 'claim', fits: fitsClaim }
 export const RENEW: Shape = {
   method: 'renew',
   fits: (answer) => isUnknown(answer) || (Array.isArray(answer) && answer.every(fitsRenewal)),
+  each: fitsRenewal,
 }
 export const RELEASE: Shape = {
   method: 'release',
@@ -132,13 +135,20 @@ export const EVENT: Shape = {
   },
 }
 
-/** An answer in words, without what may be secret in it. */
-export function inShort(answer: unknown): string {
-  if (answer === null || typeof answer !== 'object')
-    return typeof answer === 'function' ? 'a function' : String(answer)
-  if (Array.isArray(answer)) return 'an array'
+/** An answer in words, without what may be secret in it. `fits`: what each of a list should have been. */
+export function inShort(answer: unknown, fits?: (one: unknown) => boolean): string {
+  if (Array.isArray(answer))
+    return fits === undefined ? 'an array' : `an array with ${firstMisfit(answer, fits)}`
+  if (typeof answer === 'function') return 'a function'
+  if (typeof answer === 'string') return inQuotes(answer)
+  if (answer === null || typeof answer !== 'object') return String(answer)
   const { kind } = look(answer)
-  return typeof kind === 'string'
-    ? `{ kind: ${JSON.stringify(kind.slice(0, 40))} … }`
-    : 'an object without a kind'
+  return typeof kind === 'string' ? `{ kind: ${inQuotes(kind)} … }` : 'an object without a kind'
 }
+
+const firstMisfit = (answers: readonly unknown[], fits: (one: unknown) => boolean): string =>
+  inShort(answers.find((one) => !fits(one)))
+
+/** A kind is a word. What looks otherwise may be a claim's id, or what a server said. */
+export const inQuotes = (text: string): string =>
+  /^[a-z][a-z _-]{0,19}$/i.test(text) ? `"${text}"` : 'a text'

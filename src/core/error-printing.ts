@@ -64,7 +64,7 @@ export function bare(cause: unknown): unknown {
 }
 
 function stripped(cause: unknown, depth: number): unknown {
-  if (!(cause instanceof Error) || own(cause) || depth > DEEPEST_CAUSE) return cause
+  if (!isError(cause) || own(cause) || depth > DEEPEST_CAUSE) return cause
   const { message } = cause
   const deeper = stripped(cause.cause, depth + 1)
   if (deeper === cause.cause && Reflect.ownKeys(cause).every((key) => SHOWN.has(String(key)))) return cause
@@ -88,7 +88,7 @@ function outcomeJson({ status, reason }: Outcome): object {
 }
 
 function causeJson(cause: unknown, depth: number): unknown {
-  if (!(cause instanceof Error)) return inWords(cause)
+  if (!isError(cause)) return inWords(cause)
   if (own(cause)) return cause.toJSON()
   const { name, message } = cause
   const { code } = cause as { readonly code?: unknown }
@@ -107,11 +107,18 @@ function causeText(
   inspect: (value: unknown, options: object) => string,
   depth: number,
 ): string {
-  if (!(cause instanceof Error)) return inWords(cause)
+  if (!isError(cause)) return inWords(cause)
   if (own(cause)) return inspect(cause, options)
   const text = cause.stack ?? String(cause)
   if (cause.cause === undefined || depth >= DEEPEST_CAUSE) return text
   return `${text}\n  [cause]: ${causeText(cause.cause, options, inspect, depth + 1)}`
+}
+
+const ELSEWHERE = new Set(['[object Error]', '[object DOMException]'])
+
+/** Also one of another realm: in Jest, what Node itself throws is no `Error` of the program's. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || ELSEWHERE.has(Object.prototype.toString.call(value))
 }
 
 /** One of ours, of this copy of the package or another. */
@@ -136,7 +143,7 @@ type Make = (code: string) => (new (message: string, details: Details) => Error)
 
 /** The way back, or null for what is none of ours. */
 export function revive(json: unknown, classOf: Make): Error | null {
-  if (json instanceof Error && own(json)) return json
+  if (isError(json) && own(json)) return json
   const made = isRevivable(json) ? classOf(json.code) : undefined
   if (!isRevivable(json) || made === undefined) return null
   const { message, token, cause, ...facts } = json

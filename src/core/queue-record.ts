@@ -23,10 +23,10 @@ export function toRecord({ fence, capacity, holders, waiters, withdrawn }: Queue
   }
 }
 
-/** `undefined`: nothing is written of this name. `fence`: no token up to this one is given (again). */
-export function fromRecord(record: QueueRecord | undefined, fence = 0): QueueState {
+/** `undefined`, or what a database says instead: nothing is written of this name. `fence`: no token up to this one is given (again). */
+export function fromRecord(record: QueueRecord | null | undefined, fence = 0): QueueState {
   const state = emptyQueue(fence)
-  if (record !== undefined) takeUp(state, record)
+  if (record !== undefined && record !== null) takeUp(state, record)
   return state
 }
 

@@ -3,6 +3,7 @@ import { printable, shown } from '../core/printing.ts'
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
+import { CapacityLock } from '../locks/lock.ts'
 import type { Lock } from '../locks/lock.ts'
 import type { LockSet } from '../locks/lock-set.ts'
 import { checkEnv, checkSignal } from '../locks/options.ts'
@@ -10,6 +11,7 @@ import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
+import { sections } from '../runtime/sections.ts'
 import { checkHoldfast } from './check-holdfast.ts'
 import { LastLook, refused } from './last-look.ts'
 import type { Part } from './last-look.ts'
@@ -117,6 +119,7 @@ class Segments implements StripedStock {
       const part = await this.takeFrom(segment, quantity, options)
       if (part !== null) return { quantity, parts: [part] }
     }
+    await this.checkInside()
     // One after the other may all have been empty although they never were at the same time: look at all at once.
     const parts = await this.lastLook.take(quantity, options.signal)
     return parts === null ? null : { quantity, parts }
@@ -150,6 +153,12 @@ class Segments implements StripedStock {
         if (!(await this.write(segment, value, lease))) throw refused(lease)
       }
     })
+  }
+
+  /** Who holds a segment would wait, in a look that it shares with others, for itself. */
+  private async checkInside(): Promise<void> {
+    if (sections.getStore() === undefined) return
+    for (const lock of this.locks) if (lock instanceof CapacityLock) await lock.checkInside('wait')
   }
 
   /** Null: it has not enough, or another one was there after us. */

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { isError } from '../core/error-printing.ts'
 import { ClosedError, LockAbortedError, LockLostError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
@@ -89,7 +90,7 @@ export function obeyed(error: unknown, { name, signal }: LeaseTerm): boolean {
   if (error instanceof LockLostError) return error.lock === name
   // Its last lines may have asked for another lock of the Holdfast that is being closed.
   if (error instanceof ClosedError) return reason instanceof ClosedError
-  return error instanceof Error && (error.name === 'AbortError' || error.cause === reason)
+  return isError(error) && (error.name === 'AbortError' || error.cause === reason)
 }
 
 printable(LeaseTerm, 'Term', ({ name, token, lasts }) => ({ name, token, over: !lasts }))

@@ -7,7 +7,7 @@ import {
   LockTimeoutError,
   StoreUnavailableError,
 } from '../core/errors.ts'
-import { bare } from '../core/error-printing.ts'
+import { bare, isError } from '../core/error-printing.ts'
 import type { Lane } from './lane.ts'
 
 /** Why a task goes without its lease. */
@@ -40,7 +40,7 @@ export function unavailable(lane: Where, answer: Unknown): StoreUnavailableError
 /** With what the driver or the server said: a wrong password is no silence. `so`: what came of it. */
 export function noAnswer(store: string, answer: Unknown, so = ''): string {
   const cause = bare(answer.cause)
-  const [said = ''] = cause instanceof Error ? String(cause.message).split('\n', 1) : []
+  const [said = ''] = isError(cause) ? String(cause.message).split('\n', 1) : []
   const words = said === '' ? '.' : `: ${said.replace(/\.?$/, '.')}`
   return answer.retryable === false
     ? `The ${store} store cannot be used${so}${words}`
@@ -76,7 +76,7 @@ export function aborted(lane: Where, signal: AbortSignal): LockAbortedError {
 /** `what` it did that no store may do. */
 export function brokenStore(store: string, method: string, what: string, thrown?: unknown): BrokenStoreError {
   const cause = bare(thrown)
-  const reason = cause instanceof Error ? `: ${cause.message}` : ''
+  const reason = isError(cause) ? `: ${cause.message}` : ''
   const message = `The ${store} store is broken: ${method}() ${what}${reason}. A store answers as its contract says, and { kind: 'unknown', cause } when it cannot; holdfast/testkit tests one.`
   return new BrokenStoreError(message, { store, method, cause })
 }

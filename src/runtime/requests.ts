@@ -114,7 +114,7 @@ export class Requests {
   private fitting<T>(shape: Shape, answer: T): T | Unknown {
     try {
       if (shape.fits(answer)) return answer
-      return { ...this.broken(shape, `answered ${inShort(answer)}`), retryable: false }
+      return { ...this.broken(shape, `answered ${inShort(answer, shape.each)}`), retryable: false }
     } catch (cause) {
       // An object of a connection that is gone, or one that makes its fields when they are read.
       return { ...this.broken(shape, 'answered what cannot be read', cause), retryable: false }

@@ -88,7 +88,7 @@ export function checkedStore(store: Store, { onFault }: CheckedStoreOptions = {}
     capabilities,
     ...(listeningIsFree !== undefined && { listeningIsFree }),
     ...(votes && { votes }),
-    ...('guards' in store && {
+    ...(store.guards !== undefined && {
       guards: (id) => {
         let answer: unknown
         try {

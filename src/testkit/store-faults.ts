@@ -1,3 +1,4 @@
+import { inQuotes } from '../core/answers.ts'
 import { CAPABILITIES } from '../core/capabilities.ts'
 import type { Capabilities, RenewRequest } from '../core/contract.ts'
 
@@ -151,8 +152,8 @@ function isTime(value: unknown): boolean {
 function show(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (isObject(value)) {
-    const kind = typeof value['kind'] === 'string' ? ` of kind '${value['kind']}'` : ''
+    const kind = typeof value['kind'] === 'string' ? ` of kind ${inQuotes(value['kind'])}` : ''
     return `an object${kind} with ${Object.keys(value).join(', ') || 'nothing in it'}`
   }
-  return typeof value === 'bigint' ? `${value}n` : typeof value === 'string' ? `'${value}'` : String(value)
+  return typeof value === 'bigint' ? `${value}n` : typeof value === 'string' ? inQuotes(value) : String(value)
 }

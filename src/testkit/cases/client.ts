@@ -129,21 +129,21 @@ export class Client {
 
   /** Claims, and must get it now. */
   async take(request: ClaimRequest): Promise<Held> {
-    const answer = await this.claim(request)
+    const answer = known(await this.claim(request))
     assert.equal(answer.kind, 'held', `${request.name} is granted at once`)
     return answer as Held
   }
 
   /** Claims, and must be queued. */
   async queue(request: ClaimRequest): Promise<ClaimRequest> {
-    const answer = await this.claim(request)
+    const answer = known(await this.claim(request))
     assert.equal(answer.kind, 'queued', `${request.name} is not free, so the claim is queued`)
     return request
   }
 
   /** Tries, and must hear that it is busy. */
   async findBusy(name: string, options: RequestOptions = {}): Promise<void> {
-    const answer = await this.claim(this.request(name, { ...options, whenBusy: 'try' }))
+    const answer = known(await this.claim(this.request(name, { ...options, whenBusy: 'try' })))
     assert.equal(answer.kind, 'busy', `${name} is not free`)
   }
 
@@ -177,8 +177,10 @@ export async function openClients(ctx: CaseContext): Promise<[Client, Client, Cl
 }
 
 function known<T>(answer: T | Unknown): T {
-  const unknown = typeof answer === 'object' && answer !== null && 'kind' in answer
-  const { cause } = (unknown ? answer : {}) as Partial<Unknown>
-  assert.ok(!unknown, `the store answers${cause instanceof Error ? `, and not: ${cause.message}` : ''}`)
+  const { kind, cause } = (answer ?? {}) as Partial<Unknown>
+  assert.ok(
+    kind !== 'unknown',
+    `the store answers${cause instanceof Error ? `, and not: ${cause.message}` : ''}`,
+  )
   return answer as T
 }

@@ -1,8 +1,10 @@
 import { inspect } from 'node:util'
+import { runInNewContext } from 'node:vm'
 
 import { describe, expect, it } from 'vitest'
 
 import { bare } from '../../../src/core/error-printing.ts'
+import { noAnswer } from '../../../src/runtime/lane-errors.ts'
 import {
   ClosedError,
   HoldfastError,
@@ -179,5 +181,27 @@ describe('the way back', () => {
       undefined,
     ])
       expect(() => HoldfastError.from(wrong)).toThrow(/must be what toJSON/)
+  })
+})
+
+describe('an error of another realm, as Node’s own are in Jest', () => {
+  const refused: unknown = runInNewContext(
+    "Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', command: 'secret' })",
+  )
+
+  it('is no Error of ours', () => {
+    expect(refused instanceof Error).toBe(false)
+  })
+
+  it('says in words what it says, and nothing else', () => {
+    const error = new StoreUnavailableError('x', { cause: refused })
+    expect(error.toJSON()['cause']).toEqual({
+      name: 'Error',
+      message: 'connect ECONNREFUSED',
+      code: 'ECONNREFUSED',
+    })
+    expect(inspect(error)).toContain('[cause]: Error: connect ECONNREFUSED')
+    expect(inspect(error.cause)).not.toContain('secret')
+    expect(noAnswer('far', { kind: 'unknown', cause: refused })).toContain('asked: connect ECONNREFUSED.')
   })
 })

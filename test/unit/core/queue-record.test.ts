@@ -59,6 +59,7 @@ describe('a queue that was written down and read again', () => {
   it('gives no token that is not above the fence', () => {
     expect(fromRecord(undefined, 7).fence).toBe(7)
     expect(fromRecord(undefined).fence).toBe(0)
+    expect(fromRecord(null, 7)).toEqual(emptyQueue(7))
     const record = { ...toRecord(emptyQueue(5)), capacity: 2 }
     expect(fromRecord(record, 9).fence).toBe(9)
     expect(fromRecord(record, 1).fence).toBe(5)

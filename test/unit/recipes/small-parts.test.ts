@@ -204,6 +204,12 @@ describe('an error of a callback that was told to stop', () => {
     ['the reason itself', reason, reason, true],
     ['caused by the reason', new Error('x', { cause: reason }), reason, true],
     ['an AbortError', named, reason, true],
+    [
+      'an AbortError of Node’s own, in Jest',
+      runInNewContext("Object.assign(new Error('x'), { name: 'AbortError' })"),
+      reason,
+      true,
+    ],
     ['a wait that was aborted', aborted, reason, true],
     ['the loss of its own lock', lost('x'), reason, true],
     ['the loss of another lock', lost('y'), reason, false],

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
-import { LockAbortedError, LockLostError } from '../../../src/index.ts'
+import { LockAbortedError, LockLostError, LockReentryError } from '../../../src/index.ts'
 import { stripedStock } from '../../../src/recipes/index.ts'
 import type { StockStorage, Taken } from '../../../src/recipes/index.ts'
 import { world } from '../runtime/far-store.ts'
@@ -333,6 +333,22 @@ describe('a striped stock under faults', () => {
     expect(await w.env.until(second)).toBeInstanceOf(LockAbortedError)
     await w.env.until(first)
     expect(shelf.total).toBe(4)
+  })
+
+  it('refuses at once who holds a segment, also while others wait for that one to look at all', async () => {
+    const w = world()
+    const { holdfast, env } = w.process()
+    const storage = new Shelf(w.env, [0, 0])
+    const stock = stripedStock(holdfast, 'tickets', { segments: 2, storage, env })
+    expect(await w.env.until(stock.take())).toBeNull()
+    let other: Promise<Taken | null> | undefined
+    const inside = holdfast.mutex('tickets#0').run(async () => {
+      other = holdfast.outside(() => stock.take())
+      await env.sleep(100)
+      return stock.take().catch((error: unknown) => error)
+    })
+    expect(await w.env.until(inside)).toBeInstanceOf(LockReentryError)
+    expect(await w.env.until(other ?? inside)).toBeNull()
   })
 
   it('neither makes nor loses anything, whatever stops when', async () => {

@@ -83,7 +83,7 @@ const mistakes: readonly [string, (store: Store) => unknown, string, string][] =
     'a release without its half',
     () => ({ release: () => ({ kind: 'released' }) }),
     'release/frees',
-    "release() must answer { released: { kind } }, with next when it was asked for; got an object of kind 'released' with kind",
+    'release() must answer { released: { kind } }, with next when it was asked for; got an object of kind "released" with kind',
   ],
   [
     'nothing about what is next',
@@ -133,6 +133,12 @@ const mistakes: readonly [string, (store: Store) => unknown, string, string][] =
     }),
     'queue/fused-alone',
     'release() granted with undefined as the token; it is a bigint',
+  ],
+  [
+    'no table yet, behind an unknown',
+    () => ({ claim: () => ({ kind: 'unknown', cause: new Error('no table') }) }),
+    'claim/free',
+    'the store answers, and not: no table',
   ],
   ['guards that is a flag', () => ({ guards: true }), 'claim/free', 'it has guards that is no method'],
   ['no renew', () => ({ renew: undefined }), 'claim/free', 'it has no method renew()'],
@@ -210,5 +216,15 @@ describe("an author's mistake", () => {
     }
     expect(() => store.claim({ ...request, whenBusy: 'try' }, 1)).toThrow('got an object with id, state')
     expect(() => store.claim({ ...request, whenBusy: 'try' }, 1)).not.toThrow('secret')
+    for (const answer of ['secret.1', { kind: 'secret.1' }]) {
+      const telling = checkedStore(changed(memoryStore(), { claim: (() => answer) as never }))
+      expect(() => telling.claim({ ...request, whenBusy: 'try' }, 1)).toThrow('a text')
+      expect(() => telling.claim({ ...request, whenBusy: 'try' }, 1)).not.toThrow('secret')
+    }
+  })
+
+  it('is none where guards is left out by name', () => {
+    const store = checkedStore(changed(memoryStore(), { guards: undefined } as never))
+    expect('guards' in store).toBe(false)
   })
 })
