@@ -130,7 +130,7 @@ const USUAL_TTL_MS = 15_000
 /** For how long a lease is when nobody says it; `before`: as it was, perhaps under other limits. */
 export function usualTtl(
   { minTtl, maxTtl }: Pick<Limits, 'minTtl' | 'maxTtl'>,
-  before = USUAL_TTL_MS,
+  before: number = USUAL_TTL_MS,
 ): number {
   return Math.min(Math.max(before, minTtl), maxTtl)
 }
