@@ -29,7 +29,7 @@ interface Entry {
   until: number
   /** For how long it is granted at first, when its turn comes. */
   pickUp: number
-  /** What it was last taken or renewed for. Not known of a lease of the former run. */
+  /** What it was last taken or renewed for. An earlier build did not write it down. */
   ttl: number | undefined
   token: bigint
 }
@@ -177,7 +177,15 @@ export class Book {
   }
 
   /** The name of the principal whose claim it is. */
-  readonly whose = (id: string): string | undefined => this.entries.get(id)?.caller.principal.name
+  whose(id: string): string | undefined {
+    return this.entries.get(id)?.caller.principal.name
+  }
+
+  /** What the next run has to know of it. */
+  readonly makerOf = (id: string): { who: string; ttl: number | undefined } | undefined => {
+    const entry = this.entries.get(id)
+    return entry && { who: entry.caller.principal.name, ttl: entry.ttl }
+  }
 
   /** Who made a claim that still waits. */
   waiterOf(claim: ClaimRef): Caller | null {

@@ -25,19 +25,19 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
   let count = 0
   for (const [name, { capacity, holders, waiters }] of former.states) {
     for (const { id, owner, weight, token, expiresAt: until } of holders.values()) {
-      const who = former.whose(id)
+      const maker = former.makerOf(id)
       count++
-      if (who === undefined) continue
-      const held = { state: 'held', until, pickUp: 0, ttl: undefined, token: BigInt(token) } as const
-      book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...held })
+      if (maker === undefined) continue
+      const held = { state: 'held', until, pickUp: 0, ttl: maker.ttl, token: BigInt(token) } as const
+      book.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...held })
     }
     for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters.values()) {
-      const who = former.whose(id)
+      const maker = former.makerOf(id)
       count++
-      if (who === undefined) continue
+      if (maker === undefined) continue
       const pickUp = Math.min(ttl, patience)
       const waiting = { state: 'waiting', until, pickUp, ttl, token: 0n } as const
-      book.takeUp(callerOf(who), { name, id, owner, weight, capacity, ...waiting })
+      book.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...waiting })
     }
   }
   return count

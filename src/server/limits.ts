@@ -125,6 +125,16 @@ function openFiles(): number {
   }
 }
 
+const USUAL_TTL_MS = 15_000
+
+/** For how long a lease is when nobody says it; `before`: as it was, perhaps under other limits. */
+export function usualTtl(
+  { minTtl, maxTtl }: Pick<Limits, 'minTtl' | 'maxTtl'>,
+  before: number = USUAL_TTL_MS,
+): number {
+  return Math.min(Math.max(before, minTtl), maxTtl)
+}
+
 /** One by itself. */
 export function checkLimit(name: string, value: unknown): asserts value is number {
   const max = HIGHEST[name as keyof Limits] ?? MAX_MS

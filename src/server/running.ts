@@ -105,7 +105,7 @@ export class Running implements RunningServer {
     await polls.close(grace)
     sessions.close()
     book.close()
-    await own?.close(book.whose)
+    await own?.close(book.makerOf)
     stateLock?.release()
     audit.close()
   }

@@ -90,6 +90,8 @@ describe('serve --config', () => {
       { audit: { file: 'no/where' }, state: null },
       ['audit.file: ', 'no folder'],
     ],
+    ['a state file that is none', { state: '/dev/null' }, ['state: ', 'is not a state file']],
+    ['a state file that is a folder', { state: '.' }, ['state: ', 'is not a state file']],
     ['a list', [], ['must be an object']],
   ])('refuses %s, and names the file and the key', async (_, content, words) => {
     const { code, stderr, stdout } = await check(content)

@@ -56,6 +56,17 @@ it('refuses one renewal of a ttl beyond its limits, and not those beside it', as
   ).toMatchObject([{ kind: 'unknown', retryable: false }, { kind: 'renewed' }])
 })
 
+it.each([{ minTtl: 20_000 }, { maxTtl: 10_000 }])(
+  'takes a lock for a ttl that it allows when nobody says one: %o',
+  async (limits) => {
+    const server = await serve({ limits })
+    const { body } = await call(server, 'POST /v1/acquire', { body: { name: 'a' } })
+    expect(body).toMatchObject({ ttl: limits.minTtl ?? limits.maxTtl })
+    const said = await call(server, 'POST /v1/renew', { body: { name: 'a', lease: body['lease'] } })
+    expect(said.body).toMatchObject({ ttl: limits.minTtl ?? limits.maxTtl })
+  },
+)
+
 it('refuses a ttl or a wait beyond its limits, in requests and in sessions', async () => {
   const server = await serve({ limits: { minTtl: 200, maxTtl: 1000, maxWait: 500 } })
   for (const body of [

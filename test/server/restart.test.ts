@@ -41,6 +41,23 @@ it('goes on with leases over HTTP: they are renewed and released at the next ser
   expect((await take(third, { name: 'a' })).token).toBeGreaterThan(token)
 })
 
+it('renews a lease for as long as it was last taken or renewed for, when nobody says it, within the limits of now', async () => {
+  const state = newState()
+  const first = await serve({ state })
+  const { lease: long } = await take(first, { name: 'long', ttl: 300_000 })
+  const { lease: longer } = await take(first, { name: 'longer', ttl: 1000 })
+  await call(first, 'POST /v1/renew', { body: { name: 'longer', lease: longer, ttl: 200_000 } })
+  const renewed = async (server: RunningServer, name: string, lease: string): Promise<unknown> =>
+    (await call(server, 'POST /v1/renew', { body: { name, lease } })).body['ttl']
+  const second = await restarted(first, state)
+  expect(await renewed(second, 'long', long)).toBe(300_000)
+  expect(await renewed(second, 'longer', longer)).toBe(200_000)
+  // And once more, with other limits: what was said before does not pass them by.
+  const third = await restarted(second, state, { limits: { maxTtl: 250_000 } })
+  expect(await renewed(third, 'long', long)).toBe(250_000)
+  expect(await renewed(third, 'longer', longer)).toBe(200_000)
+})
+
 it('keeps the place of a request that waits with a secret of its own, and of nobody who cannot come back', async () => {
   const state = newState()
   const first = await serve({ state })

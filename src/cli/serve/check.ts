@@ -3,11 +3,12 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { checkHosts, checkOrigins } from '../../server/gate.ts'
+import { HorizonFile } from '../../server/embedded/horizon-file.ts'
 import { notAPair } from '../../server/http-server.ts'
 import { resolveLimits } from '../../server/limits.ts'
 import { assertSafe, DEFAULT_LISTEN, parseListen } from '../../server/listen.ts'
 import type { ListenAt } from '../../server/listen.ts'
-import { defaultStatePath } from '../../server/state-path.ts'
+import { behindLinks, defaultStatePath } from '../../server/state-path.ts'
 import { readTokens } from '../../server/tokens.ts'
 import { storeAddress } from '../store-option.ts'
 import { ConfigError } from './config.ts'
@@ -80,7 +81,7 @@ class Trial {
     if (typeof audit === 'string') this.writable('audit log', keyOf('audit', 'audit.file'), audit)
     if (log.file !== undefined) this.writable('log', keyOf('log', 'log.file'), log.file)
     const state = store === undefined ? this.statePath() : null
-    if (state !== null) this.writable('state', keyOf('state', 'state'), state)
+    if (state !== null) this.state(keyOf('state', 'state'), behindLinks(state))
     else if (store === undefined) this.findings.push('no state file: a restart forgets leases')
   }
 
@@ -104,21 +105,25 @@ class Trial {
     return `certificate of ${subject.replaceAll('\n', ', ')} until ${validTo}`
   }
 
+  /** It is read, and each write puts another file in its place: its folder has to be writable, or else the one above that there is. */
+  private state(key: string, path: string): void {
+    this.attempt(key, () => {
+      new HorizonFile(path, '').read()
+      let folder = dirname(path)
+      while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder)
+      assertWritable(folder)
+      this.findings.push(`state in ${path}`)
+    })
+  }
+
   /** Without making it: the file, or else the nearest folder above it that there is. */
   private writable(what: string, key: string, path: string): void {
     this.attempt(key, () => {
       if (existsSync(path) && statSync(path).isDirectory()) throw new Error(`${path} is a folder`)
       let place = path
       while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
-      try {
-        accessSync(place, constants.W_OK)
-      } catch (error) {
-        const reason = (error as NodeJS.ErrnoException).code ?? 'no reason given'
-        throw new Error(`${place} cannot be written: ${reason}`, { cause: error })
-      }
-      // The state's folder is made at the start; the others' are not.
-      if (what !== 'state' && place !== path && place !== dirname(path))
-        throw new Error(`there is no folder ${dirname(path)}`)
+      assertWritable(place)
+      if (place !== path && place !== dirname(path)) throw new Error(`there is no folder ${dirname(path)}`)
       this.findings.push(`${what} in ${path}`)
     })
   }
@@ -131,6 +136,15 @@ class Trial {
       else this.problems.push({ key, problem: wordsOf(error as NodeJS.ErrnoException) })
       return undefined
     }
+  }
+}
+
+function assertWritable(place: string): void {
+  try {
+    accessSync(place, constants.W_OK)
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? 'no reason given'
+    throw new Error(`${place} cannot be written: ${reason}`, { cause: error })
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { writeDurably, writeDurablyNow } from './durable-file.ts'
@@ -43,15 +43,12 @@ export class HorizonFile {
 
   /** At once: a server that listens must know its past before it hears the first request. */
   read(): HorizonRecord | null {
+    // A pipe would be waited for, without an end.
+    if (statSync(this.path, { throwIfNoEntry: false })?.isFile() === false) throw this.noStateFile()
     const text = this.load()
     if (text === null) return null
     const record = parse(text)
-    if (record === null) {
-      throw new InvalidArgumentError(
-        `${this.path} is not a state file of a lock server. Remove it only if every lease of the former run has ended.`,
-        { argument: 'state' },
-      )
-    }
+    if (record === null) throw this.noStateFile()
     this.expected = [text]
     return record
   }
@@ -76,6 +73,13 @@ export class HorizonFile {
     const text = `${JSON.stringify({ writer: this.writer, ...record })}\n`
     this.expected = there === null ? [text] : [there, text]
     return text
+  }
+
+  private noStateFile(): Error {
+    return new InvalidArgumentError(
+      `${this.path} is not a state file of a lock server. Remove it only if every lease of the former run has ended.`,
+      { argument: 'state' },
+    )
   }
 
   private load(): string | null {

@@ -2,8 +2,15 @@ import type { QueueRecord } from '../../core/queue-record.ts'
 import type { Holder, QueueState, Waiter } from '../../core/queue-state.ts'
 import type { Clocks } from './clocks.ts'
 
-/** Whose claim it is: the name of the principal, if it is known. */
-export type WhoseClaim = (id: string) => string | undefined
+/** What the server knows of a claim besides what the store does. */
+export interface Maker {
+  /** The name of its principal. */
+  readonly who: string
+  /** What it was last taken or renewed for. */
+  readonly ttl: number | undefined
+}
+
+export type MakerOf = (id: string) => Maker | undefined
 
 type States = Iterable<readonly [string, Readonly<QueueState>]>
 
@@ -23,7 +30,7 @@ interface Head {
 
 type Line =
   | readonly ['name', name: string, fence: number, capacity: number]
-  | readonly ['holder', Holder, who: string | null]
+  | readonly ['holder', Holder, who: string | null, ttl?: number | undefined]
   | readonly ['waiter', Waiter, who: string | null]
   | readonly ['withdrawn', id: string, until: number]
 
@@ -32,16 +39,20 @@ const VERSION = 2
 /** Uptime comes in hundredths of a second. */
 const RESOLUTION_MS = 50
 
-export function* save(states: States, clocks: Clocks, whose: WhoseClaim): Iterable<string> {
+export function* save(states: States, clocks: Clocks, makerOf: MakerOf): Iterable<string> {
   const now = clocks.mono()
   const [uptime, wall] = [clocks.uptime(), clocks.wall()]
   yield textOf({ version: VERSION, boot: clocks.boot, uptime, wall } satisfies Head)
   for (const [name, { fence, capacity, holders, waiters, withdrawn }] of states) {
     yield textOf(['name', name, fence, capacity])
-    for (const holder of holders.values())
-      yield textOf(['holder', { ...holder, expiresAt: holder.expiresAt - now }, whose(holder.id) ?? null])
-    for (const waiter of waiters.values())
-      yield textOf(['waiter', { ...waiter, keptUntil: waiter.keptUntil - now }, whose(waiter.id) ?? null])
+    for (const holder of holders.values()) {
+      const { who = null, ttl } = makerOf(holder.id) ?? {}
+      yield textOf(['holder', { ...holder, expiresAt: holder.expiresAt - now }, who, ttl])
+    }
+    for (const waiter of waiters.values()) {
+      const who = makerOf(waiter.id)?.who ?? null
+      yield textOf(['waiter', { ...waiter, keptUntil: waiter.keptUntil - now }, who])
+    }
     for (const [id, until] of withdrawn) yield textOf(['withdrawn', id, until - now])
   }
 }
@@ -52,8 +63,7 @@ const textOf = (line: Head | Line): string => `${JSON.stringify(line)}\n`
 export interface FormerName {
   readonly name: string
   readonly record: QueueRecord
-  /** Ids, and the names of their principals. */
-  readonly owners: readonly (readonly [id: string, who: string])[]
+  readonly makers: readonly (readonly [id: string, maker: Maker])[]
 }
 
 /** Name by name. Null when it is of another layout. The lines are known to be whole. */
@@ -77,12 +87,12 @@ function* names(lines: Iterator<string>, head: Head, clocks: Clocks): Iterable<F
         break
       case 'holder':
         one?.holders.push({ ...line[1], expiresAt: line[1].expiresAt + moved })
-        if (line[2] !== null) one?.owners.push([line[1].id, line[2]])
+        if (line[2] !== null) one?.makers.push([line[1].id, { who: line[2], ttl: line[3] ?? undefined }])
         break
       case 'waiter':
         // Nobody could show a sign of life to a server that was not there.
         one?.waiters.push({ ...line[1], keptUntil: now + line[1].patience })
-        if (line[2] !== null) one?.owners.push([line[1].id, line[2]])
+        if (line[2] !== null) one?.makers.push([line[1].id, { who: line[2], ttl: line[1].ttl }])
         break
       case 'withdrawn':
         one?.withdrawn.push([line[1], line[2] + moved])
@@ -97,7 +107,7 @@ class Gathering {
   readonly holders: Holder[] = []
   readonly waiters: Waiter[] = []
   readonly withdrawn: [id: string, until: number][] = []
-  readonly owners: [id: string, who: string][] = []
+  readonly makers: [id: string, maker: Maker][] = []
   private readonly name: string
   private readonly fence: number
   private readonly capacity: number
@@ -109,9 +119,9 @@ class Gathering {
   }
 
   done(): FormerName {
-    const { name, fence, capacity, holders, waiters, owners } = this
+    const { name, fence, capacity, holders, waiters, makers } = this
     const withdrawn = Object.fromEntries(this.withdrawn)
-    return { name, record: { fence, capacity, holders, waiters, withdrawn }, owners }
+    return { name, record: { fence, capacity, holders, waiters, withdrawn }, makers }
   }
 }
 

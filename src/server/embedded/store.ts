@@ -23,7 +23,7 @@ import type { ClaimsFile } from './claims-file.ts'
 import type { Clocks } from './clocks.ts'
 import type { Horizon } from './horizon.ts'
 import { load, save } from './saved-claims.ts'
-import type { FormerName, WhoseClaim } from './saved-claims.ts'
+import type { FormerName, Maker, MakerOf } from './saved-claims.ts'
 
 /** How often claims that have run out are taken away. */
 const SWEEP_MS = 500
@@ -33,7 +33,7 @@ const COME_BACK_MS = 5000
 /** The claims of the former run. */
 export interface Former {
   readonly states: ReturnType<MemoryStore['states']>
-  readonly whose: WhoseClaim
+  readonly makerOf: MakerOf
 }
 
 /** What a server remembers beyond its life. */
@@ -71,17 +71,17 @@ export class EmbeddedStore implements Store {
     this.onFailure = memory?.onFailure ?? (() => undefined)
     this.clocks = clocks
     const names = memory === null ? null : formerOf(memory, clocks)
-    const owners = new Map<string, string>()
+    const makers = new Map<string, Maker>()
     this.memory = this.newMemory()
-    for (const { name, record, owners: some } of names ?? []) {
+    for (const { name, record, makers: some } of names ?? []) {
       this.memory.takeUp(name, record)
-      for (const [id, who] of some) owners.set(id, who)
+      for (const [id, maker] of some) makers.set(id, maker)
     }
     // What could not be taken from whoever comes next must not be used, and is waited for.
     const taken = names !== null && this.horizon?.takeUp(this.memory.furthestEnd()) === true
     this.startsIn = taken ? 0 : (this.horizon?.pastEndsIn ?? 0)
     if (names !== null && !taken) this.memory = this.newMemory()
-    this.former = taken ? { states: this.memory.states(), whose: (id) => owners.get(id) } : null
+    this.former = taken ? { states: this.memory.states(), makerOf: (id) => makers.get(id) } : null
     this.file?.remove()
     const { capabilities } = this.memory
     const storeRestart = memory === null ? 'breaks' : 'holds'
@@ -157,7 +157,7 @@ export class EmbeddedStore implements Store {
    * Everything that is held and waited for is written down for the next run, which goes on with it. Should that fail, the
    * horizon is brought back to the leases that are left, so that the next run waits for those and no longer.
    */
-  async close(whose: WhoseClaim = () => undefined): Promise<void> {
+  async close(makerOf: MakerOf = () => undefined): Promise<void> {
     clearInterval(this.sweeper)
     clearTimeout(this.awaiting)
     const { horizon, file, memory } = this
@@ -165,14 +165,14 @@ export class EmbeddedStore implements Store {
     if (horizon === null || file === null) return
     const end = memory.furthestEnd()
     // In this order: the claims count from the moment in which the horizon names them.
-    const digest = horizon.knowsAll ? await this.writeClaims(file, whose) : undefined
+    const digest = horizon.knowsAll ? await this.writeClaims(file, makerOf) : undefined
     const settled = await horizon.settleAt(end, digest)
     if (digest === undefined || !settled) file.remove()
   }
 
-  private async writeClaims(file: ClaimsFile, whose: WhoseClaim): Promise<string | undefined> {
+  private async writeClaims(file: ClaimsFile, makerOf: MakerOf): Promise<string | undefined> {
     try {
-      return await file.write(save(this.memory.states(), this.clocks, whose))
+      return await file.write(save(this.memory.states(), this.clocks, makerOf))
     } catch (failure) {
       this.onFailure(failure)
       return undefined

@@ -1,5 +1,6 @@
 import { ALL } from '../../core/contract.ts'
 import { FAILURES } from '../failure.ts'
+import { usualTtl } from '../limits.ts'
 import type { Limits } from '../limits.ts'
 
 /** The shapes that requests and answers are made of: what a request's schema allows, the server takes. */
@@ -47,7 +48,6 @@ const token = text(
     pattern: '^[0-9]+$',
   },
 )
-const DEFAULT_TTL_MS = 15_000
 const LASTS = 'Milliseconds for which the lease lasts unless it is renewed.'
 const ttl = whole(LASTS, { minimum: 1 })
 const owner = text('Who holds or waits, in words for people.')
@@ -62,7 +62,7 @@ const claim = {
 export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
   const { minTtl, maxTtl, maxWait } = limits
   const wished = nameSchema(limits)
-  const lasting = { ...ttl, minimum: minTtl, maximum: maxTtl, default: Math.min(DEFAULT_TTL_MS, maxTtl) }
+  const lasting = { ...ttl, minimum: minTtl, maximum: maxTtl, default: usualTtl(limits) }
   const renewedFor = {
     ...ttl,
     description: `${LASTS} Without it: as long as it was last taken or renewed for at this server, else ${lasting.default}.`,

@@ -4,6 +4,7 @@ import type { Caller } from '../caller.ts'
 import { Failure, unavailable } from '../failure.ts'
 import { asFields, idOf, nameOf, noOthers, ownerOf, required, wholeOf } from '../fields.ts'
 import type { Fields } from '../fields.ts'
+import { usualTtl } from '../limits.ts'
 import type { Limits } from '../limits.ts'
 import type { LongPolls, Wish } from '../long-polls.ts'
 import { ok } from '../route.ts'
@@ -11,7 +12,6 @@ import type { Call, Reply, Route } from '../route.ts'
 import type { LockService } from '../service.ts'
 
 const STORE_TIMEOUT_MS = 5000
-const DEFAULT_TTL_MS = 15_000
 const RENEWALS = 100
 
 /** Taking, keeping and giving back. */
@@ -57,7 +57,7 @@ function wishOf(fields: Fields, limits: Limits, { caller }: Call): Wish {
   const { minTtl, maxTtl, maxWait } = limits
   return {
     name: nameOf(fields['name'], limits),
-    ttl: wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl }) ?? Math.min(DEFAULT_TTL_MS, maxTtl),
+    ttl: wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl }) ?? usualTtl(limits),
     wait: wholeOf(fields, 'wait', { min: 0, max: maxWait }) ?? 0,
     owner: ownerOf(fields) ?? `${caller.principal.name} at ${caller.remote}`,
     lease: leaseOf(fields['lease']),
@@ -142,7 +142,7 @@ function renewalOf(fields: Fields, { limits, book }: LockService): RenewRequest 
   const { minTtl, maxTtl } = limits
   const wished = wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl })
   const claim = { name: nameOf(fields['name'], limits), id: idOf(fields, 'lease') }
-  const ttl = wished ?? book.ttlOf(claim) ?? Math.min(DEFAULT_TTL_MS, maxTtl)
+  const ttl = wished ?? usualTtl(limits, book.ttlOf(claim))
   return { ...claim, ttl, patience: ttl, tokens: 0 }
 }
 
