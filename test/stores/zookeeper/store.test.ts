@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -953,6 +954,38 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       await strict.stop()
     }
   })
+
+  it.each([
+    ['servers make sessions longer than it asks', 0],
+    ['its user’s client has a long one', 60_000],
+  ])(
+    'renews by way of another server in time when one falls silent, also where %s',
+    async (_, own) => {
+      const config = own === 0 ? { minSessionTimeout: 60_000 } : {}
+      const ensemble = await zookeeper({ config })
+      try {
+        const links = [kept(await FaultProxy.open(ensemble)), kept(await FaultProxy.open(ensemble))]
+        const connect = links.map(({ port }) => `127.0.0.1:${port}`).join()
+        const to = own === 0 ? connect : kept(new ZooKeeper(connect, { sessionTimeout: own }))
+        const holdfast = kept(new Holdfast(kept(zookeeperStore(to)), { ttl: 6000 }))
+        const lease = await holdfast.mutex('silent').acquire()
+        const lost = once(lease.signal, 'abort')
+        const [silent, other] = links[0]?.connections === 1 ? links : links.toReversed()
+        silent?.set('requests', { blackhole: true })
+        silent?.set('replies', { blackhole: true })
+        const renewed = vi.waitFor(() => expect(other?.connections).toBe(1), { timeout: 20_000 })
+        await Promise.race([renewed, lost])
+        expect(lease.held).toBe(true)
+        // What was renewed there lasts a ttl longer.
+        await new Promise((resolve) => setTimeout(resolve, 3000))
+        expect(lease.held).toBe(true)
+      } finally {
+        for (const one of open.splice(0).reverse()) await one.close()
+        await ensemble.stop()
+      }
+    },
+    40_000,
+  )
 
   it('counts a node for each permit, and refuses more in one claim than a session should have', async () => {
     const own = store()
