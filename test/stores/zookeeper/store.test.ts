@@ -1071,6 +1071,23 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     }
   })
 
+  it('says that its leases are lost when the user closes the client that it was given', async () => {
+    const [zk, lock, queued] = [await client(), name(), name()]
+    const own = kept(zookeeperStore(zk))
+    const [holdfast, other] = [kept(new Holdfast(own)), kept(new Holdfast(store()))]
+    const lease = await holdfast.mutex(lock).acquire()
+    const taken = await other.mutex(queued).acquire()
+    const waiter = request(queued)
+    expect(await own.claim(waiter, TIMEOUT)).toEqual({ kind: 'queued' })
+    await zk.close()
+    const next = await other.mutex(lock).acquire({ wait: TIMEOUT })
+    // By itself it would end after its ttl of 15 s.
+    await vi.waitFor(() => expect(lease.held).toBe(false), TIMEOUT)
+    // Nobody is left whom the store could ask, and nothing to be asked about.
+    expect(await own.withdraw(waiter, TIMEOUT)).toEqual({ kind: 'not-held' })
+    await Promise.all([next.release(), taken.release()])
+  })
+
   it('leaves it to the client that it was given whether that keeps the process alive', async () => {
     const sockets = (): number =>
       process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
