@@ -46,11 +46,13 @@ export class Seat {
   private readonly timeouts: Timeouts
   private readonly load: { bytes: number }
   private stopListening: () => void = () => undefined
+  private readonly stopHurrying: (() => void) | undefined
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
     this.zk = zk
     // Another copy of the package may have made the client, and an older one.
     this.chrootBytes = Buffer.byteLength((zk as Partial<ZooKeeper>).chrootPath ?? '')
+    this.stopHurrying = (zk as Partial<ZooKeeper>).hurry?.call(zk, () => this.needed)
     this.timeouts = timeouts
     this.load = loadOf(zk)
   }
@@ -66,6 +68,13 @@ export class Seat {
 
   get full(): boolean {
     return this.load.bytes >= MOST_PATH_BYTES
+  }
+
+  /** How long the session has to last for the shortest lease on it. */
+  private get needed(): number {
+    let shortest = Infinity
+    for (const { state, ttl } of this.claims) if (state === 'held') shortest = Math.min(shortest, ttl)
+    return sessionTimeoutFor(shortest)
   }
 
   /** As long as it is now: the next server that takes the session over may allow less. */
@@ -137,6 +146,7 @@ export class Seat {
   /** Nothing of it is left at the client, which may go on to live. */
   forget(): void {
     this.stopListening()
+    this.stopHurrying?.()
   }
 }
 

@@ -58,6 +58,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private readonly seats: Seats
   private readonly timeouts = new Timeouts()
   private readonly claims = new Map<string, Claim>()
+  /** What hung on a user's client whose session is over: gone with it, and nobody is left whom one could ask. */
+  private readonly gone = new Set<string>()
   private readonly holders = new Holders(
     () => this.claims.values(),
     (claim) => this.expired(claim),
@@ -90,7 +92,8 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const proofs = new Map<Seat, Promise<void>>()
     const renewed = requests.map((request) => {
       const claim = this.claimOf(request)
-      if (claim === undefined) return this.renewForeign(request, timeout)
+      if (claim === undefined)
+        return this.gone.has(request.id) ? Promise.resolve(LOST) : this.renewForeign(request, timeout)
       return renewClaim(claim, request, this, { proofs, deadline })
     })
     return Promise.all(renewed.map((answer) => this.timeouts.race(answer, timeout, LATE)))
@@ -263,6 +266,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
 
   private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const claim = this.claimOf(ref)
+    if (claim === undefined && this.gone.has(ref.id)) return Promise.resolve(NOT_HELD)
     if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
     const { seat } = claim
     // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.
@@ -351,6 +355,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
       const held = claims.filter((claim) => claim.state === 'held')
       // All are forgotten before any is told: whoever hears of it may ask about the others at once.
       for (const claim of claims) this.drop(claim)
+      if ('client' in this.settings.source) for (const { id } of claims) this.gone.add(id)
       for (const { id, name } of held) this.tell(id, { kind: 'revoked', name, id })
       this.listeners.gap(queued)
     } else if (state === 'connected') {

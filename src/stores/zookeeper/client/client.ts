@@ -54,6 +54,7 @@ export class ZooKeeper implements AsyncDisposable {
   private readonly asked = new Map<string, number>()
   private readonly chroot: Chroot
   private readonly listeners = new Set<StateListener>()
+  private readonly hurries = new Set<() => number>()
   /** When the last write left that a majority carried out. */
   private committed = NEVER
 
@@ -78,6 +79,7 @@ export class ZooKeeper implements AsyncDisposable {
       auth,
       firstXid,
       background: options.background ?? false,
+      needed: () => Math.min(Infinity, ...Array.from(this.hurries, (needed) => needed())),
     }
     this.session = new Session(settings, {
       state: (state, error) => {
@@ -305,6 +307,15 @@ export class ZooKeeper implements AsyncDisposable {
   /** One user more or less, for whose sake it keeps the process alive whatever `keepAlive` says. */
   use(change: 1 | -1): void {
     this.session.use(change)
+  }
+
+  /**
+   * A silent server is left as soon as if the session were no longer than that many milliseconds, at each moment: for who believes in
+   * something for a shorter time than the session lasts. Returns how to end that.
+   */
+  hurry(needed: () => number): () => void {
+    this.hurries.add(needed)
+    return () => void this.hurries.delete(needed)
   }
 
   /** Ends the session: its ephemeral nodes go at once. */

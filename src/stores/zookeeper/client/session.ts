@@ -32,6 +32,8 @@ export interface SessionSettings {
   readonly auth: readonly AuthInfo[]
   readonly firstXid: number
   readonly background: boolean
+  /** For users who need it sooner: milliseconds after which a session would end that was made for them alone. */
+  readonly needed: () => number
 }
 
 export interface SessionEvents {
@@ -173,7 +175,7 @@ export class Session {
     if (!this.kept) connection.unref()
     if (this.isTurnedAway) this.lastZxid = 0n
     connection.shakeHands(this.credentials, { timeout: settings.timeout, lastZxid: this.lastZxid })
-    const patience = Math.min(Math.max(this.timeout / (2 * rotation.size), DIAL_MS.shortest), DIAL_MS.longest)
+    const patience = Math.min(Math.max(this.horizon / (2 * rotation.size), DIAL_MS.shortest), DIAL_MS.longest)
     this.after(patience, () => connection.end(silent(connection.server, patience)))
   }
 
@@ -227,17 +229,22 @@ export class Session {
     this.after(Math.max(1, next), () => this.listen(connection, false), true)
   }
 
+  /** The session may last far longer than what hangs on it: servers have a shortest one, and a user a client of his own. */
+  private get horizon(): number {
+    return Math.min(this.timeout, this.settings.needed())
+  }
+
   /** For how long a server may be silent. */
   private get patience(): number {
-    const { timeout } = this
-    const least = Math.min(USUAL_SILENCE_MS, timeout * (LONGEST_SILENCE - PING_EVERY))
-    return Math.max(timeout * SILENCE, least)
+    const { horizon } = this
+    const least = Math.min(USUAL_SILENCE_MS, horizon * (LONGEST_SILENCE - PING_EVERY))
+    return Math.max(horizon * SILENCE, least)
   }
 
   private listen(connection: Connection, again: boolean): void {
     if (this.connection !== connection) return
     const { silence, stall } = connection
-    if (silence < this.patience && stall < this.timeout * LONGEST_SILENCE) return this.watch(connection)
+    if (silence < this.patience && stall < this.horizon * LONGEST_SILENCE) return this.watch(connection)
     // After a blocked event loop the timer comes before the data that waits in the socket: let those be read first.
     if (again) connection.end(silent(connection.server, stall))
     else setImmediate(() => setImmediate(() => this.listen(connection, true)))
