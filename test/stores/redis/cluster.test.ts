@@ -183,6 +183,33 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await store.close()
   })
 
+  it('shows who holds a lock whose slot is on its way, and lists it', async () => {
+    const name = 'shown-on-its-way'
+    const store = await openStore()
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const from = await homeOf(name)
+    const to = found(cluster.primaries.find(({ port }) => port !== from.port))
+    const slot = slotOf(`hf:{${name}}`)
+    const holders = async (): Promise<unknown> => {
+      const answer = await store.inspect(name, 5_000)
+      return 'kind' in answer ? answer.cause : answer.holders.map(({ id }) => id)
+    }
+    const listed = async (): Promise<unknown> => {
+      const answer = await store.list({ prefix: name }, 5_000)
+      return 'kind' in answer ? answer.cause : answer.names
+    }
+    await beginToMove(slot, from, to)
+    for (const where of ['here', 'there']) {
+      if (where === 'there') await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
+      expect(await holders()).toEqual(['ann.1'])
+      expect(await listed()).toEqual([name])
+    }
+    await endMove(slot, from, to)
+    await store.withdraw({ name, id: 'ann.1' }, 5_000)
+    await store.close()
+  })
+
   it('answers for the locks at healthy nodes while another node stands still', async () => {
     const store = await openStore()
     const names = cluster.primaries.map((_, index) => `node-${index}`)
