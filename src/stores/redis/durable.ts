@@ -4,6 +4,7 @@ import { failed, unknownForGood } from './failure.ts'
 import { markKey } from './keys.ts'
 import type { Link, Node } from './link.ts'
 import { doneOf } from './replies.ts'
+import { unlessQueued } from './role.ts'
 
 /**
  * Durable fencing: tokens count up and owe nothing to a clock, so the counter must never be lost. It lives on a server that
@@ -33,7 +34,7 @@ async function isForCluster(node: Node): Promise<boolean> {
 export async function settingsOf(node: Node, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const settings = new Map<string, string>()
   for (const name of names) {
-    const reply = await node.send(['config', 'get', name])
+    const reply = unlessQueued(await node.send(['config', 'get', name]))
     // A list of name and value; a client that speaks RESP3 may make an object or a map of it.
     const value: unknown = Array.isArray(reply)
       ? reply[1]

@@ -72,6 +72,11 @@ export function isTryAgain(error: unknown): boolean {
   return /\bTRYAGAIN\b/.test(messageOf(error))
 }
 
+/** The same, also if a driver that has followed it to and fro says in the end where it was sent last. */
+export function isOnItsWay(error: unknown): boolean {
+  return /\b(TRYAGAIN|MOVED|ASK)\b/.test(messageOf(error))
+}
+
 /** A driver's own time for an answer was up (`commandTimeout` of ioredis). The command may be under way, or be sent again. */
 export function isDriversTimeout(error: unknown): boolean {
   return messageOf(error) === 'Command timed out'

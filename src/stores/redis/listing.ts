@@ -1,13 +1,11 @@
 import type { ListPage, ListQuery } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { maybeInUse } from './failure.ts'
-import { headerPattern, keysOf, nameOfHeader } from './keys.ts'
+import { inspectName } from './inspecting.ts'
+import { headerPattern, nameOfHeader } from './keys.ts'
 import type { Link, Node } from './link.ts'
-import { runScript } from './run-script.ts'
 import { BEGINNING, ENOUGH, placeIn, placeText, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
-import { scripts } from './scripts.gen.ts'
-import { readName } from './wire.ts'
 
 /** Where the next page begins: which primary (by its first slot and its address), and where in its keys. */
 interface Place extends ScanPlace {
@@ -69,8 +67,7 @@ async function inUse(link: Link, { prefix }: Namespace, keys: readonly string[])
       const name = nameOfHeader(key)
       if (name === undefined) return []
       try {
-        const reply = await runScript(link, scripts.inspect, ['3', ...keysOf(prefix, name)])
-        const { holders, waiters } = readName(name, reply)
+        const { holders, waiters } = await inspectName(link, prefix, name)
         return holders.length + waiters.length > 0 ? [name] : []
       } catch (error) {
         return maybeInUse(error) ? [name] : []

@@ -11,8 +11,9 @@ const MOST = 100_000
 
 /**
  * Renewals in a Cluster whose slots move. As long as a slot is on its way, a script with several keys is refused (TRYAGAIN) if
- * one of them does not exist; and of a lock that nobody waits for, only the header does. To move a slot may take longer than
- * a lease lasts. So what was not renewed is tried with the header alone, which is enough for such a lock.
+ * one of them does not exist; and of a lock that nobody waits for, only the header does, or, in the minute after somebody gave up
+ * waiting, two of three. To move a slot may take longer than a lease lasts. So what was not renewed is tried with the header
+ * alone, which is enough for whoever holds everything.
  */
 export class Moving {
   private readonly requests: Requests
@@ -55,7 +56,7 @@ export class Moving {
 
   /** `null`: it is not such a lock, or not ours. */
   private async keep({ name, id, ttl }: RenewRequest, timeout: number): Promise<RenewAnswer | null> {
-    const args = ['1', headerKey(this.prefix, name), String(ttl + DAY_MS), id]
+    const args = ['1', headerKey(this.prefix, name), String(ttl + DAY_MS), id, '1']
     const late = (): void => this.commands.noAnswer(name, timeout)
     const ask = async (): Promise<(RenewAnswer | null)[]> =>
       readKept(await this.commands.run(scripts.keep, args), 1)

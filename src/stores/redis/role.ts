@@ -131,7 +131,7 @@ export class LocalWrites extends Error {
 const REFUSED = /^(NOPERM|ERR|DENIED)\b|^(unsupported|unknown) command|^invalid request/i
 
 /** In the middle of a transaction that the client's owner makes by hand, the server says nothing yet. */
-function unlessQueued<T>(reply: T): T {
+export function unlessQueued<T>(reply: T): T {
   if (String(reply) === 'QUEUED') throw new Error('the client is in a transaction (MULTI) of its owner')
   return reply
 }

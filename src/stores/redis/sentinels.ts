@@ -11,6 +11,8 @@ export const SENTINEL_MS = 2_000
 const OTHERS_MS = 200
 /** When a sentinel that went is looked for again. */
 const AGAIN_MS = 1_000
+/** So often in a row, for an hour, if only another one has named it: one that is started anew may have another address each time. */
+const MOST_TRIES = 3_600
 
 /** A client for one sentinel, of whichever driver. */
 export type SentinelClient = Attempted & Pick<PlainClient, 'isReady' | 'sendCommand' | 'subscribe' | 'unref'>
@@ -25,6 +27,8 @@ export interface SentinelEvents {
 /** The sentinels of a group. All of them are asked, and all of them are listened to: each learns of a failover in its own time. */
 export class Sentinels {
   private readonly name: string
+  /** Those that are never forgotten. */
+  private readonly named: ReadonlySet<string>
   private readonly clientAt: (at: Host) => SentinelClient
   private readonly known = new Map<string, Host>()
   private readonly listeners = new Map<string, SentinelClient>()
@@ -33,6 +37,7 @@ export class Sentinels {
   /** `name`: what they call the primary. `clientAt`: a client that is not connected yet, and does not connect again by itself. */
   constructor(hosts: readonly Host[], name: string, clientAt: (at: Host) => SentinelClient) {
     for (const host of hosts) this.known.set(placeOf(host), host)
+    this.named = new Set(this.known.keys())
     this.name = name
     this.clientAt = clientAt
   }
@@ -99,8 +104,9 @@ export class Sentinels {
     for (const [place, host] of this.known) if (!this.listeners.has(place)) this.listenTo(place, host, events)
   }
 
-  private listenTo(place: string, host: Host, { moved, listening }: SentinelEvents): void {
+  private listenTo(place: string, host: Host, { moved, listening }: SentinelEvents, tried = 0): void {
     const client = this.clientAt(host)
+    let tries = tried + 1
     this.listeners.set(place, client)
     const heard = (message: string): void => {
       const [name, , , ip, port] = message.split(' ')
@@ -110,16 +116,23 @@ export class Sentinels {
     const gone = (): void => {
       if (this.listeners.get(place) !== client) return
       abandon(client)
+      if (tries >= MOST_TRIES && !this.named.has(place)) {
+        // Should it come back, the others say so.
+        this.known.delete(place)
+        this.listeners.delete(place)
+        return
+      }
       const timer = setTimeout(() => {
         // Closed meanwhile, or somebody was faster.
         if (this.events === null || this.listeners.get(place) !== client) return
-        this.listenTo(place, host, this.events)
+        this.listenTo(place, host, this.events, tries)
       }, AGAIN_MS)
       timer.unref()
     }
     // To be told something is no reason to keep the process alive.
     client.unref?.()
     connectWithin(client, SENTINEL_MS, () => client.subscribe('+switch-master', heard)).then(() => {
+      tries = 0
       client.on('error', gone)
       client.on('end', gone)
       if (client.isReady) listening()

@@ -22,14 +22,14 @@ import type {
 } from '../../core/contract.ts'
 import { Command } from './command.ts'
 import { Commands } from './commands.ts'
-import { channelOf, headerKey, keysOf } from './keys.ts'
+import { inspectName } from './inspecting.ts'
+import { channelOf, headerKey } from './keys.ts'
 import type { Link } from './link.ts'
 import { listNames } from './listing.ts'
 import { Moving } from './moving.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { doneOf } from './replies.ts'
 import { Requests } from './requests.ts'
-import { runScript } from './run-script.ts'
 import { Renewals } from './renewals.ts'
 import { scripts } from './scripts.gen.ts'
 import { RedisVoter } from './votes.ts'
@@ -39,7 +39,6 @@ import {
   nextTerms,
   readClaim,
   readDowngraded,
-  readName,
   readRelease,
   readReleaseAndNext,
   readReleased,
@@ -136,11 +135,7 @@ export class RedisStore implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    const args = ['3', ...keysOf(this.prefix, name)]
-    return this.requests.ask(
-      async () => readName(name, await runScript(this.link, scripts.inspect, args)),
-      timeout,
-    )
+    return this.requests.ask(() => inspectName(this.link, this.prefix, name), timeout)
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {

@@ -127,7 +127,11 @@ export function readKept(reply: unknown, count: number): (RenewAnswer | null)[] 
     if (!doneOf(reply)) throw unexpected()
     return Array.from({ length: count }, () => RENEWED)
   }
-  return listOf(reply, count).map((one) => (doneOf(one) ? RENEWED : null))
+  return listOf(reply, count).map((one) => {
+    const renewal = wholeOf(one) === 0 ? null : readRenewal(one)
+    if (renewal !== null && renewal.kind !== 'renewed') throw unexpected()
+    return renewal
+  })
 }
 
 export function readReleased(reply: unknown): ReleaseAnswer {

@@ -146,6 +146,70 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await Promise.all([store.close(), other.close()])
   })
 
+  /** Who gave up waiting is refused for a minute, and that is written down: then there are two of the three keys. */
+  it('renews a lock that somebody stopped waiting for while its slot is on its way', async () => {
+    const name = 'given-up'
+    const store = await openStore()
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const waiter = { ...claim, id: 'bob.1', patience: 60_000, whenBusy: 'queue' } as const
+    expect(await store.claim(waiter, 5_000)).toMatchObject({ kind: 'queued' })
+    await store.withdraw({ name, id: 'bob.1' }, 5_000)
+    const from = await homeOf(name)
+    const to = found(cluster.primaries.find(({ port }) => port !== from.port))
+    const slot = slotOf(`hf:{${name}}`)
+    const renewal = { name, id: 'ann.1', ttl: 120_000, patience: 500, tokens: 0 }
+    const renewed = async (): Promise<unknown> => (await store.renew([renewal], 5_000))[0]
+    const left = async (server: Server): Promise<number> => {
+      const ms = Number(await redisCommand(server, 'PTTL', `hf:{${name}}`))
+      return ms - 86_400_000
+    }
+    await beginToMove(slot, from, to)
+    await expect.poll(renewed, { timeout: 10_000 }).toEqual({ kind: 'renewed', contended: false })
+    expect(await left(from)).toBeGreaterThan(60_000)
+    await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
+    await expect.poll(renewed, { timeout: 10_000 }).toEqual({ kind: 'renewed', contended: false })
+    await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}:i`, 0, 5_000)
+    await endMove(slot, from, to)
+    // Also while it is still taken for one that moves.
+    expect(await store.claim({ ...waiter, id: 'bob.2' }, 5_000)).toMatchObject({ kind: 'queued' })
+    await expect.poll(renewed, { timeout: 10_000 }).toEqual({ kind: 'renewed', contended: true })
+    expect(await store.release({ name, id: 'ann.1' }, undefined, 5_000)).toEqual({
+      released: { kind: 'released' },
+    })
+    expect(await store.renew([renewal], 5_000)).toEqual([{ kind: 'lost' }])
+    expect(await store.claim({ ...waiter, id: 'bob.2' }, 5_000)).toMatchObject({ kind: 'held' })
+    await store.withdraw({ name, id: 'bob.2' }, 5_000)
+    await store.close()
+  })
+
+  it('shows who holds a lock whose slot is on its way, and lists it', async () => {
+    const name = 'shown-on-its-way'
+    const store = await openStore()
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const from = await homeOf(name)
+    const to = found(cluster.primaries.find(({ port }) => port !== from.port))
+    const slot = slotOf(`hf:{${name}}`)
+    const holders = async (): Promise<unknown> => {
+      const answer = await store.inspect(name, 5_000)
+      return 'kind' in answer ? answer.cause : answer.holders.map(({ id }) => id)
+    }
+    const listed = async (): Promise<unknown> => {
+      const answer = await store.list({ prefix: name }, 5_000)
+      return 'kind' in answer ? answer.cause : answer.names
+    }
+    await beginToMove(slot, from, to)
+    for (const where of ['here', 'there']) {
+      if (where === 'there') await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
+      expect(await holders()).toEqual(['ann.1'])
+      expect(await listed()).toEqual([name])
+    }
+    await endMove(slot, from, to)
+    await store.withdraw({ name, id: 'ann.1' }, 5_000)
+    await store.close()
+  })
+
   it('answers for the locks at healthy nodes while another node stands still', async () => {
     const store = await openStore()
     const names = cluster.primaries.map((_, index) => `node-${index}`)

@@ -71,6 +71,25 @@ describe.skipIf(!available('redis'))('durable fencing', () => {
     },
   )
 
+  it('waits for the end of a transaction that the owner of its client has begun', async () => {
+    await prepare()
+    const client = new Redis(server.port)
+    const holdfast = new Holdfast(redisStore(client, { fencing: 'durable' }), { wait: 20_000 })
+    await client.multi({ pipeline: false })
+    const problems: unknown[] = []
+    const acquiring = holdfast.mutex('job').run(({ token }) => token)
+    acquiring.catch((error: unknown) => problems.push(error))
+    const asked = async (): Promise<boolean> =>
+      / cmd=config\|get /.test(String(await redisCommand(server, 'CLIENT', 'LIST')))
+    await expect.poll(asked).toBe(true)
+    await client.exec()
+    expect(await acquiring).toBeGreaterThan(0n)
+    expect(problems).toEqual([])
+    await holdfast.close()
+    await holdfast.store.close()
+    client.disconnect()
+  })
+
   it('never gives a token below those of processes with the other fencing, before, beside or after them', async () => {
     const hybrid = new Holdfast(await openRedisStore(server.url))
     opened.push(hybrid)

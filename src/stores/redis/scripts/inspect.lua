@@ -1,11 +1,12 @@
 -- Shows who holds a name and who waits for it.
--- KEYS: header, index, records
+-- KEYS: header, index, records; or the header alone, if the others cannot be asked for now
 -- ARGV: none
 -- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
 --          then of each waiter id, owner, weight, ms left
 -- @include "header.lua"
 -- @include "state.lua"
 load()
+if not index and waiting + shared > 0 then return redis.error_reply('TRYAGAIN the slot is being moved') end
 local answer, holders = { capacity, 0 }, 0
 local function add(...)
   for _, fact in ipairs({ ... }) do answer[#answer + 1] = fact end

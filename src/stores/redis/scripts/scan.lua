@@ -7,6 +7,8 @@
 local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
 local answer = { found[1] }
 for _, key in ipairs(found[2]) do
-  if redis.call('HLEN', key) > 1 then answer[#answer + 1] = key end
+  -- A key that came with a slot on its way to this server of a Cluster must not be read here yet.
+  local fields = redis.pcall('HLEN', key)
+  if type(fields) == 'table' or fields > 1 then answer[#answer + 1] = key end
 end
 return answer
