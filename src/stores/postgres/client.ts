@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly, isSqlState } from '../sql/causes.ts'
+import { codeOf, DatabaseError, isReadOnly, isSqlState, isUnfit } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -236,7 +236,7 @@ class OtherDatabase extends DatabaseError {
 function isUseless(error: unknown): boolean {
   // Nothing was sent.
   if (error instanceof TimeIsUp) return false
-  return !isSqlState(codeOf(error)) || isReadOnly(error)
+  return !isSqlState(codeOf(error)) || isUnfit(error)
 }
 
 /** The driver gave up by itself (`query_timeout`): the statement is under way, and would live on at the server. */

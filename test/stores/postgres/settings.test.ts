@@ -484,6 +484,22 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     })
   })
 
+  it('uses no connection twice that a program has left in a role without rights to the table', async () => {
+    await admin.query('CREATE ROLE tenant')
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool, { listen: false })
+        const claim = request('tenant')
+        expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+        await pool.query('SET ROLE tenant')
+        const refused = { kind: 'unknown', cause: { code: '42501' } }
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([refused])
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      },
+      { max: 1 },
+    )
+  })
+
   const ONLY_READS = 'SET default_transaction_read_only = on'
 
   it('does not take the word of a server that only reads for it that a claim is gone', async () => {

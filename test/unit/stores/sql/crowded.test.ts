@@ -59,9 +59,9 @@ function crowded(): { store: SqlStore<object>; attempts: () => number } {
   return { store, attempts: () => attempts }
 }
 
-describe('a server that only reads', () => {
+describe('a connection on which nothing can be written', () => {
   it('is told to whoever lent the connection, also if several asked it together', async () => {
-    for (const code of ['25006', 'ER_OPTION_PREVENTS_STATEMENT']) {
+    for (const code of ['25006', 'ER_OPTION_PREVENTS_STATEMENT', '42501', 'ER_TABLE_NOT_LOCKED']) {
       const told: unknown[] = []
       const refused = (): Promise<never> => Promise.reject(Object.assign(new Error('reads only'), { code }))
       const statements = {
