@@ -14,7 +14,7 @@ import { cancel } from './cancel.ts'
 import { awaitConnect } from './connecting.ts'
 import { Exchange, exchanging } from './exchange.ts'
 import { askInTransaction, begin, commit, inTransaction, InTransaction } from './transaction.ts'
-import { OtherEncoding, requireUtf8, undo } from './transaction.ts'
+import { OtherEncoding, RAW, requireUtf8, undo } from './transaction.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -67,9 +67,6 @@ export interface PostgresLink {
   /** Several statements in one, without values. When they fail, the other one is sent. */
   script(text: string, undo: string): Promise<void>
 }
-
-// Texts as they come: a program may have told pg to make other things of big integers.
-const RAW = { getTypeParser: () => String }
 
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])

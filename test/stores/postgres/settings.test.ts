@@ -255,6 +255,19 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     await expect(run).resolves.toBeUndefined()
   })
 
+  it('does the same with a pool that makes something else of all that it reads', async () => {
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        const watch = await store.watch('session', () => {}, 5000)
+        expect(watch).toMatchObject({ kind: 'watching' })
+        await expectShortRun(store, `${ODD} ${(names += 1)}`)
+        await store.close()
+      },
+      { types: { getTypeParser: () => () => ({ never: 'a number' }) } as PoolConfig['types'] },
+    )
+  })
+
   it('takes a client that only looks like one of pg', async () => {
     const client = new Client({ connectionString: server.url })
     await client.connect()
