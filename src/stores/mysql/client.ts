@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly } from '../sql/causes.ts'
+import { codeOf, DatabaseError, isReadOnly, isUnfit } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -174,7 +174,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
       return await work(new Link(connection, call, ours))
     } catch (error) {
       // The next one to get it would hear the same: a rollback does not end what autocommit, or XA, has begun.
-      useless = isReadOnly(error) || error instanceof InTransaction
+      useless = isUnfit(error) || error instanceof InTransaction
       throw error
     } finally {
       lending.end(useless ? () => connection.close() : undefined)

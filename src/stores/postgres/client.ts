@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly, isSqlState } from '../sql/causes.ts'
+import { codeOf, DatabaseError, isReadOnly, isSqlState, isUnfit } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -14,7 +14,7 @@ import { cancel } from './cancel.ts'
 import { awaitConnect } from './connecting.ts'
 import { Exchange, exchanging } from './exchange.ts'
 import { askInTransaction, begin, commit, inTransaction, InTransaction } from './transaction.ts'
-import { OtherEncoding, requireUtf8, undo } from './transaction.ts'
+import { OtherEncoding, RAW, requireUtf8, undo } from './transaction.ts'
 
 /** What holdfast needs of a client of pg. */
 export interface PostgresClient {
@@ -67,9 +67,6 @@ export interface PostgresLink {
   /** Several statements in one, without values. When they fail, the other one is sent. */
   script(text: string, undo: string): Promise<void>
 }
-
-// Texts as they come: a program may have told pg to make other things of big integers.
-const RAW = { getTypeParser: () => String }
 
 /** Undone as a whole by the server, to be sent again: serialization failure, deadlock, lock not available. */
 const UNDONE = new Set(['40001', '40P01', '55P03'])
@@ -236,7 +233,7 @@ class OtherDatabase extends DatabaseError {
 function isUseless(error: unknown): boolean {
   // Nothing was sent.
   if (error instanceof TimeIsUp) return false
-  return !isSqlState(codeOf(error)) || isReadOnly(error)
+  return !isSqlState(codeOf(error)) || isUnfit(error)
 }
 
 /** The driver gave up by itself (`query_timeout`): the statement is under way, and would live on at the server. */

@@ -11,7 +11,7 @@ import type {
   PostgresPoolClient,
   PostgresSource,
 } from './client.ts'
-import { IS_UTF8, OtherEncoding } from './transaction.ts'
+import { IS_UTF8, OtherEncoding, RAW } from './transaction.ts'
 
 const RECONNECT_MS = { first: 50, longest: 2000 }
 /** A pool does not tell that it is to end: it is asked. */
@@ -182,7 +182,7 @@ const lookAtAll = (): void => {
 
 const ASK_MS = 5000
 const ASK =
-  `SELECT current_setting('transaction_read_only') AS reads, now() = statement_timestamp() AS alone, ` +
+  `SELECT current_setting('transaction_read_only') AS reads, CASE WHEN now() = statement_timestamp() THEN 1 ELSE 0 END AS alone, ` +
   `${IS_UTF8} AS utf8`
 
 /**
@@ -202,10 +202,10 @@ async function lendWriting(pool: PostgresPool): Promise<PostgresPoolClient> {
     late.unref()
     let problem: unknown = new DatabaseError('The server only reads, and sends no messages', '25006')
     try {
-      const { rows } = await client.query({ text: ASK })
+      const { rows } = await client.query({ text: ASK, types: RAW })
       const { reads, alone, utf8 } = rows[0] as { reads?: unknown; alone?: unknown; utf8?: unknown }
       if (Number(utf8) !== 1) problem = new OtherEncoding()
-      else if (!closed && reads !== 'on' && alone !== false) return client
+      else if (!closed && reads !== 'on' && Number(alone) === 1) return client
     } catch (error) {
       problem = error
     } finally {

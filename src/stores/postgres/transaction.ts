@@ -7,6 +7,9 @@ import type { PostgresClient } from './client.ts'
  * says after every statement whether the connection is in one (`I` no, `T` yes, `E` it failed), so nobody has to be asked.
  */
 
+// Texts as they come: a program may have told pg to make other things of integers.
+export const RAW: { readonly getTypeParser: () => StringConstructor } = { getTypeParser: () => String }
+
 interface Connection {
   prependListener(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
   prependListener(event: 'parameterStatus', listener: (message: Parameter) => void): unknown
@@ -54,11 +57,11 @@ function follow(client: PostgresClient): Followed {
  */
 export async function askInTransaction(client: PostgresClient): Promise<boolean> {
   const text = 'SELECT CASE WHEN now() = statement_timestamp() THEN 1 ELSE 0 END AS alone'
-  const { rows } = await client.query({ text })
+  const { rows } = await client.query({ text, types: RAW })
   return Number((rows[0] as { alone?: unknown } | undefined)?.alone) !== 1
 }
 
-/** Whether it is what pg writes and reads, whatever somebody has set since. As a number: texts are what a program makes of them. */
+/** Whether it is what pg writes and reads, whatever somebody has set since. */
 export const IS_UTF8 = `CASE current_setting('client_encoding') WHEN 'UTF8' THEN 1 ELSE 0 END`
 
 /**
@@ -68,7 +71,7 @@ export const IS_UTF8 = `CASE current_setting('client_encoding') WHEN 'UTF8' THEN
 export async function requireUtf8(client: PostgresClient): Promise<void> {
   const state = followed.get(client) ?? follow(client)
   if (state.utf8 === undefined) {
-    const { rows } = await client.query({ text: `SELECT ${IS_UTF8} AS utf8` })
+    const { rows } = await client.query({ text: `SELECT ${IS_UTF8} AS utf8`, types: RAW })
     state.utf8 = Number((rows[0] as { utf8?: unknown } | undefined)?.utf8) === 1
   }
   if (!state.utf8) throw new OtherEncoding()

@@ -32,10 +32,21 @@ const READ_ONLY = new Set([
 
 export const isReadOnly = (error: unknown): boolean => READ_ONLY.has(codeOf(error))
 
+/** Tables locked, or another role: what somebody may have left on a connection, and the next one to get it would hear, too. */
+const LEFT = new Set([
+  '42501',
+  'ER_TABLEACCESS_DENIED_ERROR',
+  'ER_TABLE_NOT_LOCKED',
+  'ER_TABLE_NOT_LOCKED_FOR_WRITE',
+])
+
+/** Whether a connection is of no use for locks, though it answers. */
+export const isUnfit = (error: unknown): boolean => isReadOnly(error) || LEFT.has(codeOf(error))
+
 /** Whether the server said no to a statement, and so did nothing of it: not that the connection is of no use any more. */
 export const isRefusal = (error: unknown): boolean => {
   const code = codeOf(error)
-  if (isReadOnly(error)) return false
+  if (isUnfit(error)) return false
   return (
     (isSqlState(code) && !/^(08|57)/.test(code)) || /^ER_(?!SERVER_SHUTDOWN|QUERY_INTERRUPTED)/.test(code)
   )

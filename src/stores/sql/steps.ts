@@ -1,5 +1,5 @@
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
-import type { Unknown } from '../../core/contract.ts'
+import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import { answerOfNothing, isComplete, saysGone } from './answers.ts'
 import type { Calls } from './calls.ts'
 import { DatabaseError, isRefusal } from './causes.ts'
@@ -18,6 +18,18 @@ const CROWDED = new DatabaseError(
     'second, or have fewer wait',
   'CROWDED',
 )
+
+/** Some of several commands end claims of which a transaction guards one: they wait for it, and the others do not. */
+class EndsGuarded extends Error {
+  readonly ids: readonly string[]
+
+  constructor(ids: readonly string[]) {
+    super('A transaction is guarded by the claim')
+    this.ids = ids
+  }
+}
+
+const claimOf = (command: QueueCommand): ClaimRef => ('request' in command ? command.request : command.claim)
 
 /** No claim has this id: to give it up changes nothing but what has run out. */
 export const NOBODY = 'nobody'
@@ -46,7 +58,7 @@ export class Steps<Link> {
     done: (answer: AnswerOf[C['kind']]) => void,
   ): Promise<AnswerOf[C['kind']] | Unknown> {
     const { calls } = this.parts
-    const { name, id } = 'request' in command ? command.request : command.claim
+    const { name, id } = claimOf(command)
     // A claim that guards is not to be ended before its transaction, and nobody else is to wait for that.
     const lines = isGuarding(id) ? undefined : this.parts.lines
     const lead = (call: Call, entries: readonly Entry[]): Promise<readonly Outcome[]> =>
@@ -54,9 +66,15 @@ export class Steps<Link> {
         entries.length === 1 ? [{ answer: await alone(link, call) }] : this.together(link, name, entries),
       )
     return calls.within(timeout, async (call) => {
+      const apart = (): Promise<AnswerOf[C['kind']]> => calls.lend(call, (link) => alone(link, call))
       const answer = await (lines === undefined
-        ? calls.lend(call, (link) => alone(link, call))
-        : lines.send(name, { command, call }, (entries) => lead(call, entries)))
+        ? apart()
+        : lines
+            .send(name, { command, call }, (entries) => lead(call, entries))
+            .catch((error: unknown) => {
+              if (error instanceof EndsGuarded) return apart()
+              throw error
+            }))
       done(answer as AnswerOf[C['kind']])
       return answer as AnswerOf[C['kind']]
     })
@@ -71,6 +89,7 @@ export class Steps<Link> {
     try {
       return await send(entries)
     } catch (error) {
+      if (error instanceof EndsGuarded) return this.besides(link, name, entries, error)
       if (!isRefusal(error)) throw error
     }
     // It may be because of one of them, which is nothing to the others.
@@ -79,6 +98,18 @@ export class Steps<Link> {
       outcomes.push(...(await send([entry]).catch((error: unknown) => [{ error }])))
     }
     return outcomes
+  }
+
+  /** What became of those who end nothing that is guarded. */
+  private async besides(
+    link: Link,
+    name: string,
+    entries: readonly Entry[],
+    error: EndsGuarded,
+  ): Promise<readonly Outcome[]> {
+    const others = entries.filter(({ command }) => !error.ids.includes(claimOf(command).id))
+    const outcomes = others.length === 0 ? [] : await this.together(link, name, others)
+    return entries.map((entry) => outcomes[others.indexOf(entry)] ?? { error })
   }
 
   /** Reads the row, does what core says, and writes it over what was read; again if somebody was faster. */
@@ -100,7 +131,9 @@ export class Steps<Link> {
         continue
       }
       // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
-      const { answers, next, effects } = compute(row, commands, this.parts.slack(), refused === row.version)
+      const beside = refused === row.version
+      const { answers, next, effects } = compute(row, commands, this.parts.slack(), beside)
+      if (beside && effects.ended.length > 0 && commands.length > 1) throw new EndsGuarded(effects.ended)
       if (sameColumns(row, next)) return this.vouched(link, name, answers)
       if (await statements.swap(link, row, next, effects)) return answers
       if (effects.ended.length > 0) refused = row.version

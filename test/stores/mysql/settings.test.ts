@@ -525,6 +525,27 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     })
   })
 
+  it('uses no connection twice on which a program has left tables locked', async () => {
+    await admin.query('CREATE TABLE left_locked (id int)')
+    await withPool({}, async (pool) => {
+      const store = mysqlStore(pool)
+      const claim = request('locked out')
+      expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+      for (const how of ['READ', 'WRITE']) {
+        await pool.query(`LOCK TABLES left_locked ${how}`)
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([
+          { kind: 'unknown', cause: { code: 'ER_TABLE_NOT_LOCKED' } },
+        ])
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      }
+      await pool.query('LOCK TABLES holdfast_locks READ')
+      expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([
+        { kind: 'unknown', cause: { code: 'ER_TABLE_NOT_LOCKED_FOR_WRITE' } },
+      ])
+      expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+    })
+  })
+
   it('gives no connection back that still owes an answer', async () => {
     await withPool({}, async (pool) => {
       const store = mysqlStore(pool)

@@ -255,6 +255,19 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     await expect(run).resolves.toBeUndefined()
   })
 
+  it('does the same with a pool that makes something else of all that it reads', async () => {
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool)
+        const watch = await store.watch('session', () => {}, 5000)
+        expect(watch).toMatchObject({ kind: 'watching' })
+        await expectShortRun(store, `${ODD} ${(names += 1)}`)
+        await store.close()
+      },
+      { types: { getTypeParser: () => () => ({ never: 'a number' }) } as PoolConfig['types'] },
+    )
+  })
+
   it('takes a client that only looks like one of pg', async () => {
     const client = new Client({ connectionString: server.url })
     await client.connect()
@@ -482,6 +495,22 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
       await lease.release()
       await holdfast.close()
     })
+  })
+
+  it('uses no connection twice that a program has left in a role without rights to the table', async () => {
+    await admin.query('CREATE ROLE tenant')
+    await withPool(
+      async (pool) => {
+        const store = postgresStore(pool, { listen: false })
+        const claim = request('tenant')
+        expect(await store.claim(claim, 5000)).toMatchObject({ kind: 'held' })
+        await pool.query('SET ROLE tenant')
+        const refused = { kind: 'unknown', cause: { code: '42501' } }
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([refused])
+        expect(await store.renew([{ ...claim, tokens: 0 }], 5000)).toMatchObject([{ kind: 'renewed' }])
+      },
+      { max: 1 },
+    )
   })
 
   const ONLY_READS = 'SET default_transaction_read_only = on'

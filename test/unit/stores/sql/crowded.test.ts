@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Capabilities } from '../../../../src/core/contract.ts'
-import type { Driver, Statements } from '../../../../src/stores/sql/client.ts'
+import type { Capabilities, ClaimAnswer } from '../../../../src/core/contract.ts'
+import type { Driver, Effects, Statements } from '../../../../src/stores/sql/client.ts'
 import { linesOn } from '../../../../src/stores/sql/lines.ts'
-import type { Row } from '../../../../src/stores/sql/row.ts'
+import type { Columns, Row } from '../../../../src/stores/sql/row.ts'
 import { SCHEMA_VERSION } from '../../../../src/stores/sql/schema.ts'
 import { SqlStore } from '../../../../src/stores/sql/store.ts'
 
@@ -59,9 +59,9 @@ function crowded(): { store: SqlStore<object>; attempts: () => number } {
   return { store, attempts: () => attempts }
 }
 
-describe('a server that only reads', () => {
+describe('a connection on which nothing can be written', () => {
   it('is told to whoever lent the connection, also if several asked it together', async () => {
-    for (const code of ['25006', 'ER_OPTION_PREVENTS_STATEMENT']) {
+    for (const code of ['25006', 'ER_OPTION_PREVENTS_STATEMENT', '42501', 'ER_TABLE_NOT_LOCKED']) {
       const told: unknown[] = []
       const refused = (): Promise<never> => Promise.reject(Object.assign(new Error('reads only'), { code }))
       const statements = {
@@ -96,6 +96,51 @@ describe('a server that only reads', () => {
       // The first went alone, the others together.
       expect(told).toHaveLength(2)
     }
+  })
+})
+
+/** A row of which nobody may end a claim that is held, as long as a transaction is guarded there. */
+function guardedRow(): { store: SqlStore<object>; endGuard: () => void } {
+  let row: Row = { ...ROW, capacity: 2 }
+  let guarded = true
+  const statements = {
+    schemaVersion: () => Promise.resolve(SCHEMA_VERSION),
+    take: () => Promise.resolve({ row }),
+    read: () => Promise.resolve([row]),
+    swap: (_: object, seen: Row, next: Columns, { ended }: Effects) => {
+      if (seen.version !== row.version || (guarded && ended.length > 0)) return Promise.resolve(false)
+      row = { ...row, ...next, version: row.version + 1 }
+      return Promise.resolve(true)
+    },
+  } as unknown as Statements<object>
+  const driver: Driver<object> = { borrow: (_, work) => work({}), close: () => Promise.resolve() }
+  const store = new SqlStore<object>({
+    kind: 'guarded',
+    capabilities: { wakeups: 'poll' } as Capabilities,
+    driver,
+    statements,
+    migrate: false,
+    isFinal: () => false,
+    lines: linesOn(driver, 'table'),
+  })
+  return { store, endGuard: () => (guarded = false) }
+}
+
+describe('a claim that is given up beside a guarded transaction', () => {
+  it('waits for the end of that, and those who are sent along do not', async () => {
+    const { store, endGuard } = guardedRow()
+    const claim = (id: string, whenBusy: 'queue' | 'try'): Promise<ClaimAnswer> =>
+      Promise.resolve(store.claim({ ...REQUEST, capacity: 2, id, whenBusy }, 2000))
+    // While the first is under way, the others come together.
+    const first = claim('a.1', 'queue')
+    let over = false
+    const givenUp = store.withdraw({ name: ROW.name, id: 'holder' }, 20_000).finally(() => (over = true))
+    const others = await Promise.all([claim('b.1', 'queue'), claim('c.1', 'try')])
+    expect(await first).toMatchObject({ kind: 'held' })
+    expect(others).toMatchObject([{ kind: 'queued' }, { kind: 'busy' }])
+    expect(over).toBe(false)
+    endGuard()
+    expect(await givenUp).toEqual({ kind: 'released' })
   })
 })
 
