@@ -13,7 +13,8 @@ export const curator = ({ url, ttl }) => open('curator', 'CuratorLocks', new URL
 
 async function open(kind, program, address, ttl) {
   const args = [...JAVA, '-cp', classpathOf(kind), program, address, String(ttl)]
-  const child = spawn('java', args, { stdio: ['pipe', 'pipe', 'ignore'] })
+  // As its client does, it ends when the lab says so, and not when the lab's whole job is told to end.
+  const child = spawn('java', args, { detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
   const said = new Answers(child)
   await said.next()
   const ask = (line) => {

@@ -85,6 +85,8 @@ class ServerProcess {
     const child = spawn(command, [...prefix, ...this.#plan.args(this)], {
       cwd: this.dir,
       env: { ...process.env, ...this.#env },
+      // A session of its own: Ctrl-C at a terminal is for whoever started it, who may need it until its end. See guard.mjs.
+      detached: true,
       stdio: ['ignore', log, log],
     })
     closeSync(log)

@@ -44,7 +44,7 @@ export async function runAll(
     const tell = (detail: string, records: readonly RunRecord[] = []): void =>
       onProgress({ done: all.size, total, title: `${title}${detail}`, records })
     tell('')
-    const records = await attempt(task, (detail) => tell(`, ${detail}`))
+    const records = await attempt(task, (detail) => tell(`, ${detail}`), signal)
     all.set(task, records)
     tell('', records)
   }
@@ -59,12 +59,18 @@ export async function runAll(
 }
 
 /** A run that fails itself proves nothing, and must not be taken for one that held. */
-async function attempt(task: Task, say: (detail: string) => void): Promise<readonly RunRecord[]> {
+async function attempt(
+  task: Task,
+  say: (detail: string) => void,
+  signal: AbortSignal | undefined,
+): Promise<readonly RunRecord[]> {
   try {
     const made = await task.run(say)
     return Array.isArray(made) ? (made as readonly RunRecord[]) : [made as RunRecord]
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
+    // Ctrl-C reaches every program that a run has started, unless it was started apart.
+    if (signal?.aborted === true) return [notRun(task, `the lab was interrupted meanwhile: ${why}`)]
     return [failedRun(task, why)]
   }
 }

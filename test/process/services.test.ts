@@ -135,6 +135,14 @@ describe.skipIf(!available('redis'))('a Redis of one’s own', () => {
 })
 
 describe.skipIf(!available('redis'))('Redis in company', () => {
+  it('is no part of the job that a terminal ends by Ctrl-C: whoever started it may need it until its end', async () => {
+    const pid = pidOf(track(await redis()))
+    const groupOf = (of: number): number =>
+      Number(execFileSync('ps', ['-o', 'pgid=', '-p', String(of)], { encoding: 'utf8' }))
+    expect(groupOf(pid)).toBe(pid)
+    expect(groupOf(pid)).not.toBe(groupOf(process.pid))
+  })
+
   it('fails over to a replica when the primary of a sentinel group dies', async () => {
     const group = track(await sentinel({ replicas: 1, sentinels: 3, downAfter: 500 }))
     const old = await group.primary()

@@ -201,8 +201,9 @@ function verdicts(run: RunRecord): string {
 
 function inTheEnd(records: readonly RunRecord[]): string {
   const { unexpected, unknown, notRun } = tally(records)
-  const bad = unexpected.length + unknown.length
-  if (bad > 0) return `${bad} of it is not as the store promises.`
+  const undecided = unknown.length === 0 ? [] : [`${unknown.length} of it could not be decided.`]
+  const bad = unexpected.length === 0 ? [] : [`${unexpected.length} of it is not as the store promises.`]
+  if (bad.length + undecided.length > 0) return [...bad, ...undecided].join(' ')
   // Of faults that were not made, which.
   const what = ({ verdict: { check, why } }: Finding): string => (check === 'faults' ? (why ?? check) : check)
   const rest = notRun.length === 0 ? '' : ` Not run: ${notRun.map(what).join('; ')}.`

@@ -15,18 +15,25 @@ interface Wrong {
   readonly why: unknown
 }
 
+interface Asked {
+  /** Of the lock that was asked for. */
+  readonly name: string
+  readonly held: boolean
+  readonly left: number
+  readonly ttl: number
+}
+
 const says = (what: string): Wrong => ({ call: 'a lease', why: new Error(`it says ${what}`) })
 
 /** Clocks are asked one after the other. */
 const CLOCK_MS = 2
 
 /** Where the answers of a lease do not go together. `left` was asked before `held`. */
-export function wrongIn(
-  lease: Lease,
-  { held, left, ttl }: { readonly held: boolean; readonly left: number; readonly ttl: number },
-): Wrong | undefined {
+export function wrongIn(lease: Lease, { name, held, left, ttl }: Asked): Wrong | undefined {
   // Those of other libraries may not know how long they are good for.
   const ours = 'assertHeld' in lease
+  if (ours && lease.name !== name) return says(`that it is one on "${lease.name}"`)
+  if (ours && typeof lease.token !== 'bigint') return says(`that its token is a ${typeof lease.token}`)
   if (!held) {
     const over = !ours || lease.remaining() <= 0
     return over ? undefined : says('that it is not held, and that something is left of it')

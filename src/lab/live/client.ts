@@ -59,7 +59,9 @@ export class LiveClient {
     const { HOLDFAST_URL: _url, HOLDFAST_TOKEN_FILE: _token, ...env } = process.env
     // What a client says as it dies is told in the report, and not in between the lab's own lines.
     const stdio = ['ignore', 'ignore', 'ignore', 'ipc'] as const
-    this.child = fork(program, { serialization: 'advanced', execArgv: [], execPath, env, stdio: [...stdio] })
+    // A session of its own: what ends the lab's whole job must not end a client that is only starting, and cannot say no yet.
+    const own = { detached: true, execArgv: [], execPath, env }
+    this.child = fork(program, { ...own, serialization: 'advanced', stdio: [...stdio] })
     this.child.on('message', (message: FromWorker) => {
       this.note(message)
       events.heard(this, message)

@@ -242,9 +242,22 @@ export class Scene {
       this.stuck.push({ check: 'throughput', message, at: this.diary.now(), clients: late })
     }
     await this.onlooker.lookOnce()
+    if (held > 0) await this.listed(name)
     const [last] = working.slice(party.length)
     if (last !== undefined) await this.oneTooMany(last, at)
     for (const client of working) this.goOn(client)
+  }
+
+  /** Those who stand still hold it until they are told to go on: it is among the names of the store. */
+  private async listed(name: string): Promise<void> {
+    let cursor: string | undefined
+    do {
+      const page = await this.store.list({ prefix: name, cursor }, ANSWER_MS)
+      if ('kind' in page || page.names.includes(name)) return
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    const message = `the store does not list "${name}", which is held`
+    this.stuck.push({ check: 'inspection', message, at: this.diary.now() })
   }
 
   /**

@@ -210,7 +210,7 @@ export class Sections {
     const lease = await this.ask(asked, story)
     if (lease === null) return
     const began = process.hrtime.bigint()
-    const checks = this.begin(story, lease)
+    const checks = this.begin(story, lease, asked.name)
     try {
       await inside(lease, story)
     } catch (error) {
@@ -290,7 +290,7 @@ export class Sections {
         async (lease) => {
           if (inHand) throw new Error('its function was called twice')
           inHand = true
-          const checks = this.begin(story, lease)
+          const checks = this.begin(story, lease, name)
           try {
             await this.inner(lock, lease)
             await this.update(name, lease)
@@ -322,7 +322,7 @@ export class Sections {
       this.failed('a nested release', began, new Error('it ended the lease around it'))
   }
 
-  private begin(story: Story, lease: Lease): NodeJS.Timeout {
+  private begin(story: Story, lease: Lease, name: string): NodeJS.Timeout {
     const began = process.hrtime.bigint()
     story.acquired(lease)
     this.tools.holding(lease)
@@ -336,7 +336,7 @@ export class Sections {
       const { held } = lease
       if (held) story.check(lease)
       if (told) return
-      const wrong = wrongIn(lease, { held, left, ttl: this.tools.order.ttl })
+      const wrong = wrongIn(lease, { name, held, left, ttl: this.tools.order.ttl })
       told = wrong !== undefined
       if (wrong !== undefined) this.failed(wrong.call, began, wrong.why)
     }, CHECK_EVERY_MS)

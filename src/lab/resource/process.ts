@@ -18,17 +18,18 @@ export class Resource {
 
   static async start(): Promise<Resource> {
     const program = fileURLToPath(compiled('./server.js', import.meta.url))
-    const child = fork(program, { serialization: 'advanced', execArgv: [] })
-    const [message] = (await once(child, 'message')) as [FromResource]
+    // A session of its own: the lab alone ends it, also when its whole job is told to end.
+    const child = fork(program, { detached: true, serialization: 'advanced', execArgv: [] })
+    const message = await said(child)
     if (message.kind !== 'listening') throw new Error('the resource did not begin as it should')
     return new Resource(child, message.port)
   }
 
   /** What it decided, in order. */
   async logs(): Promise<readonly RegisterLog[]> {
-    const said = once(this.child, 'message') as Promise<[FromResource]>
-    this.child.send('logs')
-    const [message] = await said
+    const answer = said(this.child)
+    this.child.send('logs', () => undefined)
+    const message = await answer
     return message.kind === 'logs' ? message.logs : []
   }
 
@@ -37,5 +38,19 @@ export class Resource {
     const gone = once(this.child, 'exit')
     this.child.kill('SIGKILL')
     await gone
+  }
+}
+
+/** What it says next. Rejects when it ends instead: nobody must wait for it for ever. */
+async function said(child: ChildProcess): Promise<FromResource> {
+  const ended = new AbortController()
+  const end = (): void => ended.abort(new Error('the resource ended by itself'))
+  if (child.exitCode !== null || child.signalCode !== null) end()
+  child.once('exit', end)
+  try {
+    const [message] = (await once(child, 'message', { signal: ended.signal })) as [FromResource]
+    return message
+  } finally {
+    child.off('exit', end)
   }
 }

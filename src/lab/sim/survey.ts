@@ -2,6 +2,7 @@ import { judge } from '../record.ts'
 import type { Outcome, Verdict } from '../record.ts'
 import { simulate } from './run.ts'
 import { scenarios as all } from './scenarios.ts'
+import { Struck } from './struck.ts'
 import type { Check, Scenario, Simulated, SurveyOptions, SurveyRow } from './types.ts'
 
 /** With fewer seeds than this, one that does not break proves nothing. */
@@ -20,7 +21,9 @@ export async function survey(options: SurveyOptions): Promise<readonly SurveyRow
     if (one === undefined) break
     const round = Math.floor(done / surveys.length)
     const seed = fixed[round] ?? firstSeed + round - fixed.length
-    if (one.add(await simulate({ scenario: one.scenario, seed }))) unexpected++
+    const run = await simulate({ scenario: one.scenario, seed })
+    await one.struck.look(run)
+    if (one.add(run)) unexpected++
     onProgress?.({ done: done + 1, of, scenario: one.scenario.id, unexpected })
   }
   return surveys.flatMap((one) => one.row() ?? [])
@@ -28,6 +31,7 @@ export async function survey(options: SurveyOptions): Promise<readonly SurveyRow
 
 class Survey {
   readonly scenario: Scenario
+  readonly struck: Struck
   private runs = 0
   private readonly logs = new Set<string>()
   private readonly seen = new Map<Check, Record<Outcome, number>>()
@@ -37,6 +41,7 @@ class Survey {
 
   constructor(scenario: Scenario) {
     this.scenario = scenario
+    this.struck = new Struck(scenario)
   }
 
   /** Returns whether it was a surprise. */
@@ -61,6 +66,8 @@ class Survey {
     const example = unexpected[0] ?? this.broken ?? this.first
     if (example === undefined) return undefined
     const verdicts = [...this.seen].map(([check, counts]) => this.verdict(check, counts))
+    const faults = this.struck.verdict()
+    if (faults !== undefined) verdicts.push(faults)
     return {
       scenario,
       runs,

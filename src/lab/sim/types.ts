@@ -35,6 +35,8 @@ export interface Scenario {
   readonly patience: number
   /** What a seed's list of faults is made of. Empty: a calm world, in which waits are measured. */
   readonly faults: readonly FaultKind[]
+  /** Those of them that change nothing in this world, which is what the store promises. */
+  readonly harmless: readonly FaultKind[]
   readonly expected: Readonly<Record<Check, Expected>>
   /** Checks that at least one seed among many must be seen to break: the table says that they cannot hold. */
   readonly mustBreak: readonly Check[]

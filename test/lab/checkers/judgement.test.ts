@@ -405,6 +405,25 @@ describe('What stands in the way of one is no excuse for another', () => {
     expect(verdict(script.evidence([facts('none')], { stalls }), 'wake-ups').why).toContain('was free for 3')
   })
 
+  it('a lock is free when the store has confirmed that it is, and not when its release was called', () => {
+    const script = new Script()
+    const at = script.turns(10, 20)
+    script.section('b', at - 15, at + 1500, at + 1520)
+    const told = (answered: number, phase: 'ok' | 'info' = 'ok'): Verdict => {
+      const evidence = script.evidence([facts('none')])
+      const last = evidence.history.findLastIndex(
+        ({ kind, phase: which, at: when }) =>
+          kind === 'release' && which === 'ok' && when < BigInt(at * 1_000_000),
+      )
+      const release = { ...(evidence.history[last] as HistoryEvent), phase, at: BigInt(answered * 1_000_000) }
+      return verdict({ ...evidence, history: evidence.history.with(last, release) }, 'wake-ups')
+    }
+    expect(told(at)).toMatchObject({ seen: 'broke' })
+    expect(told(at + 300).why).toContain('was free for 1200 ms')
+    expect(told(at + 700)).toMatchObject({ seen: 'held' })
+    expect(told(at, 'info')).toMatchObject({ seen: 'held' })
+  })
+
   it('a release that was once not answered does not hide what is left behind later', () => {
     const script = new Script()
     const at = script.turns(10, 20)

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -14,6 +14,7 @@ import { endAll, holdfast, lockServer, program, run, Running, tempFolder } from 
 
 afterEach(endAll)
 
+const SOON = { timeout: 20_000, interval: 1 }
 const SHORT = ['--clients', '3', '--for', '2s', '--seed', '7']
 
 /** Nothing broke that must hold. What a machine is too busy to say is undecided, and no success. */
@@ -77,19 +78,23 @@ describe('holdfast lab', () => {
     expect(left).not.toContain('holdfast-lab-')
   })
 
-  it('ends in order when its whole job is told to end', async () => {
-    const args = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset']
-    // A group of its own, as a shell gives to a job, `timeout` to its command and a runner to a step.
-    const running = new Running(
-      spawn(process.execPath, [program, ...args], { detached: true, stdio: 'pipe' }),
-    )
-    await running.says('seed')
-    await sleep(2000)
-    process.kill(-running.pid, 'SIGTERM')
-    expect(await running.end()).toBe(143)
-    expect(running.stderr).toBe('')
-    expect(running.stdout).toMatch(/clients +holds +held/)
-  })
+  it.each(['as its first process begins', 'when all are at work'])(
+    'ends in order when its whole job is told to end, %s',
+    async (when) => {
+      const args = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset']
+      // A group of its own, as a shell gives to a job, `timeout` to its command and a runner to a step.
+      const running = new Running(
+        spawn(process.execPath, [program, ...args], { detached: true, stdio: 'pipe' }),
+      )
+      await running.says('seed')
+      if (when.startsWith('when')) await sleep(2000)
+      else await vi.waitUntil(() => spawnSync('pgrep', ['-P', String(running.pid)]).status === 0, SOON)
+      process.kill(-running.pid, 'SIGTERM')
+      expect(await running.end()).toBe(143)
+      expect(running.stderr).toBe('')
+      expect(running.stdout).toMatch(/clients +holds +held/)
+    },
+  )
 
   it('touches nothing that is not on this machine unless told to', async () => {
     const { code, stderr } = await run(['lab', 'redis://192.0.2.1', ...SHORT])

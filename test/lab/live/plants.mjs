@@ -598,3 +598,11 @@ export async function closesNothing(order) {
 /** Reaches the store by a way of its own, as a driver does that is told another host. The module's own address says which. */
 export const goesRound = (order) =>
   sound({ ...order, url: new URL(import.meta.url).searchParams.get('store') })
+
+/** Leases that say that they are on another lock. */
+export const namesAnother = (order) =>
+  withLocks(order, (lock) => leases(lock, (lease) => lied(lease, { name: 'another' })))
+
+/** Tokens in numbers, which are not exact for all that a store can count to. */
+export const countsInNumbers = (order) =>
+  withLocks(order, (lock) => leases(lock, (lease) => lied(lease, { token: Number(lease.token) })))

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { dutiesOf } from '../../../src/lab/live/judgement.ts'
 import { judgeAgain, nemesis, runCell, toJson } from '../../../src/lab/live/index.ts'
@@ -6,6 +6,7 @@ import type { Stage } from '../../../src/lab/live/index.ts'
 import type { RunRecord, ViolationRecord } from '../../../src/lab/record.ts'
 import { exitCode, pileOf, tally } from '../../../src/lab/report/tally.ts'
 import type { Pile } from '../../../src/lab/report/tally.ts'
+import { HoldfastStore } from '../../../src/stores/holdfast/store.ts'
 import { lockServer } from '../../cli/cli.ts'
 
 /** A kill matrix for the lab itself: what is planted here has to be found, and named by the check it belongs to. */
@@ -142,6 +143,8 @@ describe('The lab', { timeout: 180_000 }, () => {
       'downgradesToNothing',
       /^inspection: the store does not show that client \d holds/,
     ],
+    ['leases on another lock', 'namesAnother', /^errors: .*it says that it is one on "another"/],
+    ['tokens that are numbers', 'countsInNumbers', /^errors: .*that its token is a number/],
     ['a close that leaves connections', 'closesNothing', /^closing: .*of its connections were open/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
@@ -192,6 +195,19 @@ describe('The lab', { timeout: 180_000 }, () => {
     expect(history).toContainEqual(expect.objectContaining({ kind: 'release', phase: 'info' }))
     // Careful code never writes with such a lease, and the writes of the others are few.
     expect(record.verdicts.find(({ check }) => check === 'exclusivity')?.seen).toBe('held')
+  })
+
+  it.concurrent('finds a store that does not list what is held', async () => {
+    const list = vi.spyOn(HoldfastStore.prototype, 'list')
+    list.mockImplementation(({ prefix = '' }) =>
+      Promise.resolve({ names: prefix.includes('listsNothing') ? [] : [prefix] }),
+    )
+    const record = await play('sound', { names: ['listsNothing'] })
+    list.mockRestore()
+    expect(named(record)).toContainEqual(
+      expect.stringMatching(/^inspection: the store does not list ".*", which/),
+    )
+    expect(exitCode(tally([record]))).toBe(1)
   })
 
   it.concurrent('finds an assertHeld that says the opposite', async () => {

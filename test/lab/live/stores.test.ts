@@ -44,8 +44,10 @@ async function stageOn({ url }: Place, store: string): Promise<Stage> {
 }
 
 // The full set, every fault on every store, is what `npm run lab` is for.
+// On a machine that is slow it takes longer.
 describe.each(Object.entries(places))(
   'Client processes on %s',
+  { timeout: 180_000 },
   (store, { there, start, faults = ['cut', 'kill', 'pause'] }) => {
     it.skipIf(!there)(`hold what is promised under ${faults.join(', ')}`, async () => {
       await using place = await start()

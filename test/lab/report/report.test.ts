@@ -94,6 +94,18 @@ describe('A run that was interrupted', () => {
     ])
     expect(summary(records)).toContain('redis, kill: the lab was interrupted before')
   })
+
+  it('does not blame what it was told to end in the middle of', async () => {
+    const stop = new AbortController()
+    const ended = (): Promise<RunRecord> => {
+      stop.abort()
+      return Promise.reject(new Error('the program was ended by SIGINT'))
+    }
+    const records = await runAll([{ id: 'x', title: 'x', run: ended }], { signal: stop.signal })
+    expect(records[0]?.verdicts).toMatchObject([
+      { seen: 'not run', why: 'the lab was interrupted meanwhile: the program was ended by SIGINT' },
+    ])
+  })
 })
 
 describe('One run in a line', () => {

@@ -41,8 +41,11 @@ export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: 
     gaps
       .filter(({ from, to }) => !troubled(windows, from, to))
       .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
+  // Free is what the store has confirmed to be. A release that takes long, or nobody knows the end of, is told of as that.
+  const releases = releasesOf(evidence)
   const lateIn = (all: ReturnType<typeof timed>, what: string): ViolationRecord[] =>
     all
+      .map(({ gap, ms }) => ({ gap, ms: Math.min(ms, gap.to - confirmedIn(releases, gap)) }))
       .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
       .map(({ gap, ms }) => ({
         check: 'wake-ups',
@@ -232,6 +235,33 @@ export function waitsOf(history: readonly HistoryEvent[]): [bigint, bigint | und
     else if (event.phase !== 'queued' && wait !== undefined) wait[1] = event.at
   }
   return [...open.values()]
+}
+
+/** A release, from its call until the store has confirmed it, or must have forgotten the claim. */
+type Release = readonly [from: number, to: number]
+
+function releasesOf({ history, began, settings }: Evidence): ReadonlyMap<string, Release[]> {
+  const called = new Map<string, number>()
+  const all = new Map<string, Release[]>()
+  for (const { process, op, name, kind, phase, at } of history) {
+    if (kind !== 'release') continue
+    const key = `${process}\n${op}`
+    const when = since(began, at)
+    if (phase === 'invoke') called.set(key, when)
+    else {
+      const release: Release = [called.get(key) ?? when, phase === 'info' ? when + expiryOf(settings) : when]
+      const known = all.get(name)
+      if (known === undefined) all.set(name, [release])
+      else known.push(release)
+    }
+  }
+  return all
+}
+
+/** When the last release that was under way as this time began was confirmed. */
+function confirmedIn(releases: ReadonlyMap<string, Release[]>, { name, from, to }: Gap): number {
+  const ends = (releases.get(name) ?? []).filter(([called, end]) => called <= from && end > from)
+  return Math.min(to, Math.max(from, ...ends.map(([, end]) => end)))
 }
 
 /** For how much of this time somebody stood still. What several tell of at once counts once. */
