@@ -16,6 +16,7 @@ const DOWN = {
   locks: ['runtime', 'stores', 'core'],
   recipes: ['locks', 'runtime', 'stores', 'core'],
   testkit: ['locks', 'runtime', 'stores/memory', 'core'],
+  testing: ['testkit', 'locks', 'runtime', 'stores/memory', 'core'],
   server: ['recipes', 'locks', 'runtime', 'stores', 'core'],
   lab: ['testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
   cli: ['lab', 'server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
