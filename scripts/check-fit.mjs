@@ -12,6 +12,7 @@ import { bundlerChecks } from './fit/bundlers.mjs'
 import { cacheChecks } from './fit/caches.mjs'
 import { frameworkChecks } from './fit/frameworks.mjs'
 import { jestChecks } from './fit/jest.mjs'
+import { nestChecks } from './fit/nest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
 import { runtimeChecks } from './fit/runtimes.mjs'
 import { typescriptChecks } from './fit/typescript.mjs'
@@ -38,6 +39,7 @@ const checks = {
   ...jestChecks(given),
   ...cacheChecks(given),
   ...frameworkChecks(given),
+  ...nestChecks(given),
   ...bundlerChecks(given),
   ...runtimeChecks(given),
 }
