@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 import { bundlerChecks } from './fit/bundlers.mjs'
 import { cacheChecks } from './fit/caches.mjs'
+import { fastifyChecks } from './fit/fastify.mjs'
 import { frameworkChecks } from './fit/frameworks.mjs'
 import { jestChecks } from './fit/jest.mjs'
 import { nestChecks } from './fit/nest.mjs'
@@ -40,6 +41,7 @@ const checks = {
   ...cacheChecks(given),
   ...frameworkChecks(given),
   ...nestChecks(given),
+  ...fastifyChecks(given),
   ...bundlerChecks(given),
   ...runtimeChecks(given),
 }

@@ -20,7 +20,7 @@ import { apiReports } from './api.mjs'
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 /** They are for those who have the framework. */
-const OF_FRAMEWORKS = ['./nestjs']
+const OF_FRAMEWORKS = ['./nestjs', './fastify']
 const entries = Object.keys(manifest.exports)
   .filter((subpath) => subpath !== './package.json' && !OF_FRAMEWORKS.includes(subpath))
   .map((subpath) => manifest.name + subpath.slice(1))

@@ -18,6 +18,7 @@ const DOWN = {
   testkit: ['locks', 'runtime', 'stores/memory', 'core'],
   testing: ['testkit', 'locks', 'runtime', 'stores/memory', 'core'],
   nestjs: ['recipes', 'locks', 'runtime', 'core', 'root'],
+  fastify: ['locks', 'runtime', 'core', 'root'],
   server: ['recipes', 'locks', 'runtime', 'stores', 'core'],
   lab: ['testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
   cli: ['lab', 'server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],

@@ -28,22 +28,6 @@ app.get('/', async (request, response) => {
 })
 const server = app.listen(0, '127.0.0.1', () => console.log('port', server.address().port))
 `,
-  Fastify: `
-import fastify from 'fastify'
-${HOLDFAST}
-const holdfast = new Holdfast(memoryStore())
-${SECTION}
-const app = fastify()
-app.decorate('holdfast', holdfast)
-// Before the server waits for its requests: their signals abort now.
-app.addHook('preClose', async () => {
-  await holdfast.close()
-})
-app.get('/', (request) => app.holdfast.mutex('train').run(section, { signal: request.signal }))
-await app.listen({ port: 0, host: '127.0.0.1' })
-console.log('port', app.server.address().port)
-process.once('SIGTERM', () => app.close())
-`,
 }
 
 export function frameworkChecks({ bare }) {

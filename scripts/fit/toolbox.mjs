@@ -49,7 +49,7 @@ const DRIVERS = {
   mysql2: '3.24.5',
   'node-cron': '4.6.0',
   pg: '8.23.1',
-  // Later ones need Node 22.
+  // Version 11 and later need Node 22.
   'pg-boss': '10.4.2',
   redis: '5.12.1',
 }

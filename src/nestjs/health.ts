@@ -1,13 +1,9 @@
-import { HoldfastError } from '../core/errors.ts'
+import { healthOf } from '../locks/health.ts'
+import type { Health } from '../locks/health.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 
 /** As @nestjs/terminus understands it. */
-export type HoldfastHealthResult = Record<
-  string,
-  { readonly status: 'up' } | { readonly status: 'down'; readonly code: string }
->
-
-const ASKED_FOR = 'holdfast health'
+export type HoldfastHealthResult = Record<string, Health>
 
 /** Whether the store answers, and the locks are not being closed. */
 export class HoldfastHealth {
@@ -18,13 +14,8 @@ export class HoldfastHealth {
     this.holdfast = holdfast
   }
 
-  /** Never rejects. Says the code of the error and not its message, which may name hosts. */
+  /** Never rejects. */
   async check(key: string = 'holdfast'): Promise<HoldfastHealthResult> {
-    try {
-      await this.holdfast.inspect(ASKED_FOR)
-      return { [key]: { status: 'up' } }
-    } catch (error) {
-      return { [key]: { status: 'down', code: error instanceof HoldfastError ? error.code : 'UNKNOWN' } }
-    }
+    return { [key]: await healthOf(this.holdfast) }
   }
 }
