@@ -16,6 +16,7 @@ import { jestChecks } from './fit/jest.mjs'
 import { nestChecks } from './fit/nest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
 import { runtimeChecks } from './fit/runtimes.mjs'
+import { schedulerChecks } from './fit/schedulers.mjs'
 import { typescriptChecks } from './fit/typescript.mjs'
 import { redis } from './services.mjs'
 
@@ -42,6 +43,7 @@ const checks = {
   ...frameworkChecks(given),
   ...nestChecks(given),
   ...fastifyChecks(given),
+  ...schedulerChecks(given),
   ...bundlerChecks(given),
   ...runtimeChecks(given),
 }

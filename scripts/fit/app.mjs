@@ -5,10 +5,10 @@ import { readFileSync } from 'node:fs'
 
 const PATIENCE_MS = 30_000
 
-/** The program in a guide's page: its block of TypeScript that begins with `// <file>`. */
+/** The program in a guide's page: its block that begins with `// <file>`. */
 export function programOf(page, file) {
   const text = readFileSync(new URL(`../../docs/guides/${page}`, import.meta.url), 'utf8')
-  const blocks = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code]) => code)
+  const blocks = [...text.matchAll(/^```[jt]s\n([\s\S]*?)^```$/gm)].map(([, code]) => code)
   const program = blocks.find((code) => code.startsWith(`// ${file}\n`))
   if (program === undefined) throw new Error(`${page} has no program ${file}`)
   return program
