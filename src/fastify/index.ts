@@ -48,11 +48,17 @@ const UNAVAILABLE: readonly ErrorCode[] = [
 ]
 
 const replies = new WeakMap<FastifyRequest, FastifyReply>()
+const signals = new WeakMap<FastifyRequest, AbortSignal>()
 
 const plugin: FastifyPluginAsync<HoldfastFastifyOptions> = async (app, options) => {
   checkOptions(options, KNOWN, 'url')
   checkSource(options)
   checkText('health', options.health)
+  // Before anything is opened that nobody would close.
+  if (app.hasDecorator('holdfast'))
+    throw new InvalidArgumentError('the plugin is registered already: once, for the whole application', {
+      argument: 'plugin',
+    })
   const holdfast = await holdfastOf(options)
   app.decorate('holdfast', holdfast)
   app.decorateRequest('locked', locked)
@@ -78,7 +84,7 @@ function locked<T>(
       argument: 'signal',
     })
   const taken = typeof lock === 'string' ? this.server.holdfast.mutex(lock) : lock
-  return taken.run(body, { ...options, signal: goneSignal(replies.get(this)) }).catch((error: unknown) => {
+  return taken.run(body, { ...options, signal: goneSignal(this) }).catch((error: unknown) => {
     if (error instanceof HoldfastError && UNAVAILABLE.includes(error.code))
       Object.assign(error, { statusCode: 503 })
     throw error
@@ -86,10 +92,15 @@ function locked<T>(
 }
 
 /** Not `request.signal`: that aborts as soon as the body of a request was read, with the client still there. */
-function goneSignal(reply: FastifyReply | undefined): AbortSignal {
+function goneSignal(request: FastifyRequest): AbortSignal | undefined {
+  const known = signals.get(request)
+  const raw = replies.get(request)?.raw
+  if (known !== undefined || raw === undefined) return known
   const gone = new AbortController()
-  if (reply?.raw.destroyed === true) gone.abort()
-  else reply?.raw.once('close', () => gone.abort())
+  // One listener, however often the request locks.
+  if (raw.destroyed) gone.abort()
+  else raw.once('close', () => gone.abort())
+  signals.set(request, gone.signal)
   return gone.signal
 }
 

@@ -72,6 +72,23 @@ describe('the plugin', () => {
     await expect(app.register(holdfastPlugin, options as object).ready()).rejects.toThrow(message)
   })
 
+  it('is registered once, and opens nothing for a second time', async () => {
+    await register()
+    const second = app.register(holdfastPlugin, { url: 'nothing://here' })
+    await expect(second.ready()).rejects.toThrow('registered already')
+  })
+
+  it('listens once to each request, however often that locks', async () => {
+    await register()
+    app.get('/', async (request, reply) => {
+      for (let at = 0; at < 20; at++) await request.locked('train', () => at)
+      return reply.raw.listenerCount('close')
+    })
+    app.get('/unlocked', (_request, reply) => reply.send(reply.raw.listenerCount('close')))
+    const [locking, other] = await Promise.all([app.inject('/'), app.inject('/unlocked')])
+    expect(Number(locking.body) - Number(other.body)).toBe(1)
+  })
+
   it('refuses a signal beside that of the request', async () => {
     await register()
     const options = { signal: AbortSignal.abort() } as object

@@ -1,4 +1,4 @@
-import { Inject, Module } from '@nestjs/common'
+import { Inject, Module, Scope } from '@nestjs/common'
 import type { DynamicModule, INestApplicationContext, Provider } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -173,6 +173,13 @@ describe('@Locked', () => {
     }
     const app = await start([More])
     expect(await app.get(More).pay('7', 20)).toBe('more than 20 order:7')
+  })
+
+  it('holds in objects that are made anew for each request', async () => {
+    const app = await start([{ provide: Orders, useClass: Orders, scope: Scope.REQUEST }])
+    const [one, other] = [await app.resolve(Orders), await app.resolve(Orders)]
+    expect(one).not.toBe(other)
+    expect(await Promise.all([one.pay('7', 20), other.pay('7', 30)])).toEqual(['20 order:7', '30 order:7'])
   })
 
   it('says so when nobody gave the object its locks', async () => {
