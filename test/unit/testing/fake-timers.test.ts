@@ -21,6 +21,26 @@ describe('fake timers', () => {
     await lease.release()
     await holdfast.close()
   })
+
+  it('that are there when holdfast is loaded freeze its locks, as the guide says: load it before', async () => {
+    const loaded = async (): Promise<Holdfast> => {
+      const [root, memory] = await Promise.all([import('holdfast'), import('holdfast/memory')])
+      return new root.Holdfast(memory.memoryStore())
+    }
+    vi.resetModules()
+    const before = await loaded()
+    vi.useFakeTimers()
+    vi.resetModules()
+    const after = await loaded()
+    vi.useRealTimers()
+    const wait = async (holdfast: Holdfast): Promise<unknown> => {
+      await holdfast.mutex('train').acquire()
+      const waited = holdfast.mutex('train').acquire({ wait: 20 })
+      const enough = new Promise((resolve) => setTimeout(resolve, 1000, 'frozen'))
+      return Promise.race([waited.catch((error: { code: string }) => error.code), enough])
+    }
+    expect(await Promise.all([wait(before), wait(after)])).toEqual(['LOCK_TIMEOUT', 'frozen'])
+  })
 })
 
 describe('TestLocks that go by the global time', () => {
