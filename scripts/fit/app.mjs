@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:net'
 import { readFileSync } from 'node:fs'
 
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 60_000
 
 /** The program in a guide's page: its block that begins with `// <file>`. */
 export function programOf(page, file) {
