@@ -10,10 +10,13 @@ import { fileURLToPath } from 'node:url'
 
 import { bundlerChecks } from './fit/bundlers.mjs'
 import { cacheChecks } from './fit/caches.mjs'
+import { fastifyChecks } from './fit/fastify.mjs'
 import { frameworkChecks } from './fit/frameworks.mjs'
 import { jestChecks } from './fit/jest.mjs'
+import { nestChecks } from './fit/nest.mjs'
 import { project, toolbox } from './fit/toolbox.mjs'
 import { runtimeChecks } from './fit/runtimes.mjs'
+import { schedulerChecks } from './fit/schedulers.mjs'
 import { typescriptChecks } from './fit/typescript.mjs'
 import { redis } from './services.mjs'
 
@@ -38,6 +41,9 @@ const checks = {
   ...jestChecks(given),
   ...cacheChecks(given),
   ...frameworkChecks(given),
+  ...nestChecks(given),
+  ...fastifyChecks(given),
+  ...schedulerChecks(given),
   ...bundlerChecks(given),
   ...runtimeChecks(given),
 }

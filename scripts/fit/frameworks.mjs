@@ -28,65 +28,6 @@ app.get('/', async (request, response) => {
 })
 const server = app.listen(0, '127.0.0.1', () => console.log('port', server.address().port))
 `,
-  Fastify: `
-import fastify from 'fastify'
-${HOLDFAST}
-const holdfast = new Holdfast(memoryStore())
-${SECTION}
-const app = fastify()
-app.decorate('holdfast', holdfast)
-// Before the server waits for its requests: their signals abort now.
-app.addHook('preClose', async () => {
-  await holdfast.close()
-})
-app.get('/', (request) => app.holdfast.mutex('train').run(section, { signal: request.signal }))
-await app.listen({ port: 0, host: '127.0.0.1' })
-console.log('port', app.server.address().port)
-process.once('SIGTERM', () => app.close())
-`,
-  Nest: `
-import { Controller, Get, Injectable, Module } from '@nestjs/common'
-import type { BeforeApplicationShutdown } from '@nestjs/common'
-import { NestFactory } from '@nestjs/core'
-import type { Lease } from 'holdfast'
-${HOLDFAST}
-${SECTION.replace('(lease)', '(lease: Lease)').replace('new Promise(', 'new Promise<string>(')}
-@Injectable()
-class Locks extends Holdfast implements BeforeApplicationShutdown {
-  constructor() {
-    super(memoryStore())
-  }
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.close()
-  }
-}
-@Controller()
-class Trains {
-  constructor(private readonly locks: Locks) {}
-  @Get()
-  sell(): Promise<string> {
-    return this.locks.mutex('train').run(section)
-  }
-}
-@Module({ controllers: [Trains], providers: [Locks] })
-class App {}
-void (async () => {
-  const app = await NestFactory.create(App, { logger: ['error'] })
-  app.enableShutdownHooks()
-  await app.listen(0, '127.0.0.1')
-  console.log('port', (app.getHttpServer().address() as { port: number }).port)
-})()
-`,
-}
-
-const NEST_OPTIONS = {
-  module: 'nodenext',
-  target: 'es2022',
-  strict: true,
-  skipLibCheck: true,
-  experimentalDecorators: true,
-  emitDecoratorMetadata: true,
-  types: ['node'],
 }
 
 export function frameworkChecks({ bare }) {
@@ -94,13 +35,7 @@ export function frameworkChecks({ bare }) {
   for (const [name, program] of Object.entries(APPS)) {
     checks[`${name}: a section is drained when the process is told to end`] = async () => {
       const folder = `app-${name}`
-      const typed = name === 'Nest'
-      bare.files({
-        [`${folder}/package.json`]: { type: typed ? 'commonjs' : 'module' },
-        [`${folder}/${typed ? 'main.ts' : 'main.js'}`]: program,
-        [`${folder}/tsconfig.json`]: { compilerOptions: NEST_OPTIONS, files: ['main.ts'] },
-      })
-      if (typed) await bare.tool('typescript/lib/tsc.js', ['--project', folder])
+      bare.files({ [`${folder}/package.json`]: { type: 'module' }, [`${folder}/main.js`]: program })
       await drains(bare.path(`${folder}/main.js`))
     }
   }

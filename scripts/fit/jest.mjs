@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 // Tests of users' own code in Jest, which loads CommonJS: in JavaScript, and in TypeScript as a Nest project has it.
 
 const TEST = `
@@ -26,6 +28,46 @@ const IN_JAVASCRIPT = `
 const { Holdfast, HoldfastError, open } = require('holdfast')
 const { memoryStore } = require('holdfast/memory')
 ${TEST.replaceAll('!', '')}`
+
+const FAKED_LATER = `
+const { Holdfast } = require('holdfast')
+const { memoryStore } = require('holdfast/memory')
+const { TestLocks } = require('holdfast/testing')
+
+beforeEach(() => void jest.useFakeTimers())
+afterEach(() => void jest.useRealTimers())
+
+test('locks do not feel fake timers', async () => {
+  const holdfast = new Holdfast(memoryStore(), { ttl: 60_000 })
+  const lease = await holdfast.mutex('m').acquire()
+  await jest.advanceTimersByTimeAsync(3_600_000)
+  expect(lease.held).toBe(true)
+  await expect(holdfast.mutex('m').acquire({ wait: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' })
+  await lease.release()
+  await holdfast.close()
+})
+
+test('locks that go by the global time move with them', async () => {
+  const locks = new TestLocks({ time: 'global' })
+  await locks.others.mutex('m').acquire()
+  const late = expect(locks.holdfast.mutex('m').acquire({ wait: 5000 })).rejects.toThrow('5000 ms')
+  await jest.advanceTimersByTimeAsync(5000)
+  await late
+  await locks.close()
+})
+
+test('locks with a clock of their own go by that', async () => {
+  const locks = new TestLocks()
+  const lease = await locks.holdfast.mutex('m', { ttl: 5000, renew: false }).acquire()
+  await locks.advance(5000)
+  expect(lease.held).toBe(false)
+  await locks.close()
+})
+`
+const FAKED_GLOBALLY = `
+test('the timers are fake from the beginning', () => expect(setTimeout.clock).toBeDefined())
+${FAKED_LATER.replace(/^(before|after)Each.*$/gm, '')}
+`
 
 /** What `nest new` writes: version 11, and the one before. */
 const NEST = {
@@ -57,7 +99,22 @@ export function jestChecks({ full, env }) {
       'package.json': { private: true },
       'lock.test.js': IN_JAVASCRIPT,
     }),
+    'Jest: fake timers': jest('jest-fakes', {
+      'package.json': { private: true },
+      'lock.test.js': FAKED_LATER,
+    }),
+    'Jest: fake timers from the beginning, with the setting that the guide names': jest('jest-global-fakes', {
+      'package.json': { private: true },
+      'jest.config.js': settingOfTheGuide(),
+      'lock.test.js': FAKED_GLOBALLY,
+    }),
     'Jest: ts-jest, as in a new Nest project': jest('jest-nest-11', typescript(NEST[11])),
     'Jest: ts-jest, as in an older Nest project': jest('jest-nest-10', typescript(NEST[10])),
   }
+}
+
+function settingOfTheGuide() {
+  const page = readFileSync(new URL('../../docs/guides/testing.md', import.meta.url), 'utf8')
+  const [, setting] = /^```js\n([\s\S]*?)^```$/m.exec(page)
+  return setting
 }

@@ -13,6 +13,9 @@ const TOOLS = {
   '@nestjs/common': '12.5.0',
   '@nestjs/core': '12.5.0',
   '@nestjs/platform-express': '12.5.0',
+  '@nestjs/schedule': '12.0.2',
+  '@nestjs/terminus': '12.1.0',
+  '@nestjs/testing': '12.1.1',
   '@rollup/plugin-commonjs': '29.0.3',
   '@rollup/plugin-json': '6.1.0',
   '@rollup/plugin-node-resolve': '16.0.3',
@@ -36,10 +39,22 @@ const TOOLS = {
   vite: '8.3.8',
   webpack: '5.112.2',
 }
-/** Found only by programs that are to have them. */
-const DRIVERS = { ioredis: '5.11.1', mysql2: '3.24.5', pg: '8.23.1', redis: '5.12.1' }
+/** Found only by programs that are to have them: drivers, and what brings drivers along. */
+const DRIVERS = {
+  '@agendajs/postgres-backend': '3.0.6',
+  agenda: '6.2.6',
+  bullmq: '6.7.0',
+  croner: '11.0.0',
+  ioredis: '5.11.1',
+  mysql2: '3.24.5',
+  'node-cron': '4.6.0',
+  pg: '8.23.1',
+  // Version 11 and later need Node 22.
+  'pg-boss': '10.4.2',
+  redis: '5.12.1',
+}
 
-const INSTALL_MS = 300_000
+const INSTALL_MS = 900_000
 
 /** The folder, filled if need be: tools in it, drivers in `with-drivers`. */
 export function toolbox() {

@@ -314,7 +314,7 @@ export class Holdfast implements AsyncDisposable {
   }
 }
 
-function checkClose({ drain, timeout, release }: CloseOptions): void {
+export function checkClose({ drain, timeout, release }: CloseOptions): void {
   if (drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
   if (timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
   checkBoolean('release', release)

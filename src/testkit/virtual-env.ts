@@ -1,3 +1,6 @@
+// From here, and not from the globals: a test runner's fake timers must not stop the world that stands in for them.
+import { setImmediate } from 'node:timers'
+
 import type { Instant } from '../core/claim-queue.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { Random } from './random.ts'
@@ -27,9 +30,6 @@ interface VirtualTimer extends HeapTimer {
 const WALL_START = Date.UTC(2030, 0, 1)
 const BOOT_START = 1_000_000
 const DAY = 86_400_000
-
-// Taken once: a test runner's fake timers must not stop the world that stands in for them.
-const { setImmediate } = globalThis
 
 /** The event loop comes round only after every promise callback has run, and those that they led to. */
 function promiseCallbacks(): Promise<void> {

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { expect, it } from 'vitest'
+
+const src = fileURLToPath(new URL('../../src', import.meta.url))
+
+/** Every file that is loaded with this one. */
+function loadedWith(file: string, seen: Set<string> = new Set()): Set<string> {
+  if (seen.has(file)) return seen
+  seen.add(file)
+  const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|export) (?!type )[^;]*?from '(\.[^']+)'/gm)
+  for (const [, path = ''] of imports) loadedWith(join(dirname(file), path), seen)
+  return seen
+}
+
+it('holdfast/testing loads the clock of the testkit, and nothing else of it', () => {
+  const files = [...loadedWith(join(src, 'testing/index.ts'))].map((file) => file.slice(src.length + 1))
+  expect(files).toContain('locks/holdfast.ts')
+  expect(files.filter((file) => /^(testkit|lab|server|cli)\//.test(file)).sort()).toEqual([
+    'testkit/random.ts',
+    'testkit/timer-heap.ts',
+    'testkit/virtual-env.ts',
+  ])
+})
