@@ -104,7 +104,8 @@ class Campaign implements Candidate {
     this.name = name
     this.options = options
     this.env = options.env ?? systemEnv
-    this.lock = holdfast.mutex(name, options.ttl === undefined ? {} : { ttl: options.ttl })
+    // Strict, so that it stands in no line with others here who take the lock of that name: see office.ts.
+    this.lock = holdfast.mutex(name, { fair: 'strict', ttl: options.ttl })
     this.since = this.env.mono()
     this.ended = this.campaign()
   }

@@ -52,7 +52,7 @@ export class Command<T> extends Deadline {
     this.requests = requests
     this.timeout = timeout
     this.resolve = resolve
-    requests.deadlines.add(this, timeout)
+    requests.deadlines.add(this, requests.timeFor(timeout))
   }
 
   override expire(): void {

@@ -14,6 +14,8 @@ export interface Link {
   onReady(listener: () => void): () => void
   /** Its owner has ended it: it will not connect again by itself. */
   ended(): boolean
+  /** Nobody has told it to connect, and it does not do so by itself. */
+  unopened?(): boolean
   /** Why it is not ready, if there is more to say than that. */
   notReadyBecause(): Error | undefined
   /** Runs a script at the primary of its first key. `args`: hash or text, number of keys, keys, arguments. */

@@ -92,6 +92,10 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
     return this.wasOpen && !this.client.isOpen
   }
 
+  unopened(): boolean {
+    return !this.owned && !this.client.isOpen
+  }
+
   notReadyBecause(): Error | undefined {
     if (this.trouble !== undefined || this.client.isOpen) return this.trouble
     return new Error('the Redis client is not connected: await client.connect() before using it')

@@ -3,6 +3,8 @@ import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import { failed, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
+const UNOPENED_MS = 1000
+
 /**
  * Requests to the server, each with an end: whatever the driver does with its promise, the caller hears `unknown` when
  * the time is up.
@@ -25,7 +27,7 @@ export class Requests {
     return new Promise((resolve) => {
       const request = new Request<T>(this, resolve, timeout)
       request.onLate = onLate
-      this.deadlines.add(request, timeout)
+      this.deadlines.add(request, this.timeFor(timeout))
       if (this.link.ready()) return request.send(start)
       const ended = this.ended()
       // Not in the same turn: who asks in a loop would keep the process from everything else.
@@ -72,11 +74,17 @@ export class Requests {
     this.deadlines.expireAll()
   }
 
+  /** A client that nobody has told to connect is waited for as long as a program may take to get there, and no longer. */
+  timeFor(timeout: number): number {
+    return this.link.unopened?.() === true ? Math.min(timeout, UNOPENED_MS) : timeout
+  }
+
   /** Why there is no answer after all that time. */
   late(timeout: number): Unknown {
     if (this.closed) return unknown(new Error('the store was closed before the server answered'))
     if (this.link.ready()) return unknown(new Error(`no answer from the Redis server within ${timeout} ms`))
     const reason = this.link.notReadyBecause()
+    if (reason !== undefined && this.link.unopened?.() === true) return unknownForGood(reason)
     return reason === undefined
       ? unknown(new Error(`no connection to the Redis server within ${timeout} ms`))
       : failed(reason)

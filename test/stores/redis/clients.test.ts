@@ -88,6 +88,30 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
     expect(answer).toMatchObject({ kind: 'unknown', cause: { message: /client\.connect\(\)/ } })
   })
 
+  it('that nobody connects is told to a waiter within a moment; one that is connected late is waited for', async () => {
+    const never = createClient({ url: server.url })
+    const closed = createClient({ url: server.url })
+    await closed.connect()
+    await closed.quit()
+    for (const client of [never, closed]) {
+      const holdfast = new Holdfast(redisStore(client))
+      const began = performance.now()
+      await expect(holdfast.mutex('never').acquire({ wait: 20_000 })).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        message: expect.stringContaining('client.connect()') as string,
+      })
+      expect(performance.now() - began).toBeLessThan(4_000)
+      await holdfast.close({ drain: 0, timeout: 100 })
+    }
+    const late = createClient({ url: server.url })
+    const holdfast = new Holdfast(redisStore(late))
+    const waiting = holdfast.mutex('late').acquire({ wait: 20_000 })
+    await late.connect()
+    await (await waiting).release()
+    await holdfast.close()
+    late.destroy()
+  })
+
   it('that its owner has closed is not waited for', async () => {
     const first = new Redis(server.port)
     const second = createClient({ url: server.url })

@@ -388,6 +388,24 @@ describe('a candidate that is told to stop', () => {
 })
 
 describe('candidates of one process', () => {
+  it('lead with that token also where others here take the lock of that name', async () => {
+    const w = world()
+    const { holdfast, env } = w.process({ ttl: TTL })
+    const held = await w.env.until(holdfast.mutex('boss').acquire())
+    // In one line with these, a candidate would be handed a grant that was theirs.
+    const others = Array.from({ length: 3 }, () => holdfast.mutex('boss').run(() => env.sleep(1)))
+    const tokens: bigint[] = []
+    const onElected = (signal: AbortSignal, term: Term) => (tokens.push(term.token), untilAborted(signal))
+    const candidate = leader(holdfast, 'boss', { onElected, env })
+    await w.env.advance(10)
+    await w.env.until(held.release())
+    await w.env.advance(100)
+    expect(candidate.leading).toBe(true)
+    expect(await w.env.until(candidate.observe())).toMatchObject({ token: tokens[0] })
+    await w.env.until(candidate.stop())
+    await w.env.until(Promise.all(others))
+  })
+
   it('lead with the token that everybody sees at the store', async () => {
     const w = world()
     const { holdfast, env } = w.process({ ttl: TTL })
