@@ -1,7 +1,8 @@
 import { constants } from 'node:os'
 import { exitOfSignal } from './exit.ts'
 
-const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
+/** SIGUSR2, too: to a program that does not know it, it is an end. */
+const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']
 
 export interface InterruptOptions {
   readonly impatient?: boolean

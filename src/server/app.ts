@@ -206,7 +206,7 @@ export class App {
       const principal = this.gate.principalOf(request)
       // Keeping and giving back have as much room again: who may take two thousand may give back two thousand.
       const kind = request.url === '/v1/release' || request.url === '/v1/renew' ? 'back' : ''
-      this.limitRate(`${principal.name}|${remote}|${kind}`)
+      this.limitRate(`${principal.name}|${networkOf(remote)}|${kind}`)
       return { principal, remote, request: id }
     } catch (failure) {
       // Guessing costs, too.

@@ -35,7 +35,9 @@ export function makeHttpServer({ tls }: ServerOptions, limits: Limits): HttpServ
   server.maxHeadersCount = MAX_HEADERS
   // Two lengths, a folded header, half a request: whatever it was, nothing more is read from there.
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    // Before there is a key, nothing that is said would ever be sent.
+    if (error.code === 'ECONNRESET' || error.code === 'ERR_TLS_HANDSHAKE_TIMEOUT' || !socket.writable)
+      return void socket.destroy()
     const status = STATUS[error.code ?? ''] ?? '400 Bad Request'
     socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
     socket.destroySoon()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import type { ClaimRef, ClaimRequest, Held, RenewAnswer, Store } from '../core/contract.ts'
+import type { ClaimRef, ClaimRequest, Held, RenewAnswer, Renewed, Store } from '../core/contract.ts'
 
 /** A place for which nobody shows a sign of life for so long is given up, by the store itself. */
 const AT_ONCE_MS = 1
@@ -12,7 +12,7 @@ export interface Leaving {
   /** Whether it is certain that nobody has told the client of a lease. Asked when the store has answered. */
   readonly untold: () => boolean
   /** Where the client is still there: takes the lease that it may have become. False when it does not want it any more. */
-  readonly wanted?: (lease: Held) => boolean
+  readonly wanted?: (lease: Held | Renewed) => boolean
   /** Hears what became of it otherwise. */
   readonly left: (answer: RenewAnswer) => void
 }
@@ -32,7 +32,7 @@ export function leaveLine(
   const asked = store.renew([{ name, id, ttl, patience: AT_ONCE_MS, tokens }], timeout)
   const settle = (answer: RenewAnswer | undefined, atOnce: boolean): void => {
     if (answer === undefined) return
-    if (answer.kind === 'held' && wanted?.(answer) === true) return
+    if ((answer.kind === 'held' || answer.kind === 'renewed') && wanted?.(answer) === true) return
     if (answer.kind === 'queued') letOthersPass(store, name, timeout)
     // "Held", not "renewed": granted by this very question. In the same step, nobody else can have heard of it.
     const unwanted = answer.kind === 'held' && (atOnce || untold())

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, statfsSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, statfsSync, writeSync } from 'node:fs'
 
 /** Characters that are kept while the file cannot be written. */
 export const KEPT: number = 1024 * 1024
@@ -33,6 +33,7 @@ export class LineFile {
   /** Null when everything is in the file, and the next line seems to find room. */
   flush(): Error | null {
     try {
+      this.leaveDeleted()
       this.fd ??= openSync(this.path, ADDING, 0o600)
       if (this.waiting.length === 0 && this.fresh === '')
         return this.hasRoom(this.path) ? null : new Error(`There is no room on the disk of ${this.path}`)
@@ -43,6 +44,13 @@ export class LineFile {
     } catch (error) {
       return error as Error
     }
+  }
+
+  /** What is written to a file that has no name any more is gone with it. */
+  private leaveDeleted(): void {
+    if (this.fd === null || fstatSync(this.fd).nlink > 0) return
+    closeSync(this.fd)
+    this.fd = null
   }
 
   /** A file that was moved away is begun anew. Where that fails, the old one is gone on with. */

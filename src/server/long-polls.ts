@@ -307,8 +307,10 @@ export class LongPolls {
         if (answer === undefined || request === undefined) return
         if (answer.kind === 'held' && !poll.over) return this.pickUp(poll, request, answer)
         book.renewed(request, answer)
-        // The store forgot it: from the start again, at the end of the line.
-        if (answer.kind === 'lost' && !poll.over && !poll.asking && !poll.leaving) this.ask(poll, true)
+        if (poll.over || poll.asking || poll.leaving) return
+        // The store forgot it: from the start again, at the end of the line. Or whoever was told of the grant first was not
+        // this request, and there is no token for it: what the claim itself is answered has one.
+        if (answer.kind === 'lost' || answer.kind === 'renewed') this.ask(poll, true)
       })
     }
     const answers = store.renew(requests, STORE_TIMEOUT_MS)
@@ -351,7 +353,11 @@ export class LongPolls {
     this.giveUp(poll, {
       wanted: (lease) => {
         if (poll.over) return false
-        this.pickUp(poll, request, lease)
+        if (lease.kind === 'held') this.pickUp(poll, request, lease)
+        else {
+          poll.late = true
+          this.ask(poll, true)
+        }
         return true
       },
       left: () => this.finish(poll, failure),

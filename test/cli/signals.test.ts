@@ -46,6 +46,27 @@ describe('holdfast run and signals', () => {
     },
   )
 
+  it.each(['SIGINT', 'SIGTERM', 'SIGUSR2'] as const)(
+    'ends with the code of the command if %s comes while a silent store has yet to say that the lock is free',
+    async (signal) => {
+      const silent = await lockServer()
+      try {
+        const running = holdfast(['run', 'silent', ...sh('echo pid $$; read line; exit 3')], silent)
+        const [command = 0] = await pids(running, 1)
+        silent.kill('SIGSTOP')
+        running.process.stdin?.end('\n')
+        await dies(command)
+        const again = setInterval(() => running.kill(signal), 20)
+        const code = await running.end()
+        clearInterval(again)
+        expect(code).toBe(3)
+        expect(running.stderr).toContain('"silent" ends by itself within')
+      } finally {
+        silent.kill('SIGKILL')
+      }
+    },
+  )
+
   it('reaches everything that the command has started', async () => {
     const running = holdfast(['run', 'family', ...FAMILY], { url })
     const family = await pids(running, 2)
@@ -70,7 +91,7 @@ describe('holdfast run and signals', () => {
     await dies(left)
   })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2'] as const)(
     'leaves the queue when %s ends its wait',
     async (signal) => {
       const holder = holdfast(['run', `wait-${signal}`, ...sh('echo in; sleep 60')], { url })
@@ -82,7 +103,7 @@ describe('holdfast run and signals', () => {
       }
       await vi.waitUntil(async () => (await waiting()) === 1, { timeout: 10_000 })
       waiter.kill(signal)
-      expect(await waiter.end()).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+      expect(await waiter.end()).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGUSR2: 140 }[signal])
       expect(waiter.stdout).toBe('')
       expect(await waiting()).toBe(0)
     },

@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, it } from 'vitest'
@@ -216,6 +226,22 @@ it.skipIf(process.platform === 'win32')('waits for nobody who does not read a pi
     if (failure === null) break
   }
   expect(Buffer.concat(got).toString('latin1')).toBe(line.repeat(100))
+})
+
+it('begins a file anew that was deleted, also after it was moved: no grant is recorded where nobody can read it', async () => {
+  const folder = temporaryFolder()
+  const audit = join(folder, 'audit.log')
+  const server = await serve({ audit, auditRequired: true })
+  await take(server, { name: 'a' })
+  rmSync(audit)
+  const { token } = await take(server, { name: 'b' })
+  expect(readFileSync(audit, 'utf8')).toContain(String(token))
+  renameSync(audit, `${audit}.1`)
+  const moved = await take(server, { name: 'c' })
+  expect(readFileSync(`${audit}.1`, 'utf8')).toContain(String(moved.token))
+  rmSync(`${audit}.1`)
+  const last = await take(server, { name: 'd' })
+  expect(readFileSync(audit, 'utf8')).toContain(String(last.token))
 })
 
 it('writes whole lines again when there is room again', async () => {

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { describe, expect, it } from 'vitest'
 
@@ -106,6 +107,9 @@ describe('where it listens', () => {
     expect(store.capabilities.queue).toBe(true)
     // An unknown certificate is not believed.
     await expect(openHoldfastStore(server.url, { token: tokenFor('a') })).rejects.toThrow('did not answer')
+    // Who never says more than a part of a handshake is gone after five seconds.
+    const silent = raw(server, '\x16\x03\x01\x02')
+    expect(await Promise.race([silent, sleep(12_000, 'still there', { ref: false })])).toBe('')
   })
 })
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, Server } from 'node:net'
 import type { Socket } from 'node:net'
 
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 
 import type { ClaimAnswer, ClaimRequest } from '../../src/core/contract.ts'
 import { startServer } from '../../src/server/index.ts'
@@ -132,6 +132,25 @@ it('slows those down who ask too often, and says for how long', async () => {
   expect(refused.length).toBeLessThanOrEqual(5)
   expect(refused[0]?.headers['retry-after']).toBe('1')
   expect(refused[0]?.body.error.code).toBe('RATE_LIMITED')
+})
+
+it('slows a whole network down: one home has more addresses than there are requests', async () => {
+  const server = await serve({ limits: { requestsPerSecond: 1 } })
+  let next = 0
+  const emit = Reflect.get(Server.prototype, 'emit') as (...given: unknown[]) => boolean
+  const arrivals = vi.spyOn(Server.prototype, 'emit').mockImplementation(function (
+    this: Server,
+    ...given: unknown[]
+  ) {
+    const [event, socket] = given
+    if (event === 'connection')
+      Object.defineProperty(socket, 'remoteAddress', { value: `2001:db8:1:2::${(++next).toString(16)}` })
+    return Reflect.apply(emit, this, given)
+  })
+  afterwards(() => arrivals.mockRestore())
+  const answers = await Promise.all(Array.from({ length: 15 }, () => call(server, 'GET /v1/locks')))
+  expect(next).toBeGreaterThanOrEqual(15)
+  expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(4)
 })
 
 it('counts a bucket by its own clock: so many a second, twice as many at once', () => {

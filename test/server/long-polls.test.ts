@@ -115,3 +115,50 @@ it('tells a request with a secret of its own what it has been granted, also if t
   }
   await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
 })
+
+/**
+ * A store that does not tell whose turn it is, and has no tokens left for a lease that somebody was told of already. The
+ * contract allows both.
+ */
+function reluctant(): { readonly store: Store; untold: number } {
+  const { store } = distant(1)
+  const watch = store.watch.bind(store)
+  const renew = store.renew.bind(store)
+  const told = new Set<string>()
+  const kept = { store, untold: 0 }
+  Object.assign(store, {
+    watch: (session: string, listener: StoreListener, timeout: number) =>
+      watch(session, (event) => (event.kind === 'granted' ? void kept.untold++ : listener(event)), timeout),
+    renew: async (requests: readonly RenewRequest[], timeout: number) => {
+      const answers = await renew(requests, timeout)
+      return answers.map((answer, index) => {
+        const { id = '' } = requests[index] ?? {}
+        if (answer.kind === 'held' && told.has(id)) return { kind: 'renewed', contended: true }
+        if (answer.kind !== 'queued') told.add(id)
+        return answer
+      })
+    },
+  })
+  return kept
+}
+
+it.each(['with its next sign of life', 'when its wait is over'])(
+  'tells a request that waits of its lease, if a renewal with its secret heard of that first: %s',
+  async (found) => {
+    const kept = reluctant()
+    const server = await serve({ store: kept.store })
+    const { lease } = await take(server, { name: 'a', ttl: 60_000 })
+    const own = `${'s'.repeat(30)}.${'t'.repeat(30)}`
+    const wait = found === 'when its wait is over' ? 1000 : 10_000
+    const asked = call(server, 'POST /v1/acquire', { body: { name: 'a', wait, ttl: 60_000, lease: own } })
+    await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
+    await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+    // The store makes the waiter a holder when it is asked; the word of it does not arrive.
+    const renewed = await call(server, 'POST /v1/renew', { body: { name: 'a', lease: own } })
+    expect(renewed.body).toMatchObject({ outcome: 'renewed' })
+    const { status, body } = await asked
+    expect([status, body]).toEqual([200, expect.objectContaining({ lease: own })])
+    const { holders } = await look(server, 'a')
+    expect(holders).toMatchObject([{ token: (body as unknown as { token: string }).token }])
+  },
+)

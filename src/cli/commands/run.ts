@@ -184,9 +184,11 @@ async function release(
   { onLost: what, wish }: Plan,
   worked: boolean,
 ): Promise<number> {
+  // To the end of this process: a signal that comes now says no more than that nobody wants to wait for the store.
+  const interrupt = new Interrupt()
   // What is left of a lock that is going is removed when the store is closed, without anybody waiting long for it.
   if (code === EXIT.lockLost && what !== 'ignore') return code
-  const outcome = await lease.release()
+  const outcome = await Promise.race([lease.release(), interrupt.arrival().then(() => 'unknown' as const)])
   if (outcome === 'unknown')
     note(`the store did not answer; "${wish.name}" ends by itself within ${showDuration(wish.ttl)}`)
   if (outcome !== 'expired' || what === 'ignore') return code
