@@ -33,7 +33,8 @@ export function unknownForGood(cause: Error): Unknown {
 export function failed(error: unknown): Unknown {
   const cause = plainError(error)
   const final = isFinal(cause.message)
-  const scope = cannotBeRead(cause.message) ? ({ scope: 'name' } as const) : undefined
+  const ofName = cannotBeRead(cause.message) || isForbiddenKey(cause)
+  const scope = ofName ? ({ scope: 'name' } as const) : undefined
   const [, hint] = HINTS.find(([pattern]) => pattern.test(cause.message)) ?? []
   if (hint !== undefined) cause.message += ` (${hint})`
   return { ...(final ? unknownForGood(cause) : unknown(cause)), ...scope }
