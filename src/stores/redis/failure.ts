@@ -33,7 +33,9 @@ export function unknownForGood(cause: Error): Unknown {
 export function failed(error: unknown): Unknown {
   const cause = plainError(error)
   const final = isFinal(cause.message)
-  const scope = cannotBeRead(cause.message) ? ({ scope: 'name' } as const) : undefined
+  // What a script is refused while it runs may be a key that all names need.
+  const ofName = cannotBeRead(cause.message) || (isForbiddenKey(cause) && !/user_script/.test(cause.message))
+  const scope = ofName ? ({ scope: 'name' } as const) : undefined
   const [, hint] = HINTS.find(([pattern]) => pattern.test(cause.message)) ?? []
   if (hint !== undefined) cause.message += ` (${hint})`
   return { ...(final ? unknownForGood(cause) : unknown(cause)), ...scope }

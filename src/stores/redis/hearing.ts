@@ -1,6 +1,6 @@
 import type { Link, Node } from './link.ts'
 
-const { setTimeout, clearTimeout } = globalThis
+const { setTimeout, clearTimeout, setImmediate } = globalThis
 
 /** How long a word may be on its way after the server took it: through a whole Cluster, and to a busy process. */
 const WORD_MS = 1_000
@@ -45,7 +45,8 @@ export class Hearing {
     try {
       const said = someOf(primaries).map((node) => node.send(['publish', channel, word]))
       const [counted] = await Promise.all([this.counts(channels), anyOf(said)])
-      timer = setTimeout(() => tell(false), WORD_MS)
+      // A process that stood still meanwhile first reads what has come: to give the connection up would keep it busy for longer.
+      timer = setTimeout(() => setImmediate(() => tell(false)), WORD_MS)
       timer.unref()
       return counted && (await arrived)
     } finally {

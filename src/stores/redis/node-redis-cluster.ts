@@ -1,4 +1,4 @@
-import { isReadOnly } from './failure.ts'
+import { isReadOnly, isTryAgain } from './failure.ts'
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { FIRST_KEY, listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
@@ -37,7 +37,8 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
         return this.client.sendCommand(key, false, command)
       }
       if (!isReply(error)) this.lookAround(key)
-      throw error
+      // The driver has followed the slot for as often as it does, and says where it was sent last.
+      throw isElsewhere(error) && !isTryAgain(error) ? stillMoving() : error
     }
   }
 

@@ -19,7 +19,7 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
-import { isCrossSlot, maybeInUse, unknown } from './failure.ts'
+import { isCrossSlot, isForbiddenKey, maybeInUse, unknown } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'
@@ -185,8 +185,9 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     const read = (reply: unknown): readonly ExtendAnswer[] => wire.readExtensions(reply, lot)
     const answers = await this.requests.ask(new Ask(scripts.voteExtend, keys, args, read), timeout)
     if (!('kind' in answers)) return answers
-    if (lot.length === 1 || !isCrossSlot(answers.cause)) return lot.map(() => answers)
-    // The server is one for a Cluster: a script takes the keys of one slot only.
+    const { cause } = answers
+    // A server for a Cluster takes keys of one slot only; and what is refused for one name may be granted for the others.
+    if (lot.length === 1 || !(isCrossSlot(cause) || isForbiddenKey(cause))) return lot.map(() => answers)
     return (await Promise.all(lot.map((one) => this.extendLot([one], timeout)))).flat()
   }
 

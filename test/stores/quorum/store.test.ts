@@ -393,6 +393,40 @@ describe.skipIf(!available('redis'))('on Redis servers', () => {
     await store.close()
   })
 
+  it('renews what it may beside a name that its user may not use at one server', async () => {
+    const own = await startServers(3)
+    const places = own.map(({ host, port }) => ({ host, port }))
+    await (await openAt(places)).close()
+    for (const [at, server] of own.entries()) {
+      const keys = at === 0 ? ['~hf:v:{mine*', '~hf:v:node'] : ['~*']
+      await redisCommand(server, 'ACL', 'SETUSER', 'some', 'on', '>password', ...keys, '&*', '+@all')
+    }
+    const clients = own.map(({ port }) => new Redis(port, { username: 'some', password: 'password' }))
+    for (const client of clients) client.on('error', () => {})
+    const store = quorumStore(
+      clients.map((client) => redisStore(client)),
+      { maxTtl: 5_000, setUp: 'now' },
+    )
+    // Until all have said which servers they are.
+    const ready = async (): Promise<string> => (await store.claim(request('mine'), 1_000)).kind
+    await expect.poll(ready, { timeout: 5_000 }).toBe('held')
+    await expect.poll(() => redisCommand(own[0] as Server, 'EXISTS', 'hf:v:{mine}')).toBe(1)
+    const names = Array.from({ length: 6 }, (_, at) => (at === 2 ? 'theirs' : `mine:${at}`))
+    for (const name of names)
+      expect(await store.claim(request(name, `a.${name}`, 5_000), 1_000)).toMatchObject({ kind: 'held' })
+    const cells = names.map((name) => `hf:v:{${name}}`)
+    await expect.poll(() => redisCommand(own[0] as Server, 'EXISTS', ...cells)).toBe(names.length - 1)
+    // From now on the other two have to keep everything.
+    await own[2]?.kill()
+    const renewals = names.map((name) => ({ ...request(name, `a.${name}`, 5_000), tokens: 0 }))
+    expect(await store.renew(renewals, 1_000)).toMatchObject(
+      names.map((name) => ({ kind: name === 'theirs' ? 'unknown' : 'renewed' })),
+    )
+    await store.close()
+    for (const client of clients) client.disconnect()
+    await stopAll(own)
+  })
+
   it('shows what is held beside keys that it cannot read', async () => {
     const store = await openAt(servers, { maxTtl: 30_000 })
     await store.claim(request('seen held', 'a.1', 30_000), 1_000)

@@ -146,6 +146,29 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await Promise.all([store.close(), other.close()])
   })
 
+  /** After a move there and back that was quicker than what they tell each other: see `endMove`. */
+  it('is asked again while two nodes send everybody to each other', async () => {
+    const name = 'to-and-fro'
+    const store = await openStore()
+    const claim = { ...CLAIM, name, id: 'ann.1', ttl: 60_000 } as const
+    await expect.poll(async () => (await store.claim(claim, 5_000)).kind).toBe('held')
+    const home = await homeOf(name)
+    const other = found(cluster.primaries.find(({ port }) => port !== home.port))
+    const slot = slotOf(`hf:{${name}}`)
+    const give = async (server: Server, to: Server): Promise<unknown> =>
+      redisCommand(server, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to))
+    await redisCommand(home, 'DEL', `hf:{${name}}`)
+    await give(home, other)
+    const lost = await store.claim({ ...claim, id: 'bob.1' }, 5_000)
+    await give(home, home)
+    expect(lost).toMatchObject({ kind: 'unknown' })
+    expect(lost).not.toHaveProperty('retryable')
+    expect(String((lost as { cause?: Error }).cause)).not.toContain('redis+cluster')
+    await expect.poll(async () => (await store.claim({ ...claim, id: 'bob.1' }, 5_000)).kind).toBe('held')
+    await store.withdraw({ name, id: 'bob.1' }, 5_000)
+    await store.close()
+  })
+
   /** Who gave up waiting is refused for a minute, and that is written down: then there are two of the three keys. */
   it('renews a lock that somebody stopped waiting for while its slot is on its way', async () => {
     const name = 'given-up'
@@ -294,9 +317,27 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await redisCommand(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to))
   }
 
+  /**
+   * When it is over all have heard of it, also by what the nodes tell each other. A node that gets the slot back before it has
+   * heard that it was gone believes the news when they come, and gives the slot up: then both say that the other one has it.
+   */
   async function endMove(slot: number, from: Server, to: Server): Promise<void> {
     for (const server of [to, from])
       await redisCommand(server, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to))
+    const epochs = async (): Promise<unknown> => {
+      const views = await Promise.all(
+        cluster.primaries.map(async (server) => {
+          const id = await idOf(to)
+          const nodes = String(await redisCommand(server, 'CLUSTER', 'NODES'))
+          return nodes
+            .split('\n')
+            .find((line) => line.startsWith(id))
+            ?.split(' ')[6]
+        }),
+      )
+      return new Set(views).size
+    }
+    await expect.poll(epochs, { timeout: 10_000 }).toBe(1)
   }
 })
 

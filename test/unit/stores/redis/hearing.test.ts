@@ -1,4 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { Hearing } from '../../../../src/stores/redis/hearing.ts'
 import type { Link } from '../../../../src/stores/redis/link.ts'
@@ -32,5 +36,31 @@ describe('a subscriber of a Cluster', () => {
 
   it('is not called deaf when nobody takes a word', async () => {
     await expect(clusterOf([dead, dead, dead]).hears(['channel'])).rejects.toThrow('Connection is closed.')
+  })
+})
+
+describe('a word that has come to a process that stands still', () => {
+  it('is heard when it goes on, however long that was', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const listener = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const [speaker] = (await once(server, 'connection')) as [Socket]
+    onTestFinished(() => {
+      listener.destroy()
+      server.close()
+    })
+    const send = ([, , word = '']: readonly string[]): Promise<number> => {
+      speaker.write(word)
+      return Promise.resolve(1)
+    }
+    const link = { cluster: true, primaries: () => Promise.resolve([{ send }]) }
+    const hearing = new Hearing(link as unknown as Link)
+    listener.on('data', (text) => hearing.heard(String(text)))
+    const hears = hearing.hears(['channel'])
+    // The word is under way, and waited for, when these are over.
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+    const until = performance.now() + 1_100
+    while (performance.now() < until);
+    expect(await hears).toBe(true)
   })
 })
