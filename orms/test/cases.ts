@@ -94,6 +94,31 @@ export function ormCases(database: () => Database, orm: () => Orm): void {
     ),
   )
 
+  it('stays guarded when a nested transaction, which guards as well, is undone', () =>
+    withLease(async (lease, store) => {
+      const other = database().open()
+      const thief = new Holdfast(other)
+      const line = `nested ${made}`
+      let givenUp: Promise<unknown> | undefined
+      await orm().transaction(async (run) => {
+        await store.guard(lease, run)
+        for (const end of ['RELEASE SAVEPOINT nested', 'ROLLBACK TO SAVEPOINT nested']) {
+          await run('SAVEPOINT nested', [])
+          await store.guard(lease, run)
+          await write(run, `${line} ${end}`)
+          await run(end, [])
+        }
+        givenUp = lease.release()
+        expect(await thief.mutex(lease.name).tryAcquire()).toBe(null)
+      })
+      await givenUp
+      expect(await thief.mutex(lease.name).tryAcquire()).not.toBe(null)
+      expect(await written(`${line} RELEASE SAVEPOINT nested`)).toBe(true)
+      expect(await written(`${line} ROLLBACK TO SAVEPOINT nested`)).toBe(false)
+      await thief.close({ drain: 0 })
+      await other.close()
+    }))
+
   it('commits nothing under a lease that is lost', () =>
     withLease(async (lease, store) => {
       const line = `lost ${made}`

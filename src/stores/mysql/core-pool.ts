@@ -188,7 +188,7 @@ function look(pool: CorePool, threads: Map<number, number>): void {
   }
   pool.getConnection((error, connection) => {
     if (error !== null && error !== undefined) return again([])
-    const sql = `SELECT id, info FROM information_schema.processlist WHERE id IN (${looked.join()})`
+    const sql = `SELECT id, info FROM information_schema.processlist WHERE id IN (${looked.join()}) LIMIT ${looked.length}`
     let late = false
     const timer = setTimeout(() => {
       late = true

@@ -5,7 +5,7 @@ import { DatabaseError } from '../sql/causes.ts'
  * taken an hour ago is over for everybody else. SYSDATE is not moved. It cannot take the place of the clock: it may differ
  * from one place of a statement to the next, and from a server to its replica.
  */
-export const DRIFT = 'SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))'
+export const DRIFT = 'SELECT TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) LIMIT 1'
 
 /** Microseconds. Between the two there may be a moment. */
 const MOST = 1_000_000

@@ -39,20 +39,20 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
   },
   guardFree: {
-    sha1: 'ba7efdbb018655131c815e279b71afdc873e9ab6',
-    sql: 'SELECT name FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name = :guard FOR UPDATE SKIP LOCKED',
+    sha1: 'eb9a891feb6175c6229a31df11151f0b8dee77c6',
+    sql: 'SELECT name FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name = :guard LIMIT 1 FOR UPDATE SKIP LOCKED',
   },
   guard: {
-    sha1: '80d244bcb11f2b316914888ddb552930d8a5a68b',
-    sql: 'SELECT name, version FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:guards) ORDER BY name LOCK IN SHARE MODE',
+    sha1: 'd39168e12549a93a91e4f4be813c32b55a155e99',
+    sql: 'SELECT name, version FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:guards) ORDER BY name\nLIMIT 18446744073709551615 LOCK IN SHARE MODE',
   },
   keep: {
     sha1: '74571d0828977bd02855e12264ad9fe0946e5369',
     sql: 'UPDATE holdfast_locks FORCE INDEX (PRIMARY) SET version = version + 1, expires_us = LAST_INSERT_ID(:now) + :ttl\nWHERE name IN (:names) AND claim IN (:ids) AND expires_us > :now',
   },
   kept: {
-    sha1: 'b461bab11637dae925deb69cef1e10b4f018ba01',
-    sql: 'SELECT claim, waiting FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names) AND claim IN (:ids) AND expires_us = :expires',
+    sha1: '125a6c6870982582ae651c905679d31fd82749be',
+    sql: 'SELECT claim, waiting FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names) AND claim IN (:ids) AND expires_us = :expires\nLIMIT 18446744073709551615',
   },
   list: {
     sha1: '26a984d9f332a6fc9e184838fb7dc3dadce890df',
@@ -63,12 +63,12 @@ export const scripts: Scripts = {
     sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks WHERE name > :cursor ORDER BY name LIMIT :limit',
   },
   read: {
-    sha1: 'a4c24c2498c024bee6579cb6988ed5e067d69b49',
-    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)',
+    sha1: '16b5e70643fc7d7298a007797a2125927594c1da',
+    sql: 'SELECT name, version, capacity, fence, waiting, claim, CAST(owner AS BINARY), weight, token, tokens, expires_us,\nCAST(queue AS BINARY), :now\nFROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:names)\nLIMIT 18446744073709551615',
   },
   schemaVersion: {
-    sha1: 'f1658bba64141859d189e18ccd4d8afa4f3348ce',
-    sql: 'SELECT CAST(COALESCE(:schema, DATABASE()) AS BINARY), (\nSELECT CAST(table_comment AS BINARY) FROM information_schema.tables\nWHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table\n)',
+    sha1: '919396e7c1c6b97d1ca60c30a55c2e4ec90f4654',
+    sql: 'SELECT CAST(COALESCE(:schema, DATABASE()) AS BINARY), (\nSELECT CAST(table_comment AS BINARY) FROM information_schema.tables\nWHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table\n)\nLIMIT 1',
   },
   schema: {
     sha1: 'ff32f9a6c029b3946a91a861bcc7fffadc1a3e25',

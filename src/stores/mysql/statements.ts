@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
-import { InvalidArgumentError } from '../../core/errors.ts'
 import { codeOf, DatabaseError } from '../sql/causes.ts'
 import type { Effects, Sign, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
@@ -9,6 +8,7 @@ import { rowOf } from '../sql/row.ts'
 import type { Cells, Columns, Row } from '../sql/row.ts'
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
+import { onOtherServer } from '../sql/same-transaction.ts'
 import { schemaVersion } from '../sql/schema.ts'
 import { compile, compileAll, inline, valueOf } from '../sql/statement.ts'
 import type { Statement, Value, Values } from '../sql/statement.ts'
@@ -94,10 +94,7 @@ function requireSameServer(locked: readonly Cells[], rows: readonly Row[] = []):
   for (const [name, version] of locked) {
     const row = rows.find((one) => one.name === text(name))
     if (row === undefined || row.version === Number(version)) continue
-    throw new InvalidArgumentError(
-      'The transaction is on another server than the lock, which cannot guard it: guard a transaction on the server of the store',
-      { argument: 'tx' },
-    )
+    throw onOtherServer()
   }
 }
 

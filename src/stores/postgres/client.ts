@@ -39,6 +39,7 @@ export interface PostgresPool {
   connect(): Promise<PostgresPoolClient>
   connect(callback: (error: Error | undefined, client: PostgresPoolClient | undefined) => void): void
   readonly totalCount: number
+  readonly idleCount?: number
   readonly options?: { readonly max?: number | undefined }
   /** Its owner has called `end`, and waits for the connections that are lent. */
   readonly ending?: boolean
@@ -103,6 +104,13 @@ export class PostgresDriver implements Driver<PostgresLink> {
     this.close = close
     const most = isPool(source) ? (source.options?.max ?? Infinity) : 1
     this.room = roomIn(source, most, listens ? 2 : 1)
+  }
+
+  /** Whether a connection can be had at once. */
+  get hasSpare(): boolean {
+    const { source } = this
+    if (!isPool(source)) return true
+    return (source.idleCount ?? 0) > 0 || source.totalCount < (source.options?.max ?? Infinity)
   }
 
   async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {

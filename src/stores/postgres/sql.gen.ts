@@ -9,6 +9,7 @@ export interface Scripts {
   readonly create: Script
   readonly drop: Script
   readonly free: Script
+  readonly guardThere: Script
   readonly guard: Script
   readonly keep: Script
   readonly list: Script
@@ -34,6 +35,10 @@ export const scripts: Scripts = {
   free: {
     sha1: 'a52819c89e9be0b22822db6ed5067bc8b419d35e',
     sql: 'UPDATE holdfast_locks SET\nversion = version + 1, claim = NULL, owner = NULL, weight = 0, token = 0, tokens = 0, expires_us = 0\nWHERE name = :name AND claim = :id AND queue IS NULL AND expires_us > :now',
+  },
+  guardThere: {
+    sha1: '2194047d84cfc660196155bcc3d9fd57fb752c3d',
+    sql: 'SELECT CASE WHEN bool_or(pg_try_advisory_xact_lock(hashtextextended(id, 7525758567302165364))) THEN 0 ELSE 1 END\nFROM unnest(CAST(:ids AS text[])) AS id\nHAVING NOT pg_is_in_recovery()',
   },
   guard: {
     sha1: 'e69fcca6efb7038d7339d41deb1721cad415f273',

@@ -54,6 +54,7 @@ const compiled = (
 export class PostgresStatements extends ReturningStatements<PostgresLink> {
   private readonly options: PostgresStatementOptions
   private guardSql: Statement
+  private readonly thereSql: Statement
   /** Where the table is, if that had to be found out. */
   private found: string | undefined
 
@@ -92,6 +93,7 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     })
     this.options = options
     this.guardSql = sql.guard
+    this.thereSql = sql.guardThere
   }
 
   get schemaText(): string {
@@ -127,6 +129,12 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     const text = `BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`
     // What fails leaves the connection in a failed transaction, and it is the user's: before it is sent again, too.
     await link.script(text, 'ROLLBACK')
+  }
+
+  /** Whether claims guard a transaction on the server that this connection leads to. True also where that cannot be told. */
+  async guardsThere(link: PostgresLink, ids: readonly string[]): Promise<boolean> {
+    const [row] = await this.run.rows(link, this.thereSql, { ids })
+    return row === undefined || Number(row[0]) === 1
   }
 
   /** The rows of names, with the claims locked against their end until the transaction ends. */

@@ -10,7 +10,7 @@ import { linesOn } from '../sql/lines.ts'
 import type { Row } from '../sql/row.ts'
 import { insideTransaction } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
-import { outsideTransaction } from '../sql/same-transaction.ts'
+import { onOtherServer, outsideTransaction } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
@@ -99,7 +99,7 @@ export interface PostgresInternals extends PostgresStoreOptions, PostgresStateme
 }
 
 /** When all connections of the pool are in use: one may come back in a moment, or not for long. */
-const LOCATE_MS = 1000
+const LOOK_MS = 1000
 
 /** The only connection of a pool, kept for listening, would be missing for everything else. */
 const canListen = (source: PostgresSource): boolean => !isPool(source) || source.options?.max !== 1
@@ -182,21 +182,31 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
   async guard(lease: GuardedLease, tx: PostgresClient | SqlRunner): Promise<void> {
     const guard = new Guard(lease, this.kind)
     if (typeof tx === 'function') {
-      await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
+      await insideTransaction(tx, async () => this.beginGuard(guard, tx))
       keepGuarding(guard.ids)
       return
     }
     // From here on it is followed what the client is in. What was sent to it before may be on its way still.
     inTransaction(tx)
-    guard.begin(await this.rowsOf(guard, tx))
+    await this.beginGuard(guard, tx)
     if (!(inTransaction(tx) ?? (await askInTransaction(tx)))) throw outsideTransaction()
     keepGuarding(guard.ids)
+  }
+
+  /** In a transaction that may be anywhere: a copy of the table has the claims, and what is locked there nobody here sees. */
+  private async beginGuard(guard: Guard, tx: PostgresClient | SqlRunner): Promise<void> {
+    const rows = await this.rowsOf(guard, tx)
+    guard.begin(rows)
+    if (!this.driver.hasSpare) return
+    const ids = guard.idsIn(rows)
+    const there = await this.call(LOOK_MS, (link) => this.statements.guardsThere(link, ids))
+    if (there === false) throw onOtherServer()
   }
 
   private async rowsOf(guard: Guard, tx: PostgresClient | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
     // In the transaction it must not be looked for: that may use any schema.
-    await this.located(LOCATE_MS)
+    await this.located(LOOK_MS)
     const known = guard.ids
     const rows = await statements.guard(tx, guard.names, known)
     const ids = guard.idsIn(rows)

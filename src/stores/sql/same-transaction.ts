@@ -32,6 +32,13 @@ export function outsideTransaction(cause?: unknown): InvalidArgumentError {
   )
 }
 
+export function onOtherServer(): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'The transaction is on another server than the lock, which cannot guard it: guard a transaction on the server of the store',
+    { argument: 'tx' },
+  )
+}
+
 /**
  * Runs work with a connection that it cannot give back: whoever got it next would be in the middle of this transaction.
  * With connections of a pool it is a habit to do so at the end.

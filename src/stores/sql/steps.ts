@@ -55,7 +55,7 @@ export class Steps<Link> {
     command: C,
     timeout: number,
     alone: (link: Link, call: Call) => Promise<AnswerOf[C['kind']]>,
-    done: (answer: AnswerOf[C['kind']]) => void,
+    done: (answer: AnswerOf[C['kind']], call: Call) => void,
   ): Promise<AnswerOf[C['kind']] | Unknown> {
     const { calls } = this.parts
     const { name, id } = claimOf(command)
@@ -75,7 +75,7 @@ export class Steps<Link> {
               if (error instanceof EndsGuarded) return apart()
               throw error
             }))
-      done(answer as AnswerOf[C['kind']])
+      done(answer as AnswerOf[C['kind']], call)
       return answer as AnswerOf[C['kind']]
     })
   }

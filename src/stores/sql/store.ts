@@ -120,7 +120,7 @@ export class SqlStore<Link> implements Store {
       const [answer] = await this.steps.step(link, request.name, [command], { row, calls: [call] })
       return answer
     }
-    return this.steps.send(command, timeout, alone, (answer) => this.note(request.id, answer))
+    return this.steps.send(command, timeout, alone, (answer, call) => this.note(request.id, answer, call))
   }
 
   private takeAtOnce(request: ClaimRequest): MaybePromise<ClaimAnswer> | undefined {
@@ -140,10 +140,10 @@ export class SqlStore<Link> implements Store {
     }
     const answers = new Map<string, RenewAnswer>()
     const held = requests.some(({ id }) => !this.waiting.has(id))
-    const renewing = async (link: Link): Promise<undefined> => {
+    const renewing = async (link: Link, call: Call): Promise<undefined> => {
       await this.keepAll(link, requests, answers)
       const others = requests.filter(({ id }) => !answers.has(id))
-      await this.askAll(link, others, answers)
+      await this.askAll(link, others, answers, call)
     }
     const failure = await this.calls.withLink(timeout, renewing, held)
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
@@ -156,7 +156,7 @@ export class SqlStore<Link> implements Store {
       const [answer] = await this.steps.step(link, request.name, [command], { calls: [call] })
       return answer
     }
-    return this.steps.send(command, timeout, alone, (answer) => this.note(request.id, answer))
+    return this.steps.send(command, timeout, alone, (answer, call) => this.note(request.id, answer, call))
   }
 
   guards(claimId: string): boolean {
@@ -177,8 +177,8 @@ export class SqlStore<Link> implements Store {
       const [result] = await this.steps.step(link, claim.name, [command], { calls: [call] })
       return result
     }
-    const answer = this.steps.send(command, timeout, alone, (result) => {
-      if (next !== undefined && result.next !== undefined) this.note(next.id, result.next)
+    const answer = this.steps.send(command, timeout, alone, (result, call) => {
+      if (next !== undefined && result.next !== undefined) this.note(next.id, result.next, call)
       guardsNoMore(claim.id)
     })
     return answer.then((result) => ('kind' in result ? bothUnknown(result, next) : result))
@@ -270,13 +270,14 @@ export class SqlStore<Link> implements Store {
     link: Link,
     requests: readonly RenewRequest[],
     answers: Map<string, RenewAnswer>,
+    call: Call,
   ): Promise<void> {
     if (requests.length === 0) return
     const byName = groupByName(requests)
     const answer = (group: readonly RenewRequest[], found: readonly RenewAnswer[]): void =>
       group.forEach(({ id }, index) => {
         const one = found[index] ?? NO_ANSWER
-        this.note(id, one)
+        this.note(id, one, call)
         answers.set(id, one)
       })
     const rowOf = await this.giveSigns(link, byName, answer)
@@ -335,8 +336,9 @@ export class SqlStore<Link> implements Store {
     return { ...info, waiters }
   }
 
-  private note(id: string, { kind }: ClaimAnswer | RenewAnswer): void {
-    if (kind === 'queued') this.waiting.add(id)
+  private note(id: string, { kind }: ClaimAnswer | RenewAnswer, { expired }: Call): void {
+    // Nobody hears an answer that is late: the claim may have been withdrawn since, and nothing would take it out again.
+    if (kind === 'queued' && !expired) this.waiting.add(id)
     else if (kind !== 'unknown') this.waiting.delete(id)
   }
 

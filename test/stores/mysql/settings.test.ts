@@ -33,6 +33,8 @@ const SETTINGS = [
   `SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED`,
   `SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED`,
   `sql_safe_updates = 1`,
+  `sql_select_limit = 0`,
+  `sql_select_limit = 1`,
   `innodb_lock_wait_timeout = 1`,
   `completion_type = 'CHAIN'`,
   `completion_type = 'RELEASE'`,
@@ -232,6 +234,7 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
       expect(await store.release(claim, undefined, 5000)).toEqual({ released: { kind: 'released' } })
       expect(await store.release(claim, undefined, 5000)).toEqual({ released: { kind: 'not-held' } })
     }
+    await pool.query('SET sql_select_limit = DEFAULT')
     const [rows] = await pool.query({
       sql: `SHOW STATUS LIKE 'Com_stmt_execute'`,
       rowsAsArray: true,

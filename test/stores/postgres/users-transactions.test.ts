@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, pgbouncer, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
+import { Holdfast } from '../../../src/locks/holdfast.ts'
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
 import { postgresStore } from '../../../src/stores/postgres/index.ts'
 import { request } from '../sql/short-run.ts'
@@ -84,6 +85,43 @@ describe.skipIf(!available('postgres'))('a PostgreSQL store and somebody else’
     await held(store, name)
     await store.close()
     await client.end()
+  })
+
+  it('guards no transaction where the locks are but a copy, and others would not wait for it', async () => {
+    await admin.query('CREATE DATABASE copied')
+    const elsewhere = new Pool({ connectionString: server.url.replace(/\w+$/, 'copied') })
+    const pool = new Pool({ connectionString: server.url, max: 2 })
+    await postgresStore(elsewhere).inspect('ready', 5000)
+    const store = postgresStore(pool, { listen: false })
+    const holdfast = new Holdfast(store)
+    const lease = await holdfast.mutex('copied').acquire()
+    const { rows } = await pool.query<object>("SELECT * FROM holdfast_locks WHERE name = 'copied'")
+    await elsewhere.query(
+      'INSERT INTO holdfast_locks SELECT (json_populate_record(NULL::holdfast_locks, $1)).*',
+      [JSON.stringify(rows[0])],
+    )
+    const tx = await elsewhere.connect()
+    const run = async (sql: string, params: unknown[]): Promise<unknown> => tx.query(sql, params)
+    for (const given of [tx, run]) {
+      await tx.query('BEGIN')
+      await expect(store.guard(lease, given)).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        argument: 'tx',
+      })
+      await tx.query('ROLLBACK')
+    }
+    tx.release()
+    // In the store's own database it does, also with the pool's last connection.
+    const [own, last] = [await pool.connect(), await pool.connect()]
+    await own.query('BEGIN')
+    await store.guard(lease, own)
+    last.release()
+    await store.guard(lease, own)
+    await own.query('COMMIT')
+    own.release()
+    await holdfast.close()
+    await elsewhere.end()
+    await pool.end()
   })
 
   it('does not say that it was granted when a transaction was begun right before, on the same client', async () => {

@@ -5,3 +5,4 @@ SELECT CAST(COALESCE(:schema, DATABASE()) AS BINARY), (
   SELECT CAST(table_comment AS BINARY) FROM information_schema.tables
   WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
 )
+LIMIT 1

@@ -7,6 +7,12 @@ import type { Columns, Row } from '../../../../src/stores/sql/row.ts'
 import { SCHEMA_VERSION } from '../../../../src/stores/sql/schema.ts'
 import { SqlStore } from '../../../../src/stores/sql/store.ts'
 
+function withResolvers(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = (): void => {}
+  const promise = new Promise<void>((done) => (resolve = done))
+  return { promise, resolve }
+}
+
 const ROW: Row = {
   name: 'crowded',
   version: 1,
@@ -157,5 +163,38 @@ describe('a name that too many change at once', () => {
     await store.claim(REQUEST, 1000)
     // With pauses of at most 32 ms there would be about sixty.
     expect(attempts()).toBeLessThan(25)
+  })
+})
+
+describe('an answer that comes after its time', () => {
+  it('is not kept for a claim that nobody asks about any more', async () => {
+    const late = withResolvers()
+    const over = withResolvers()
+    const statements = {
+      schemaVersion: () => Promise.resolve(SCHEMA_VERSION),
+      take: () => Promise.resolve({ row: ROW }),
+      read: () => Promise.resolve([ROW]),
+      swap: async () => {
+        await late.promise
+        return true
+      },
+    } as unknown as Statements<object>
+    const driver: Driver<object> = {
+      borrow: (_, work) => work({}).finally(() => setImmediate(over.resolve)),
+      close: () => Promise.resolve(),
+    }
+    const capabilities = { wakeups: 'poll' } as Capabilities
+    const store = new SqlStore<object>({
+      kind: 'late',
+      capabilities,
+      driver,
+      statements,
+      migrate: false,
+      isFinal: () => false,
+    })
+    expect(await store.claim(REQUEST, 5)).toMatchObject({ kind: 'unknown' })
+    late.resolve()
+    await over.promise
+    expect([...(store as unknown as { waiting: Set<string> }).waiting]).toEqual([])
   })
 })
