@@ -1088,6 +1088,22 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     await Promise.all([next.release(), taken.release()])
   })
 
+  it('closes at once after its user closed the client that somebody waited on', async () => {
+    const [zk, lock] = [await client(), name()]
+    const [holdfast, other] = [kept(new Holdfast(kept(zookeeperStore(zk)))), kept(new Holdfast(store()))]
+    const lease = await other.mutex(lock).acquire()
+    const waiting = holdfast.mutex(lock).acquire({ wait: 60_000 })
+    const refused = waiting.catch((error: unknown) => error)
+    await vi.waitFor(async () => expect(await other.inspect(lock)).toMatchObject({ waiters: [{}] }), TIMEOUT)
+    await zk.close()
+    expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    const since = performance.now()
+    await holdfast.close({ drain: 0 })
+    // It waits for its store for 5 s.
+    expect(performance.now() - since).toBeLessThan(2500)
+    await lease.release()
+  })
+
   it('leaves it to the client that it was given whether that keeps the process alive', async () => {
     const sockets = (): number =>
       process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
