@@ -214,7 +214,8 @@ export class Session {
     this.openedAt = now()
     // Rights first, then the watches, and only then requests that may need either.
     for (const info of this.auth) connection.authenticate(info.scheme, bytesOf(info.auth))
-    for (const message of this.watches.restore(this.lastZxid)) connection.setWatches(message)
+    const { request } = this.settings.limits
+    for (const message of this.watches.restore(this.lastZxid, request)) connection.setWatches(message)
     this.watch(connection)
     this.become('connected', undefined)
   }
