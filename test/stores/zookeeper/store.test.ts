@@ -959,18 +959,19 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
   })
 
   it.each([
-    ['servers make sessions longer than it asks', 0],
-    ['its user’s client has a long one', 60_000],
+    ['servers make sessions longer than it asks', 0, 6000],
+    ['its user’s client has a long one', 60_000, 6000],
+    ['its user’s client has one that is seldom pinged', 100_000, 3000],
   ])(
     'renews by way of another server in time when one falls silent, also where %s',
-    async (_, own) => {
+    async (_, own, ttl) => {
       const config = own === 0 ? { minSessionTimeout: 60_000 } : {}
       const ensemble = await zookeeper({ config })
       try {
         const links = [kept(await FaultProxy.open(ensemble)), kept(await FaultProxy.open(ensemble))]
         const connect = links.map(({ port }) => `127.0.0.1:${port}`).join()
         const to = own === 0 ? connect : kept(new ZooKeeper(connect, { sessionTimeout: own }))
-        const holdfast = new Holdfast(kept(zookeeperStore(to)), { ttl: 6000 })
+        const holdfast = new Holdfast(kept(zookeeperStore(to)), { ttl })
         kept({ close: () => holdfast.close({ drain: 0 }) })
         const lease = await holdfast.mutex('silent').acquire()
         const lost = once(lease.signal, 'abort')
@@ -990,6 +991,24 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     },
     40_000,
   )
+
+  it('is told of its turn by another server when one falls silent, on a client with a long session too', async () => {
+    const links = [kept(await FaultProxy.open(server)), kept(await FaultProxy.open(server))]
+    const zk = await client(links.map(({ port }) => `127.0.0.1:${port}`).join())
+    const [other, own, lock] = [store(), kept(zookeeperStore(zk)), name()]
+    const holder = request(lock)
+    expect((await other.claim(holder, TIMEOUT)).kind).toBe('held')
+    const events = await listen(own)
+    const waiter = request(lock, { ttl: 2000 })
+    expect(await own.claim(waiter, TIMEOUT)).toEqual({ kind: 'queued' })
+    const silent = links.find(({ connections }) => connections === 1)
+    silent?.set('requests', { blackhole: true })
+    silent?.set('replies', { blackhole: true })
+    await other.release(holder, undefined, TIMEOUT)
+    // By its session of 30 s alone it would be pinged after 2.5 s, and left after another 7.5 s.
+    await vi.waitFor(() => expect(events).toContainEqual(expect.objectContaining({ kind: 'granted' })), 6000)
+    expect((await own.release(waiter, undefined, TIMEOUT)).released.kind).toBe('released')
+  })
 
   it('counts a node for each permit, and refuses more in one claim than a session should have', async () => {
     const own = store()

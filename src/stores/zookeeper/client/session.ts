@@ -220,9 +220,14 @@ export class Session {
     this.become('connected', undefined)
   }
 
+  /** Somebody needs it sooner than was known when the next look was planned. */
+  hurry(): void {
+    if (this.state === 'connected' && this.connection !== null) this.watch(this.connection)
+  }
+
   /** Keeps the session alive, and ends a connection that has gone silent. */
   private watch(connection: Connection): void {
-    const every = this.timeout * PING_EVERY
+    const every = this.horizon * PING_EVERY
     const idle = now() - connection.sentAt
     const due = idle >= every - 1
     if (due) connection.ping()
