@@ -57,12 +57,14 @@ export class Cleanup {
     )
   }
 
-  /** Nothing is left to remove. */
+  /** Nothing is left to remove, or nothing that asking would help. */
   get done(): boolean {
-    return this.open.size === 0
+    for (const { hopeless } of this.open) if (!hopeless) return false
+    return true
   }
 
-  private settle(removal: Removal, { kind }: ReleaseAnswer): void {
+  private settle(removal: Removal, answer: ReleaseAnswer): void {
+    const { kind } = answer
     const now = this.session.env.mono()
     if (kind !== 'unknown' || now >= removal.until) {
       this.open.delete(removal)
@@ -70,6 +72,8 @@ export class Cleanup {
     }
     if (this.stopped) return
     removal.doubtful = true
+    removal.hopeless = answer.kind === 'unknown' && answer.retryable === false
+    if (removal.hopeless) this.session.closing?.look()
     removal.pause = Math.min(removal.pause * 2, LONGEST_PAUSE_MS)
     const at = Math.min(now + removal.pause * (0.5 + this.session.env.random() / 2), removal.until)
     this.pauses.set(removal, at, removal.pause)
@@ -83,6 +87,8 @@ class Removal extends Deadline {
   /** After that the store has forgotten the claim by itself. */
   readonly until: number
   pause: number = FIRST_PAUSE_MS / 2
+  /** The store says that asking again cannot help: it may all the same, but nobody waits for that. */
+  hopeless = false
 
   constructor(cleanup: Cleanup, { name, id }: ClaimRef, doubtful: boolean, until: number) {
     super()

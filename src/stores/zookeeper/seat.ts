@@ -46,13 +46,14 @@ export class Seat {
   private readonly timeouts: Timeouts
   private readonly load: { bytes: number }
   private stopListening: () => void = () => undefined
-  private readonly stopHurrying: (() => void) | undefined
+  private stopHurrying: (() => void) | undefined
+  /** The shortest session that would do for what was here when the client last asked. */
+  private hurry = Infinity
 
   constructor(zk: ZooKeeper, timeouts: Timeouts) {
     this.zk = zk
     // Another copy of the package may have made the client, and an older one.
     this.chrootBytes = Buffer.byteLength((zk as Partial<ZooKeeper>).chrootPath ?? '')
-    this.stopHurrying = (zk as Partial<ZooKeeper>).hurry?.call(zk, () => this.needed)
     this.timeouts = timeouts
     this.load = loadOf(zk)
   }
@@ -70,11 +71,19 @@ export class Seat {
     return this.load.bytes >= MOST_PATH_BYTES
   }
 
-  /** How long the session has to last for the shortest lease on it. */
+  /** How long the session has to last for the shortest lease on it, or that somebody waits for. */
   private get needed(): number {
     let shortest = Infinity
-    for (const { state, ttl } of this.claims) if (state === 'held') shortest = Math.min(shortest, ttl)
-    return sessionTimeoutFor(shortest)
+    for (const { state, ttl } of this.claims) if (state !== 'leaving') shortest = Math.min(shortest, ttl)
+    return (this.hurry = sessionTimeoutFor(shortest))
+  }
+
+  /** The client plans its next look by what it knew at the last one. */
+  private hurryFor(ttl: number): void {
+    const needed = sessionTimeoutFor(ttl)
+    if (needed >= this.hurry || needed >= this.zk.sessionTimeout) return
+    this.stopHurrying?.()
+    this.stopHurrying = (this.zk as Partial<ZooKeeper>).hurry?.call(this.zk, () => this.needed)
   }
 
   /** As long as it is now: the next server that takes the session over may allow less. */
@@ -99,6 +108,7 @@ export class Seat {
     this.claims.add(claim)
     this.load.bytes += claim.pathBytes
     this.zk.use(1)
+    this.hurryFor(claim.ttl)
   }
 
   delete(claim: Claim): void {

@@ -51,6 +51,8 @@ const SHORTENED = 'The servers have just made it shorter.'
 /** Claims as ephemeral sequential nodes: the same queues as those of Apache Curator's locks. */
 export class ZooKeeperStore implements Store, ClaimHost {
   readonly kind = 'zookeeper'
+  /** Holders are told of the end of their session, or of a node that was removed, by whoever listens. */
+  readonly listeningIsFree = true
   readonly capabilities: Capabilities
   readonly acl: readonly Acl[]
   readonly directories: Directories = new Directories()

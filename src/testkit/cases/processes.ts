@@ -81,8 +81,10 @@ export const processes: readonly Case[] = [
       const taker = await open(ctx, { ttl })
       await taker.acquire(name)
       const blocked = expected(taker.block(ttl + 2 * ctx.grace))
-      const { own } = await takeOver(ctx, name, ttl)
+      const { lease, own } = await takeOver(ctx, name, ttl)
       assert.equal((await blocked).held, false)
+      // A lease that nobody has in hand any more is warned about.
+      lease.assertHeld()
       assertLawful([taker], own)
     },
   },

@@ -959,18 +959,19 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
   })
 
   it.each([
-    ['servers make sessions longer than it asks', 0],
-    ['its user’s client has a long one', 60_000],
+    ['servers make sessions longer than it asks', 0, 6000],
+    ['its user’s client has a long one', 60_000, 6000],
+    ['its user’s client has one that is seldom pinged', 100_000, 3000],
   ])(
     'renews by way of another server in time when one falls silent, also where %s',
-    async (_, own) => {
+    async (_, own, ttl) => {
       const config = own === 0 ? { minSessionTimeout: 60_000 } : {}
       const ensemble = await zookeeper({ config })
       try {
         const links = [kept(await FaultProxy.open(ensemble)), kept(await FaultProxy.open(ensemble))]
         const connect = links.map(({ port }) => `127.0.0.1:${port}`).join()
         const to = own === 0 ? connect : kept(new ZooKeeper(connect, { sessionTimeout: own }))
-        const holdfast = new Holdfast(kept(zookeeperStore(to)), { ttl: 6000 })
+        const holdfast = new Holdfast(kept(zookeeperStore(to)), { ttl })
         kept({ close: () => holdfast.close({ drain: 0 }) })
         const lease = await holdfast.mutex('silent').acquire()
         const lost = once(lease.signal, 'abort')
@@ -990,6 +991,24 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     },
     40_000,
   )
+
+  it('is told of its turn by another server when one falls silent, on a client with a long session too', async () => {
+    const links = [kept(await FaultProxy.open(server)), kept(await FaultProxy.open(server))]
+    const zk = await client(links.map(({ port }) => `127.0.0.1:${port}`).join())
+    const [other, own, lock] = [store(), kept(zookeeperStore(zk)), name()]
+    const holder = request(lock)
+    expect((await other.claim(holder, TIMEOUT)).kind).toBe('held')
+    const events = await listen(own)
+    const waiter = request(lock, { ttl: 2000 })
+    expect(await own.claim(waiter, TIMEOUT)).toEqual({ kind: 'queued' })
+    const silent = links.find(({ connections }) => connections === 1)
+    silent?.set('requests', { blackhole: true })
+    silent?.set('replies', { blackhole: true })
+    await other.release(holder, undefined, TIMEOUT)
+    // By its session of 30 s alone it would be pinged after 2.5 s, and left after another 7.5 s.
+    await vi.waitFor(() => expect(events).toContainEqual(expect.objectContaining({ kind: 'granted' })), 6000)
+    expect((await own.release(waiter, undefined, TIMEOUT)).released.kind).toBe('released')
+  })
 
   it('counts a node for each permit, and refuses more in one claim than a session should have', async () => {
     const own = store()
@@ -1079,13 +1098,31 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     const taken = await other.mutex(queued).acquire()
     const waiter = request(queued)
     expect(await own.claim(waiter, TIMEOUT)).toEqual({ kind: 'queued' })
+    const lost = once(lease.signal, 'abort')
     await zk.close()
+    // Its next renewal would be due 5 s after the grant, and its ttl ends after 15 s.
+    await Promise.race([lost, sleep(2000)])
+    expect(lease.held).toBe(false)
     const next = await other.mutex(lock).acquire({ wait: TIMEOUT })
-    // By itself it would end after its ttl of 15 s.
-    await vi.waitFor(() => expect(lease.held).toBe(false), TIMEOUT)
     // Nobody is left whom the store could ask, and nothing to be asked about.
     expect(await own.withdraw(waiter, TIMEOUT)).toEqual({ kind: 'not-held' })
     await Promise.all([next.release(), taken.release()])
+  })
+
+  it('closes at once after its user closed the client that somebody waited on', async () => {
+    const [zk, lock] = [await client(), name()]
+    const [holdfast, other] = [kept(new Holdfast(kept(zookeeperStore(zk)))), kept(new Holdfast(store()))]
+    const lease = await other.mutex(lock).acquire()
+    const waiting = holdfast.mutex(lock).acquire({ wait: 60_000 })
+    const refused = waiting.catch((error: unknown) => error)
+    await vi.waitFor(async () => expect(await other.inspect(lock)).toMatchObject({ waiters: [{}] }), TIMEOUT)
+    await zk.close()
+    expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    const since = performance.now()
+    await holdfast.close({ drain: 0 })
+    // It waits for its store for 5 s.
+    expect(performance.now() - since).toBeLessThan(2500)
+    await lease.release()
   })
 
   it('leaves it to the client that it was given whether that keeps the process alive', async () => {

@@ -311,10 +311,11 @@ export class ZooKeeper implements AsyncDisposable {
 
   /**
    * A silent server is left as soon as if the session were no longer than that many milliseconds, at each moment: for who believes in
-   * something for a shorter time than the session lasts. Returns how to end that.
+   * something for a shorter time than the session lasts. It is asked at once, and from then on at each look. Returns how to end that.
    */
   hurry(needed: () => number): () => void {
     this.hurries.add(needed)
+    this.session.hurry()
     return () => void this.hurries.delete(needed)
   }
 

@@ -214,14 +214,20 @@ export class Session {
     this.openedAt = now()
     // Rights first, then the watches, and only then requests that may need either.
     for (const info of this.auth) connection.authenticate(info.scheme, bytesOf(info.auth))
-    for (const message of this.watches.restore(this.lastZxid)) connection.setWatches(message)
+    const { request } = this.settings.limits
+    for (const message of this.watches.restore(this.lastZxid, request)) connection.setWatches(message)
     this.watch(connection)
     this.become('connected', undefined)
   }
 
+  /** Somebody needs it sooner than was known when the next look was planned. */
+  hurry(): void {
+    if (this.state === 'connected' && this.connection !== null) this.watch(this.connection)
+  }
+
   /** Keeps the session alive, and ends a connection that has gone silent. */
   private watch(connection: Connection): void {
-    const every = this.timeout * PING_EVERY
+    const every = this.horizon * PING_EVERY
     const idle = now() - connection.sentAt
     const due = idle >= every - 1
     if (due) connection.ping()

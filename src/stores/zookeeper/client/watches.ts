@@ -31,6 +31,8 @@ const FIRES: Readonly<Record<WatchEventType, readonly WatchKind[]>> = {
 const KINDS: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'recursive']
 /** Far below the server's limit for one message (1 MB): 12,000 watches must not keep a session from coming back. */
 const BATCH_BYTES = 100_000
+/** What such a message has beside its paths: three numbers, of which one is long, and the lengths of five lists. */
+const FRAME_BYTES = 36
 
 export function readEvent(reader: JuteReader): WatchEvent | undefined {
   const type = EVENT_TYPES[reader.int()]
@@ -101,18 +103,26 @@ export class Watches {
     for (const kind of KINDS) this.byKind[kind].clear()
   }
 
-  /** Everything, cut into messages that a server takes: it answers with an event for all that happened since `zxid`. */
-  *restore(zxid: bigint): Iterable<{ readonly opcode: number; write(writer: JuteWriter): void }> {
+  /**
+   * Everything, cut into messages of `most` bytes that a server takes: it answers with an event for all that happened since `zxid`.
+   */
+  *restore(
+    zxid: bigint,
+    most: number = BATCH_BYTES,
+  ): Iterable<{ readonly opcode: number; write(writer: JuteWriter): void }> {
+    const room = Math.min(most, BATCH_BYTES) - FRAME_BYTES
     let batch = emptyBatch()
     let bytes = 0
     for (const kind of KINDS) {
       for (const path of this.byKind[kind].keys()) {
+        const more = 4 + Buffer.byteLength(path)
+        if (bytes > 0 && bytes + more > room) {
+          yield restoring(zxid, batch)
+          batch = emptyBatch()
+          bytes = 0
+        }
         batch[kind].push(path)
-        bytes += 4 + path.length * 3
-        if (bytes < BATCH_BYTES) continue
-        yield restoring(zxid, batch)
-        batch = emptyBatch()
-        bytes = 0
+        bytes += more
       }
     }
     if (bytes > 0) yield restoring(zxid, batch)

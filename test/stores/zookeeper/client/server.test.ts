@@ -281,28 +281,35 @@ describe.skipIf(!available('zookeeper'))('a ZooKeeper client at a real server', 
     },
   )
 
-  it('keeps its session, its nodes and 12,000 watches over a broken connection, and hears what it missed', async () => {
-    const link = await proxy()
-    const [zk, other] = [await client({ at: link, sessionTimeout: 30_000 }), await client()]
-    const at = await folder(zk)
-    const id = zk.sessionId
-    const own = await zk.create(`${at}/own`, { mode: 'ephemeral' })
-    const long = 'x'.repeat(90)
-    const paths = Array.from({ length: 12_000 }, (_, index) => `${at}/${long}${index}`)
-    const { events, watch } = watcher()
-    await Promise.all(paths.map((path) => zk.exists(path, { watch })))
-    expect(zk.watchCount).toBe(12_000)
-    await link.refuse()
-    link.reset()
-    await expect(zk.exists(at)).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
-    for (const index of [0, 5_000, 11_999]) await other.create(paths[index] as string)
-    await link.accept()
-    await zk.connected()
-    await vi.waitFor(() => expect(events).toHaveLength(3), { timeout: 10_000 })
-    expect(zk.sessionId).toBe(id)
-    expect((await zk.exists(own.path))?.ephemeralOwner).toBe(id)
-    expect(link.accepted).toBeLessThan(5)
-  })
+  it.each([
+    ['', undefined],
+    [', where requests have to be short too', 1000],
+  ])(
+    'keeps its session, its nodes and 12,000 watches over a broken connection, and hears what it missed%s',
+    async (_, maxRequest) => {
+      const link = await proxy()
+      const settings = { at: link, sessionTimeout: 30_000, maxRequest }
+      const [zk, other] = [await client(settings), await client()]
+      const at = await folder(zk)
+      const id = zk.sessionId
+      const own = await zk.create(`${at}/own`, { mode: 'ephemeral' })
+      const long = 'x'.repeat(90)
+      const paths = Array.from({ length: 12_000 }, (_, index) => `${at}/${long}${index}`)
+      const { events, watch } = watcher()
+      await Promise.all(paths.map((path) => zk.exists(path, { watch })))
+      expect(zk.watchCount).toBe(12_000)
+      await link.refuse()
+      link.reset()
+      await expect(zk.exists(at)).rejects.toMatchObject({ code: 'CONNECTION_LOSS' })
+      for (const index of [0, 5_000, 11_999]) await other.create(paths[index] as string)
+      await link.accept()
+      await zk.connected()
+      await vi.waitFor(() => expect(events).toHaveLength(3), { timeout: 10_000 })
+      expect(zk.sessionId).toBe(id)
+      expect((await zk.exists(own.path))?.ephemeralOwner).toBe(id)
+      expect(link.accepted).toBeLessThan(5)
+    },
+  )
 
   it('fails a request at once while disconnected, and does not send it later', async () => {
     const link = await proxy()
