@@ -397,6 +397,28 @@ describe('What stands in the way of one is no excuse for another', () => {
     expect(failed('b')).toEqual(['renewal', 'errors'])
   })
 
+  it('a signal that comes late is excused by what its own process had no processor for', () => {
+    const script = new Script()
+    script.turns(12, 20)
+    script.section('a', 300, 310, 2500)
+    // Good for 300 ms when it was last looked at, and given back two seconds later without having been told.
+    const history = script.history
+      .filter(({ kind, at }) => kind !== 'check' || at < ms(1000))
+      .map((one) =>
+        one.validUntil === undefined || one.at < ms(310) ? one : { ...one, validUntil: ms(610) },
+      )
+    const judged = (of?: string) => {
+      const stalls = [{ from: 600, to: 2400, ...(of !== undefined && { of }) }]
+      return verdict({ ...script.evidence([facts('none')], { stalls }), history }, 'belief').seen
+    }
+    expect([judged('a'), judged(), judged('b'), judged('the lab')]).toEqual([
+      'held',
+      'held',
+      'broke',
+      'broke',
+    ])
+  })
+
   it('a machine that stood still once did so once, however many tell of it', () => {
     const script = new Script()
     script.turns(10, 20)
