@@ -479,9 +479,10 @@ describe('A call that ended in vain', () => {
   })
 
   it('was a wait for what nobody had: one may be unlucky, three are not', () => {
-    const waits = (count: number, long: number): Verdict => {
+    const waits = (count: number, long: number, took = 0): Verdict => {
       const script = new Script()
-      const from = script.turns(10, 20)
+      let from = script.turns(10, 20)
+      for (; took > 0 && from < 2000; from += 100) script.section('a', from, from + took, from + took + 20)
       const history = Array.from({ length: count }, (_, op): HistoryEvent[] => {
         const asked = from + op * 3000 + 2000
         const call = { process: 'a', op: 100 + op, name: 'seat', kind: 'acquire' } as const
@@ -498,6 +499,9 @@ describe('A call that ended in vain', () => {
     expect(waits(3, 30).why).toContain('waited for "seat" in vain although nobody was in its way')
     expect(waits(2, 30).seen).toBe('not run')
     expect(waits(3, 20).seen).toBe('not run')
+    // Where what is free takes a while to be given, it was not long enough.
+    expect(waits(3, 30, 40).seen).toBe('not run')
+    expect(waits(3, 50, 40).seen).toBe('broke')
   })
 
   it('leaves nothing to be said of writes that nobody made', () => {
