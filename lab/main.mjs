@@ -170,13 +170,13 @@ if (given.list || tasks.length === 0) {
 checkWritable([given.html, given.json])
 console.log(`seed ${seed}`)
 const stop = new AbortController()
-let interrupted = 0
+let interrupted
 let since = Infinity
-for (const [name, number] of Object.entries({ SIGINT: 2, SIGTERM: 15 })) {
+for (const [name, number] of Object.entries({ SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGTERM: 15 })) {
   process.on(name, () => {
     // npm passes on what the terminal sends as well; one that comes later is meant.
     if (performance.now() - since > 1000) process.exit(interrupted)
-    if (interrupted !== 0) return
+    if (interrupted !== undefined) return
     interrupted = 128 + number
     since = performance.now()
     console.error('\ninterrupted: what is under way is brought to its end, and no other run begins')
@@ -192,7 +192,4 @@ console.log(`\n${others ? othersTable(records) : summary(records, paint)}`)
 if (others && given.write) writeTable(records)
 if (given.html !== undefined) writeFileSync(given.html, report(records))
 if (given.json !== undefined) writeJson(given.json, records)
-const piles = tally(records)
-// Who stopped half-way has not seen that everything is as it should be.
-const half = piles.unexpected.length + piles.unknown.length === 0 ? interrupted : 0
-process.exit(half || exitCode(piles))
+process.exit(exitCode(tally(records), interrupted))

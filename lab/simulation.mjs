@@ -31,14 +31,9 @@ async function recordOf({ scenario, runs, distinct, verdicts, example, unexpecte
     about: `${FIXED.length} of the seeds are always the same, the others begin with ${seed}; drawn is seed ${example.seed}.`,
     store: `simulated ${scenario.store}`,
     fault: scenario.id.split('/').slice(1).join('/'),
-    verdicts: verdicts
-      // Some checks are for some worlds: order, for one that is calm.
-      .filter(({ seen }) => seen !== 'not run')
-      .map((verdict) =>
-        verdict.check === shortest?.check
-          ? { ...verdict, why: `${verdict.why}. ${shortest.words}` }
-          : verdict,
-      ),
+    verdicts: verdicts.map((verdict) =>
+      verdict.check === shortest?.check ? { ...verdict, why: `${verdict.why}. ${shortest.words}` } : verdict,
+    ),
   }
 }
 

@@ -43,6 +43,7 @@ export class FaultProxy {
   private readonly faults: Record<Direction, LinkFaults> = { requests: {}, replies: {} }
   private readonly cuts = new Set<Cut>()
   private taken = 0
+  private closed = 0
   private lost = 0
   private bound = 0
 
@@ -70,6 +71,11 @@ export class FaultProxy {
   /** Connections that were ever accepted. */
   get accepted(): number {
     return this.taken
+  }
+
+  /** Those of them that the client has no more: its socket is closed, whoever closed it. */
+  get ended(): number {
+    return this.closed
   }
 
   /** Bytes that a black hole took. */
@@ -137,7 +143,12 @@ export class FaultProxy {
     this.links.add(link)
     requests.inspect = (chunk) => this.applyCuts(link, chunk)
     // An end in order goes through the pipe. An error is told to the other side, if anything gets there at all.
-    client.on('error', () => undefined).on('close', (failed) => this.gone(link, failed && !requests.silent))
+    client
+      .on('error', () => undefined)
+      .on('close', (failed) => {
+        this.closed += 1
+        this.gone(link, failed && !requests.silent)
+      })
     server.on('error', () => undefined).on('close', (failed) => this.gone(link, failed && !replies.silent))
   }
 

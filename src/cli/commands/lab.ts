@@ -9,7 +9,7 @@ import type { Finding, Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
 import { credentialsOf, storeAt } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
-import { EXIT, UsageError } from '../exit.ts'
+import { UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
 import { consent } from '../lab/consent.ts'
 import { FAULTS, parseFaults } from '../lab/faults.ts'
@@ -103,7 +103,7 @@ const lab: Command = command({
     if (given.html !== undefined)
       writeFileSync(given.html, report(records, { about: `${address.shown}, seed ${seed};` }))
     if (given.json !== undefined) writeFileSync(given.json, toJson(records))
-    return interrupt.exitCode ?? (exitCode(tally(records)) === 0 ? EXIT.ok : EXIT.failed)
+    return exitCode(tally(records), interrupt.exitCode)
   },
 })
 
@@ -222,7 +222,7 @@ function judged(file: string, html: string | undefined, url: string | undefined)
   )
   print(`\n${inTheEnd(records)}`)
   if (html !== undefined) writeFileSync(html, report(records, { about: `${file}, judged again;` }))
-  return exitCode(tally(records)) === 0 ? EXIT.ok : EXIT.failed
+  return exitCode(tally(records))
 }
 
 /** What is in a file may be anything, however deep. */

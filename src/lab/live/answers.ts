@@ -18,6 +18,8 @@ interface Wrong {
 interface Asked {
   /** Of the lock that was asked for. */
   readonly name: string
+  /** What it said that its token is when it was given. */
+  readonly token: bigint
   readonly held: boolean
   readonly left: number
   readonly ttl: number
@@ -29,11 +31,12 @@ const says = (what: string): Wrong => ({ call: 'a lease', why: new Error(`it say
 const CLOCK_MS = 2
 
 /** Where the answers of a lease do not go together. `left` was asked before `held`. */
-export function wrongIn(lease: Lease, { name, held, left, ttl }: Asked): Wrong | undefined {
+export function wrongIn(lease: Lease, { name, token, held, left, ttl }: Asked): Wrong | undefined {
   // Those of other libraries may not know how long they are good for.
   const ours = 'assertHeld' in lease
   if (ours && lease.name !== name) return says(`that it is one on "${lease.name}"`)
   if (ours && typeof lease.token !== 'bigint') return says(`that its token is a ${typeof lease.token}`)
+  if (ours && lease.token !== token) return says(`that its token was ${token} and is ${lease.token}`)
   if (!held) {
     const over = !ours || lease.remaining() <= 0
     return over ? undefined : says('that it is not held, and that something is left of it')

@@ -1,4 +1,5 @@
-import type { Capabilities } from '../../core/contract.ts'
+import { CAPABILITIES } from '../../core/capabilities.ts'
+import type { Capabilities, Guarantee, Guarantees } from '../../core/contract.ts'
 import type { HistoryEvent } from '../../testkit/history.ts'
 import type { At, FaultRecord, TimelineEvent, ViolationRecord } from '../record.ts'
 import type { RegisterLog } from '../resource/protocol.ts'
@@ -75,6 +76,14 @@ export interface Look {
   readonly writers?: readonly string[]
 }
 
+/** A time in which a process was given no processor. */
+export interface Stall {
+  readonly from: At
+  readonly to: At
+  /** Which process. Absent where it was written down before that was. */
+  readonly of?: string
+}
+
 /** Everything that was seen of a run. Verdicts follow from it alone, so that anybody can judge again. */
 export interface Evidence {
   readonly format: 1
@@ -101,7 +110,7 @@ export interface Evidence {
   /** What the lab waited for in vain. */
   readonly stuck: readonly ViolationRecord[]
   /** When the lab's own process, or a client, stood still without using a processor: the machine was busy. */
-  readonly stalls: readonly { readonly from: At; readonly to: At }[]
+  readonly stalls: readonly Stall[]
 }
 
 /** Every list that a judge reads. */
@@ -120,6 +129,16 @@ const LISTS = [
   'stalls',
 ] as const satisfies readonly (keyof Evidence)[]
 
+const GUARANTEES: readonly Guarantee[] = ['holds', 'fenced', 'breaks', 'n/a']
+const ROWS: readonly (keyof Guarantees)[] = [
+  'holderCrash',
+  'holderPause',
+  'partition',
+  'storeRestart',
+  'failover',
+  'storeClockJump',
+]
+
 /** Whether something that was read from a file can be judged. */
 export function isEvidence(evidence: Partial<Evidence>): boolean {
   const { format, settings } = evidence
@@ -128,8 +147,18 @@ export function isEvidence(evidence: Partial<Evidence>): boolean {
     format === 1 &&
     [ttl, lateExpiry, evidence.healedAt, evidence.endedAt].every((time) => typeof time === 'number') &&
     /^\d+$/.test(String(evidence.began)) &&
-    typeof capabilities?.guarantees === 'object' &&
+    isStore(capabilities) &&
     [names, nemeses, ...LISTS.map((list) => evidence[list])].every((list) => Array.isArray(list))
+  )
+}
+
+/** A table of guarantees without a row would let anything break under that fault. */
+function isStore(capabilities: Partial<Capabilities> | null | undefined): boolean {
+  const { guarantees, ...others } = capabilities ?? {}
+  const known = Object.entries(CAPABILITIES).filter(([key]) => key !== 'guarantees')
+  return (
+    known.every(([key, good]) => good(others[key as keyof typeof others])) &&
+    ROWS.every((row) => GUARANTEES.includes(guarantees?.[row] as Guarantee))
   )
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ALL } from '../../core/contract.ts'
 import { CLEANED_UP_MS } from './checks/presence.ts'
-import type { Look } from './evidence.ts'
+import type { Look, Stall } from './evidence.ts'
 import type { Scene } from './scene.ts'
 import { since } from './timeline.ts'
 
@@ -17,7 +17,7 @@ const TICK_MS = 50
  */
 export class Onlooker {
   readonly looks: Look[] = []
-  readonly stalls: { readonly from: number; readonly to: number }[] = []
+  readonly stalls: Stall[] = []
   private readonly scene: Scene
   private readonly seen = new Set<string>()
   private looking = true
@@ -30,16 +30,16 @@ export class Onlooker {
     this.ticks = setInterval(() => {
       const late = performance.now() - due
       const now = scene.diary.now()
-      if (late > STALL_MS) this.stalls.push({ from: now - late, to: now })
+      if (late > STALL_MS) this.stalls.push({ from: now - late, to: now, of: 'the lab' })
       due = performance.now() + TICK_MS
     }, TICK_MS)
     this.ended = this.watch()
   }
 
   /** A client says that it was given no processor. */
-  stalled(from: bigint, to: bigint): void {
+  stalled(of: string, from: bigint, to: bigint): void {
     const { began } = this.scene.diary
-    this.stalls.push({ from: since(began, from), to: since(began, to) })
+    this.stalls.push({ from: since(began, from), to: since(began, to), of })
   }
 
   async stop(): Promise<void> {

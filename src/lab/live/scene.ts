@@ -419,7 +419,7 @@ export class Scene {
     else if (message.kind === 'note') this.diary.note({ client: client.label, ...message.note }, message)
     else if (message.kind === 'error') this.errors.push({ client: client.label, ...message.error })
     else if (message.kind === 'refused') this.refusals.push({ client: client.label, ...message.refusal })
-    else if (message.kind === 'stall') this.onlooker.stalled(message.from, message.to)
+    else if (message.kind === 'stall') this.onlooker.stalled(client.label, message.from, message.to)
     else if (message.kind === 'noise') this.noise.push(`${client.label}: ${message.message}`)
     for (const look of this.watchers) look()
   }

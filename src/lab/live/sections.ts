@@ -286,7 +286,7 @@ export class Sections {
     const began = process.hrtime.bigint()
     let inHand = false
     try {
-      await lock.run(
+      const answer = await lock.run(
         async (lease) => {
           if (inHand) throw new Error('its function was called twice')
           inHand = true
@@ -297,10 +297,12 @@ export class Sections {
           } finally {
             await this.giveBack(story, lease, checks)
           }
+          return story
         },
         { wait: WAIT_MS, signal: stop },
       )
       if (!inHand) throw new Error('it ended and its function was never called')
+      if (answer !== story) throw new Error('it did not return what its function did')
     } catch (error) {
       if (!inHand) story.failed()
       if (!stop.aborted) this.failed('run', began, error)
@@ -324,6 +326,7 @@ export class Sections {
 
   private begin(story: Story, lease: Lease, name: string): NodeJS.Timeout {
     const began = process.hrtime.bigint()
+    const { token } = lease
     story.acquired(lease)
     this.tools.holding(lease)
     if (lease.signal.aborted) story.lost()
@@ -336,7 +339,7 @@ export class Sections {
       const { held } = lease
       if (held) story.check(lease)
       if (told) return
-      const wrong = wrongIn(lease, { name, held, left, ttl: this.tools.order.ttl })
+      const wrong = wrongIn(lease, { name, token, held, left, ttl: this.tools.order.ttl })
       told = wrong !== undefined
       if (wrong !== undefined) this.failed(wrong.call, began, wrong.why)
     }, CHECK_EVERY_MS)

@@ -1,4 +1,5 @@
-import type { Counts, RunRecord, TimelineEvent } from '../record.ts'
+import { judge } from '../record.ts'
+import type { Counts, RunRecord, TimelineEvent, Verdict } from '../record.ts'
 import type { Evidence } from './evidence.ts'
 import { revive } from './evidence.ts'
 import type { Judgement } from './judgement.ts'
@@ -25,11 +26,16 @@ export function recordOf(
   }
 }
 
-/** A record that was written down, judged again by the rules of today. One without evidence stays as it was. */
+/** A record that was written down, judged again by the rules of today. Without evidence nothing in it is believed that would be a success. */
 export function judgeAgain(record: RunRecord): RunRecord {
-  if (record.evidence === undefined) return record
+  if (record.evidence === undefined) return { ...record, verdicts: record.verdicts.map(unproven) }
   const evidence = revive(record.evidence)
   return { ...record, ...judgeEvidence(evidence), evidence }
+}
+
+function unproven(verdict: Verdict): Verdict {
+  const success = verdict.seen !== 'not run' && judge(verdict) === 'as expected'
+  return success ? { ...verdict, seen: 'not run', why: 'no evidence of it was written down' } : verdict
 }
 
 function countsOf({ history, clients, settings }: Evidence, command: string | undefined): Counts {

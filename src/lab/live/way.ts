@@ -30,9 +30,14 @@ export class Way {
     return this.proxies.reduce((sum, { connections }) => sum + connections, 0)
   }
 
+  /** Connections that were ever made. */
+  get accepted(): number {
+    return this.proxies.reduce((sum, { accepted }) => sum + accepted, 0)
+  }
+
   /** Connections that have ended, whoever ended them. */
   get ended(): number {
-    return this.proxies.reduce((sum, { accepted, connections }) => sum + accepted - connections, 0)
+    return this.proxies.reduce((sum, { ended }) => sum + ended, 0)
   }
 
   heal(): void {

@@ -50,8 +50,12 @@ export function tally(records: readonly RunRecord[]): Tally {
   return piles
 }
 
-/** 0: everything that was run is as the table says. 1: something is not, or could not be decided, or nothing was run at all. */
-export function exitCode({ held, broke, lucky, unexpected, unknown }: Tally): 0 | 1 {
+/**
+ * 0: everything that was run is as the table says. 1: something is not, or could not be decided, or nothing was run at all. Whoever was
+ * interrupted half-way has not seen that everything is as it should be, but what was found was found.
+ */
+export function exitCode({ held, broke, lucky, unexpected, unknown }: Tally, interrupted?: number): number {
+  if (interrupted !== undefined) return unexpected.length > 0 ? 1 : interrupted
   if (held.length + broke.length + lucky.length === 0) return 1
   return unexpected.length + unknown.length === 0 ? 0 : 1
 }

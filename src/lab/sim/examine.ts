@@ -26,6 +26,7 @@ import type { Traces } from './traces.ts'
 import type { Check } from './types.ts'
 import { listenersOn } from './world.ts'
 
+/** A check that is not for this world has none. */
 export interface Finding {
   readonly check: Check
   readonly seen: Outcome
@@ -96,26 +97,29 @@ export function examine(traces: Traces, ear: Ear): readonly Finding[] {
       const of = resource.updatesOf(which, name)
       return checkLostUpdates(of.updates, of.value)
     })
-  // Without a grant these have nothing to look at.
-  const ofGrants = (check: Check, violations: readonly Violation[]): Finding =>
-    holds.length === 0 ? notRun(check) : finding(check, violations)
+  const wrote = (which: 'fenced' | 'plain'): boolean =>
+    names.some((name) => resource.updatesOf(which, name).updates.length > 0)
+  const inLine = steady.some(({ queued }) => queued !== undefined)
+  const given = holds.length > 0
+  const lies = diaries.flatMap((diary) =>
+    diary.lies.map((message) => ({ rule: 'abort-latency' as const, message })),
+  )
+  const aborts = [...checkAbortLatency(losses, { standstills: standstillsOf(traces) }), ...lies]
   return [
-    ofGrants('exclusivity', checkExclusivity(holds)),
-    ofGrants('token order', checkTokenOrder(holds)),
-    ofGrants('fenced resource', checkFencedResource(resource.decisions)),
-    ofGrants('lost update', updates('fenced')),
-    ofGrants('unfenced resource', updates('plain')),
-    holds.length === 0 ? notRun('linearizability') : linearizability(traces),
-    finding('liveness', [...checkLiveness(waits, bounds), ...late, ...(holds.length === 0 ? [BARREN] : [])]),
-    calm && queue ? finding('bypass', overtaken(traces, steady)) : notRun('bypass'),
+    finding('exclusivity', checkExclusivity(holds), given),
+    finding('token order', checkTokenOrder(holds), given),
+    finding('fenced resource', checkFencedResource(resource.decisions), resource.decisions.length > 0),
+    finding('lost update', updates('fenced'), wrote('fenced')),
+    finding('unfenced resource', updates('plain'), wrote('plain')),
+    given ? linearizability(traces) : finding('linearizability', [], false),
+    finding('liveness', [...checkLiveness(waits, bounds), ...late, ...(given ? [] : [BARREN])]),
+    // Order is for worlds that are calm, and there no lease is lost: that one is, is told of among the calls.
+    ...(calm && queue ? [finding('bypass', overtaken(traces, steady), inLine)] : []),
     finding('leftovers', leftovers(traces)),
     finding('noise', checkNoise(noiseOf(traces, ear))),
-    finding('abort latency', [
-      ...checkAbortLatency(losses, { standstills: standstillsOf(traces) }),
-      ...diaries.flatMap(({ lies }) => lies.map((message) => ({ rule: 'abort-latency' as const, message }))),
-    ]),
-    messages(traces),
-    finding('calls', [...callsOf(traces, calm && pushed), ...failuresOf(traces, calm)]),
+    ...(calm && aborts.length === 0 ? [] : [finding('abort latency', aborts, losses.length > 0)]),
+    ...messages(traces),
+    finding('calls', [...callsOf(traces, calm && pushed), ...failuresOf(traces, calm)], given),
   ]
 }
 
@@ -139,13 +143,11 @@ function callsOf({ calls }: Traces, measured: boolean): Violation[] {
 }
 
 /** A grant is told after it was made. */
-function messages({ backend }: Traces): Finding {
-  const told = backend.falseMessages?.()
-  if (told === undefined) return notRun('messages')
-  return finding(
-    'messages',
-    told.map((message) => ({ rule: 'noise', message })),
-  )
+function messages({ backend }: Traces): Finding[] {
+  const messages = backend.messages?.()
+  if (messages === undefined) return []
+  const wrong = messages.wrong.map((message): Violation => ({ rule: 'noise', message }))
+  return [finding('messages', wrong, messages.told > 0)]
 }
 
 function linearizability({ world, names, calls }: Traces): Finding {
@@ -202,10 +204,7 @@ function standstillsOf({ world, plan }: Traces): { process: string; from: number
   return [...stopped, ...stalled]
 }
 
-function finding(check: Check, violations: readonly Violation[]): Finding {
-  return { check, seen: violations.length > 0 ? 'broke' : 'held', violations }
-}
-
-function notRun(check: Check): Finding {
-  return { check, seen: 'not run', violations: [] }
+/** `looked`: there was something to look at. */
+function finding(check: Check, violations: readonly Violation[], looked: boolean = true): Finding {
+  return { check, seen: violations.length > 0 ? 'broke' : looked ? 'held' : 'not run', violations }
 }

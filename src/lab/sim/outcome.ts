@@ -32,7 +32,7 @@ export function record(
 
 function verdictOf({ expected }: Scenario, { check, seen, violations }: Finding): Verdict {
   const [first] = violations
-  const why = first?.message ?? (seen === 'not run' ? 'only measured where nothing is in the way' : undefined)
+  const why = first?.message ?? (seen === 'not run' ? 'there was nothing to look at' : undefined)
   return { check, expected: expected[check], seen, ...(why === undefined ? {} : { why }) }
 }
 

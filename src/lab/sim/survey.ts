@@ -85,7 +85,10 @@ class Survey {
     const expected = must ? 'breaks' : this.scenario.expected[check]
     const seen: Outcome =
       counts.broke > 0 ? 'broke' : counts.unknown > 0 ? 'unknown' : counts.held > 0 ? 'held' : 'not run'
-    const why = `${counts.broke} of ${this.runs} seeds broke it`
+    const why =
+      seen === 'not run'
+        ? `there was nothing to look at in any of ${this.runs} seeds`
+        : `${counts.broke} of ${this.runs} seeds broke it`
     return { check, expected, seen, why }
   }
 }

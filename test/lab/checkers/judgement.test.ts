@@ -397,6 +397,28 @@ describe('What stands in the way of one is no excuse for another', () => {
     expect(failed('b')).toEqual(['renewal', 'errors'])
   })
 
+  it('a signal that comes late is excused by what its own process had no processor for', () => {
+    const script = new Script()
+    script.turns(12, 20)
+    script.section('a', 300, 310, 2500)
+    // Good for 300 ms when it was last looked at, and given back two seconds later without having been told.
+    const history = script.history
+      .filter(({ kind, at }) => kind !== 'check' || at < ms(1000))
+      .map((one) =>
+        one.validUntil === undefined || one.at < ms(310) ? one : { ...one, validUntil: ms(610) },
+      )
+    const judged = (of?: string) => {
+      const stalls = [{ from: 600, to: 2400, ...(of !== undefined && { of }) }]
+      return verdict({ ...script.evidence([facts('none')], { stalls }), history }, 'belief').seen
+    }
+    expect([judged('a'), judged(), judged('b'), judged('the lab')]).toEqual([
+      'held',
+      'held',
+      'broke',
+      'broke',
+    ])
+  })
+
   it('a machine that stood still once did so once, however many tell of it', () => {
     const script = new Script()
     script.turns(10, 20)
@@ -457,9 +479,10 @@ describe('A call that ended in vain', () => {
   })
 
   it('was a wait for what nobody had: one may be unlucky, three are not', () => {
-    const waits = (count: number, long: number): Verdict => {
+    const waits = (count: number, long: number, took = 0): Verdict => {
       const script = new Script()
-      const from = script.turns(10, 20)
+      let from = script.turns(10, 20)
+      for (; took > 0 && from < 2000; from += 100) script.section('a', from, from + took, from + took + 20)
       const history = Array.from({ length: count }, (_, op): HistoryEvent[] => {
         const asked = from + op * 3000 + 2000
         const call = { process: 'a', op: 100 + op, name: 'seat', kind: 'acquire' } as const
@@ -476,6 +499,9 @@ describe('A call that ended in vain', () => {
     expect(waits(3, 30).why).toContain('waited for "seat" in vain although nobody was in its way')
     expect(waits(2, 30).seen).toBe('not run')
     expect(waits(3, 20).seen).toBe('not run')
+    // Where what is free takes a while to be given, it was not long enough.
+    expect(waits(3, 30, 40).seen).toBe('not run')
+    expect(waits(3, 50, 40).seen).toBe('broke')
   })
 
   it('leaves nothing to be said of writes that nobody made', () => {

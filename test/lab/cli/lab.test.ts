@@ -9,7 +9,7 @@ import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { toJson } from '../../../src/lab/live/index.ts'
 import type { RunRecord } from '../../../src/lab/record.ts'
-import { Script } from '../checkers/evidence.ts'
+import { REDIS_LIKE, Script } from '../checkers/evidence.ts'
 import { endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
 
 afterEach(endAll)
@@ -200,6 +200,42 @@ describe('holdfast lab', () => {
     const { code, stderr } = await run(['lab', '--judge', file])
     expect(stderr).toMatch(/^holdfast: --judge cannot read the evidence in .*lab\.json: .*broken \(.*\)\n$/)
     expect(code).toBe(64)
+  })
+
+  it('believes nothing that has no evidence, and keeps what it says against itself', async () => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(12, 20)
+    const evidence = script.evidence([{ kind: 'none', what: 'nothing happens' }])
+    const counts = { grants: 12, respawns: 0, ttl: 1000 }
+    const plain = { clients: [], faults: [], timeline: [], violations: [], counts }
+    const said = (seen: string) => [{ check: 'second thoughts', expected: 'holds', seen }]
+    const judge = async (seen: string) => {
+      const records = [
+        { ...plain, id: 'a', evidence },
+        { ...plain, id: 'b', verdicts: said(seen) },
+      ]
+      writeFileSync(file, toJson(records))
+      return run(['lab', '--judge', file])
+    }
+    expect((await judge('held')).stdout).toMatch(/second thoughts +holds +not run +no evidence of it was/)
+    const broke = await judge('broke')
+    expect(broke.stdout).toMatch(/second thoughts +holds +BROKE/)
+    expect(broke.code).toBe(1)
+  })
+
+  it.each([
+    ['no guarantees', { guarantees: {} }],
+    ['a guarantee of another kind', { guarantees: { ...REDIS_LIKE.guarantees, partition: 'usually' } }],
+    ['no word on how waiters hear', { wakeups: undefined }],
+  ])('does not judge a store with %s', async (_what, more) => {
+    const file = join(tempFolder(), 'lab.json')
+    const evidence = new Script().evidence([])
+    const settings = { ...evidence.settings, capabilities: { ...REDIS_LIKE, ...more } }
+    writeFileSync(file, toJson([{ id: 'live/x', verdicts: [], evidence: { ...evidence, settings } }]))
+    const { code, stderr } = await run(['lab', '--judge', file])
+    expect(code).toBe(64)
+    expect(stderr).toContain('a part is missing')
   })
 
   it('refuses what would do nothing where it only judges', async () => {

@@ -10,14 +10,20 @@ afterEach(endAll)
 const MAIN = fileURLToPath(new URL('../../../lab/main.mjs', import.meta.url))
 
 describe('npm run lab', () => {
-  it('ends with 130 when it is interrupted, and names what was not run', async () => {
-    const args = [MAIN, '--only', 'sim/claim-queue', '--seeds', '200']
-    const running = new Running(spawn(process.execPath, args, { stdio: 'pipe' }))
-    await running.says('Simulation')
-    running.kill('SIGINT')
-    expect(await running.end()).toBe(130)
-    expect(running.stdout).toMatch(/Not run:\n( .*the lab was interrupted before\n?)+/)
-  })
+  it.each([
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+  ] as const)(
+    'names what was not run when it is told to end by %s, and ends with %i',
+    async (signal, code) => {
+      const args = [MAIN, '--only', 'sim/claim-queue', '--seeds', '200']
+      const running = new Running(spawn(process.execPath, args, { stdio: 'pipe' }))
+      await running.says('Simulation')
+      running.kill(signal)
+      expect(await running.end()).toBe(code)
+      expect(running.stdout).toMatch(/Not run:\n( .*the lab was interrupted before\n?)+/)
+    },
+  )
 
   it.each(['--html', '--json'])('says before the runs that %s cannot be written', async (option) => {
     const args = [MAIN, '--only', 'sim/claim-queue/calm', '--seeds', '1', option, '/nowhere/at/all']

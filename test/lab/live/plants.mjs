@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { openLibrary } from '../../../dist/lab/live/library.js'
 
+/** What is behind a lease that lies. */
+const TRUE = new WeakMap()
+
 /** Holdfast as it is, with something done to every lock that it makes. */
 async function withLocks(order, change) {
   const { library: _, ...rest } = order
@@ -14,7 +17,7 @@ async function withLocks(order, change) {
     semaphore: (name, capacity) => changed(holdfast.semaphore(name, capacity)),
     readWriteLock: (name) => {
       const both = holdfast.readWriteLock(name)
-      const downgrade = (lease) => both.downgrade(lease)
+      const downgrade = (lease) => both.downgrade(TRUE.get(lease) ?? lease)
       return { name, read: changed(both.read), write: changed(both.write), downgrade }
     },
     close: () => holdfast.close(),
@@ -179,10 +182,10 @@ export const heldUntilReleased = (order) =>
 
 /** The same lease with something else in it. */
 function lied(lease, more) {
-  return Object.defineProperties(
+  const lie = Object.defineProperties(
     {},
     {
-      token: { get: () => lease.token },
+      token: { get: () => lease.token, configurable: true },
       name: { get: () => lease.name },
       signal: { get: () => lease.signal },
       held: { get: () => lease.held },
@@ -192,13 +195,13 @@ function lied(lease, more) {
       ...Object.fromEntries(Object.entries(more).map(([key, value]) => [key, { value }])),
     },
   )
+  TRUE.set(lie, lease)
+  return lie
 }
 
 /** Nobody is ever told that a lease is lost. */
 export const neverAborts = (order) =>
-  withLocks(order, (lock) =>
-    acquiring(lock, async (go) => lied(await go(), { signal: new AbortController().signal })),
-  )
+  everywhere(order, (lease) => lied(lease, { signal: new AbortController().signal }))
 
 /** All permits have the same token; other locks have tokens of their own. */
 export async function repeatsPermitTokens(order) {
@@ -402,8 +405,12 @@ function leases(lock, lie) {
       const lease = await lock.tryAcquire(options)
       return lease && lie(lease)
     },
+    run: (body, options) => lock.run((lease) => body(lie(lease)), options),
   }
 }
+
+/** Of every lock, for a fault may strike its victim in any of them. */
+const everywhere = (order, lie) => withLocks(order, (lock) => leases(lock, lie))
 
 /** Its permits say that they are not held. */
 export async function permitsNotHeld(order) {
@@ -450,11 +457,11 @@ export function deadOnArrival(order) {
 
 /** What is left of a lease is the whole of it, until it is lost. */
 export const alwaysFull = (order) =>
-  mutexes(order, (lease) => lied(lease, { remaining: () => (lease.held ? order.ttl : 0) }))
+  everywhere(order, (lease) => lied(lease, { remaining: () => (lease.held ? order.ttl : 0) }))
 
 /** Releases say that they gave back what was lost long before. */
 export const releasesTheLost = (order) =>
-  mutexes(order, (lease) => {
+  everywhere(order, (lease) => {
     const release = async () => {
       await lease.release()
       return 'released'
@@ -599,10 +606,26 @@ export async function closesNothing(order) {
 export const goesRound = (order) =>
   sound({ ...order, url: new URL(import.meta.url).searchParams.get('store') })
 
+/** Whoever asks for a token again is told another one. */
+export const countsOn = (order) =>
+  everywhere(order, (lease) => {
+    const { token } = lease
+    const asked = performance.now()
+    const lie = lied(lease, {})
+    Object.defineProperty(lie, 'token', { get: () => token + (performance.now() - asked > 5 ? 1n : 0n) })
+    return lie
+  })
+
+/** What is done inside of `run` is not what it returns. */
+export const keepsTheAnswer = (order) =>
+  withLocks(order, (lock) => ({
+    ...acquiring(lock, (go) => go()),
+    run: async (body, options) => void (await lock.run(body, options)),
+  }))
+
 /** Leases that say that they are on another lock. */
-export const namesAnother = (order) =>
-  withLocks(order, (lock) => leases(lock, (lease) => lied(lease, { name: 'another' })))
+export const namesAnother = (order) => everywhere(order, (lease) => lied(lease, { name: 'another' }))
 
 /** Tokens in numbers, which are not exact for all that a store can count to. */
 export const countsInNumbers = (order) =>
-  withLocks(order, (lock) => leases(lock, (lease) => lied(lease, { token: Number(lease.token) })))
+  everywhere(order, (lease) => lied(lease, { token: Number(lease.token) }))

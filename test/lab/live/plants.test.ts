@@ -145,6 +145,12 @@ describe('The lab', { timeout: 180_000 }, () => {
     ],
     ['leases on another lock', 'namesAnother', /^errors: .*it says that it is one on "another"/],
     ['tokens that are numbers', 'countsInNumbers', /^errors: .*that its token is a number/],
+    ['tokens that change', 'countsOn', /^errors: .*that its token was \d+ and is \d+/],
+    [
+      'a run that keeps the answer to itself',
+      'keepsTheAnswer',
+      /^errors: .*run failed with .*did not return what its function did/,
+    ],
     ['a close that leaves connections', 'closesNothing', /^closing: .*of its connections were open/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)

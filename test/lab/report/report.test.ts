@@ -77,6 +77,15 @@ describe('The summary', () => {
 })
 
 describe('A run that was interrupted', () => {
+  it('ends with its signal, and with 1 where something was found before', () => {
+    const broke = { check: 'exclusivity', expected: 'holds', seen: 'broke' } as const
+    const undecided = { ...broke, seen: 'unknown' } as const
+    const ends = (verdicts: RunRecord['verdicts']): number => exitCode(tally([{ ...calm, verdicts }]), 130)
+    expect([ends(calm.verdicts), ends([]), ends([undecided]), ends([broke, undecided])]).toEqual([
+      130, 130, 130, 1,
+    ])
+  })
+
   it('names what was not run', async () => {
     const stop = new AbortController()
     const first = {

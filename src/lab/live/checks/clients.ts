@@ -117,7 +117,10 @@ export function beliefsOf(evidence: Evidence): ViolationRecord[] {
   const stopped = faults
     .filter(({ kind }) => kind === 'pause' || kind === 'block')
     .map(({ target, at, until }) => ({ process: target, from: at, to: until ?? at }))
-  const busy = clients.flatMap(({ label }) => stalls.map(({ from, to }) => ({ process: label, from, to })))
+  // Whoever has a processor tells of a loss in time, whatever the others do.
+  const busy = clients.flatMap(({ label }) =>
+    stalls.flatMap(({ from, to, of = label }) => (of === label ? [{ process: label, from, to }] : [])),
+  )
   const excuses = { standstills: [...stopped, ...busy], tolerance: TIMER_MS }
   // Another library may have no way to tell of a loss but to be asked.
   const asked = evidence.settings.tokens === false

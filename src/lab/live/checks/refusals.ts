@@ -19,15 +19,36 @@ export function refusalsOf(evidence: Evidence, windows: readonly Window[]): Viol
   })
 }
 
-/** Long enough for a waiter to be given what is free: so long, and so many of the store's answers. */
-const SERVED = { ms: 25, answers: 10 }
+/** Long enough for a waiter to be given what is free: so long, so many of the store's answers, and as long as nearly all grants of it took. */
+const SERVED = { ms: 25, answers: 10, grants: 0.95 }
+/** Fewer grants of what was free say nothing of how long they take, and more say the same. */
+const SAMPLES = { least: 8, most: 200 }
 /** One may have been unlucky. */
 export const UNSERVED = 3
 
 /** In how many milliseconds a waiter is answered, and given what is free. */
-export function servedIn({ looks }: Evidence): number {
-  const usual = median(looks.map(({ from, to }) => Number(to - from) / 1e6))
-  return Math.max(SERVED.ms, SERVED.answers * usual)
+export function servedIn(evidence: Evidence): number {
+  const usual = median(evidence.looks.map(({ from, to }) => Number(to - from) / 1e6))
+  return Math.max(SERVED.ms, SERVED.answers * usual, freeGrantIn(evidence))
+}
+
+/** A grant may be many answers. */
+function freeGrantIn(evidence: Evidence): number {
+  const given = evidence.history.flatMap(({ process, op, kind, phase }) =>
+    kind === 'acquire' && phase === 'ok' ? [`${process}\n${op}`] : [],
+  )
+  const known = new Set(given)
+  const every = Math.ceil(given.length / SAMPLES.most)
+  const grants = waitsOf(evidence.history)
+    .filter(([, , { process, op }]) => known.has(`${process}\n${op}`))
+    .filter((_, index) => index % every === 0)
+    .flatMap(([from, at, { process: client, name, weight = 1, capacity = 1 }]) =>
+      at === undefined ? [] : [{ client, name, weight, capacity, from, at }],
+    )
+  const free = freeAll(evidence, [], grants)
+  if (free.length < SAMPLES.least) return 0
+  const took = free.map((one) => one.took).sort((a, b) => a - b)
+  return took[Math.floor(took.length * SERVED.grants)] ?? 0
 }
 
 /** Nor is a wait given up in vain, when the store has had the time to answer. */
@@ -67,7 +88,7 @@ function freeAll(
   evidence: Evidence,
   windows: readonly Window[],
   calls: readonly Refusal[],
-): { readonly client: string; readonly name: string; readonly told: At }[] {
+): { readonly client: string; readonly name: string; readonly told: At; readonly took: number }[] {
   const { began, settings } = evidence
   const all = presencesOf(evidence)
   return calls.flatMap(({ client, name, weight, capacity, from, at }) => {
@@ -80,6 +101,6 @@ function freeAll(
     const others = there.filter((one) => one !== own)
     const taken = others.reduce((sum, one) => sum + one.weight, 0)
     const asking = others.some(({ granted = Infinity }) => granted > asked)
-    return asking || taken + weight > capacity ? [] : [{ client, name, told }]
+    return asking || taken + weight > capacity ? [] : [{ client, name, told, took: told - asked }]
   })
 }

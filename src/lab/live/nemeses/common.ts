@@ -7,6 +7,7 @@ import { Missed } from '../scene.ts'
 import type { Scene, Stage } from '../scene.ts'
 import type { ServerHandle } from '../servers.ts'
 import { endpointsOf } from '../url.ts'
+import type { Way } from '../way.ts'
 
 export const anywhere = (): undefined => undefined
 
@@ -21,6 +22,7 @@ const SLACK_MS = 5000
 /** Timers may be early by a fraction. */
 const CLOCK_MS = 5
 const CONNECT_MS = 1000
+const ENDS_MS = 1000
 
 /** Keeps a fault up until others were given the lock of its victim so many times, and until it has lasted long enough. */
 export async function longEnough(
@@ -75,6 +77,13 @@ export function connected(scene: Scene, client: LiveClient): void {
   if (client.way?.connections !== 0) return
   scene.goOn(client)
   throw new Missed(`${client.label} had no connection that could be hurt`)
+}
+
+/** Whether so many of its connections have ended. Those that stay show that the fault was not there. */
+export async function ended(way: Way, count: number): Promise<boolean> {
+  const end = performance.now() + ENDS_MS
+  while (way.ended < count && performance.now() < end) await sleep(5)
+  return way.ended >= count
 }
 
 /** Cuts a client off on both ways, without either side being told, and back again. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Nemesis } from '../nemesis.ts'
 import { Missed } from '../scene.ts'
-import { byNetwork, connected, cutOff, during, longEnough, nothingGiven } from './common.ts'
+import { byNetwork, connected, cutOff, during, ended, longEnough, nothingGiven } from './common.ts'
 
 const TELLS_MS = 1000
 
@@ -16,13 +16,14 @@ export const reset: Nemesis = {
     for (let times = 0; times < 3; times += 1) {
       const { label, way } = scene.anyone()
       if (way !== undefined && way.connections > 0) {
+        const { accepted } = way
         scene.diary.fault('reset', label)
         way.reset()
-        done += 1
+        done += (await ended(way, accepted)) ? 1 : 0
       }
       await sleep(scene.random.below(200))
     }
-    if (done === 0) throw new Missed('no connection was open that could be reset')
+    if (done === 0) throw new Missed('no connection was open that could be reset, or not all of them ended')
   },
 }
 
@@ -37,6 +38,7 @@ export const cut: Nemesis = {
       const client = scene.anyone()
       // The connection is hurt when the request comes, not when the lab hears of it.
       const since = scene.diary.now()
+      const { ended: before = 0 } = client.way ?? {}
       const came = await Promise.race([
         client.way?.cutReply().then(() => true),
         sleep(scene.stage.ttl).then(() => false),
@@ -44,10 +46,12 @@ export const cut: Nemesis = {
       if (came === true) scene.diary.fault('cut', client.label, undefined, since)
       // Nothing was asked: what waits for a request must not strike later, when nobody writes it down.
       else client.way?.heal()
-      done += came === true ? 1 : 0
+      const gone = came === true && client.way !== undefined && (await ended(client.way, before + 1))
+      done += gone ? 1 : 0
       await sleep(scene.random.below(150))
     }
-    if (done === 0) throw new Missed('no request came that could be cut from its reply')
+    if (done === 0)
+      throw new Missed('no request came that could be cut from its reply, or no connection ended with it')
   },
 }
 

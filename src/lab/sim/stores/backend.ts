@@ -15,8 +15,8 @@ export interface Backend {
   failedOver?(node: number, writtenBy: number): void
   /** A planned failover: everything is there, and those who listen do so at a replica. */
   handedOver?(node: number): void
-  /** Grants that were told and had not been made. */
-  falseMessages?(): readonly string[]
+  /** How many grants were told, and which of them had not been made. */
+  messages?(): { readonly told: number; readonly wrong: readonly string[] }
   evict?(node: number, name: string): void
   /** The truth, without a network in between. */
   inspect(name: string): NameInfo

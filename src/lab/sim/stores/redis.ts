@@ -47,6 +47,8 @@ class RedisServer {
   /** As scripts did that asked PUBLISH whether a waiter listens: they told it of a grant, and then did not make it. */
   private readonly tellsEarly: boolean
   readonly falseMessages: string[] = []
+  /** How many grants were told. */
+  told = 0
 
   constructor(clocks: Clocks, now: TrueTime, { durability, fencing, tells }: Settings) {
     this.clocks = clocks
@@ -119,7 +121,10 @@ class RedisServer {
   }
 
   private publish(session: string, event: StoreEvent): void {
-    if (event.kind === 'granted') this.checkMade(event.name, event.id)
+    if (event.kind === 'granted') {
+      this.told += 1
+      this.checkMade(event.name, event.id)
+    }
     this.listeners.get(session)?.(event)
     this.forwarded.get(session)?.(event)
   }
@@ -161,7 +166,7 @@ export function redisBackend({ now, settings }: BackendOptions): Backend {
     restarted: (_, memory, wentDownAt) => server.restart(memory, wentDownAt),
     failedOver: (_, writtenBy) => server.rebuild(writtenBy),
     handedOver: () => server.handOver(),
-    falseMessages: () => server.falseMessages,
+    messages: () => ({ told: server.told, wrong: server.falseMessages }),
     inspect: (name) => server.inspect(name),
   }
 }
