@@ -65,7 +65,8 @@ export class SortedLockSet implements LockSet {
     checkBody(body)
     const set = await this.acquire(options)
     const inside = this.locks.map((lock, index) => lock.section(set.leases[index] as Lease))
-    return runAndRelease(set, this.session.store.kind, () => runInside(inside, () => body(set)))
+    const { store, loop } = this.session
+    return runAndRelease(set, store.kind, () => runInside(inside, () => body(set)), loop)
   }
 
   private async takeAll(options: AcquireOptions): Promise<readonly Lease[] | null> {

@@ -102,9 +102,8 @@ export class CapacityLock implements Semaphore {
   ): Promise<Awaited<T>> {
     checkBody(body)
     const lease = await this.getting(options)
-    return runAndRelease(lease, this.session.store.kind, () =>
-      runInside([this.section(lease)], () => body(lease)),
-    )
+    const { store, loop } = this.session
+    return runAndRelease(lease, store.kind, () => runInside([this.section(lease)], () => body(lease)), loop)
   }
 
   /** What code is inside of that runs with this lease. */

@@ -1,6 +1,7 @@
 import { LockLostError } from '../core/errors.ts'
 import type { RunOutcome } from '../core/errors.ts'
 import type { Lease } from '../runtime/lease.ts'
+import type { LoopTurns } from '../runtime/loop-turns.ts'
 
 /**
  * What the function of `run` may return: a value, a promise, or now one and now the other. T is inferred from all of it and not from
@@ -12,14 +13,26 @@ export type Returned<T> = T | PromiseLike<[Awaited<T>][T extends unknown ? 0 : n
 export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'>
 
 /**
- * Runs the body and releases. The body's own result or error comes out, whatever the release does; only if the lease was
+ * Runs the body and releases. A lease that was lost before the body could begin is for nothing: many may get theirs in one moment, and the
+ * bodies that compute, one after the other, take longer than a lease lasts. So `loop` has its turn between them. The body's own result or error comes out, whatever the release does; only if the lease was
  * lost meanwhile, so that others may have run at the same time, is it wrapped in a LockLostError.
  */
 export async function runAndRelease<T>(
   lease: Releasable,
   store: string,
   body: () => Returned<T>,
+  loop?: LoopTurns,
 ): Promise<Awaited<T>> {
+  // To look at the lease is to look at the clock, too.
+  let lost = lossOf(lease)
+  while (lost === undefined && loop?.isLate() === true) {
+    await loop.turn()
+    lost = lossOf(lease)
+  }
+  if (lost !== undefined) {
+    await lease.release()
+    throw neverBegun(lease, store, lost)
+  }
   let outcome: RunOutcome
   try {
     outcome = { status: 'fulfilled', value: await body() }
@@ -36,6 +49,13 @@ export async function runAndRelease<T>(
   }
   if (outcome.status === 'rejected') throw outcome.reason
   return outcome.value as Awaited<T>
+}
+
+function neverBegun({ name, token }: Releasable, store: string, cause: unknown): LockLostError {
+  return new LockLostError(
+    `The lease on "${name}" was lost before the function could begin, so it did not run.`,
+    { lock: name, store, token, cause },
+  )
 }
 
 function lossOf(lease: Releasable): unknown {

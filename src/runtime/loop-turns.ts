@@ -46,13 +46,25 @@ export class LoopTurns {
    */
   isDue(): boolean {
     if (this.env !== systemEnv) return false
+    const late = this.isLate()
+    return ++this.grants % GRANTS_AT_ONCE === 0 || late
+  }
+
+  /** Whether it has not had its turn for long, by what the clock said when it was last read. */
+  isLate(): boolean {
+    if (this.env !== systemEnv) return false
     const { mono } = this.clock
     const apart = mono - this.lastGrant
     this.lastGrant = mono
     const since = this.awaitedSince
     // Sections that compute take longer than all else here. To look at each would cost those that take no time.
     if (since === null && apart >= APART_MS) this.waitForTurn(mono)
-    return ++this.grants % GRANTS_AT_ONCE === 0 || (since !== null && mono - since >= GRANTS_WITHIN_MS)
+    return since !== null && mono - since >= GRANTS_WITHIN_MS
+  }
+
+  /** After it had its turn. */
+  turn(): Promise<void> {
+    return new Promise((resolve) => this.env.defer(resolve))
   }
 
   private waitForTurn(mono: number): void {

@@ -16,8 +16,8 @@ const ANSWERS = 12
 interface Stage {
   readonly holdfast: Holdfast
   readonly env: ProcessEnv
-  /** The user's function begins, and was told of no end: then the store has the lock for it. */
-  readonly begins: (name: string, token: bigint, signal?: AbortSignal) => void
+  /** The user's function begins: then the store has the lock for it. */
+  readonly begins: (name: string, token: bigint) => void
   /** An answer that the process hears, of a cache or a storage. */
   readonly heard: <A>(answer: A) => Promise<A>
 }
@@ -30,8 +30,8 @@ const cacheOf = ({ heard }: Stage) => ({
 
 const beginsWith =
   ({ begins }: Stage) =>
-  ({ name, token, signal }: Pick<Lease, 'name' | 'token' | 'signal'>): void =>
-    begins(name, token, signal)
+  ({ name, token }: Pick<Lease, 'name' | 'token'>): void =>
+    begins(name, token)
 
 const PLAYS: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   'a mutex': (stage) => stage.holdfast.mutex('x').run(beginsWith(stage)),
@@ -40,11 +40,10 @@ const PLAYS: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   'a set': (stage) =>
     stage.holdfast.all(['x', 'y']).run(({ leases }) => leases.forEach((lease) => beginsWith(stage)(lease))),
   once: ({ holdfast, env, begins }) =>
-    once(holdfast, 'x', { every: HOUR, env, run: ({ token, signal }) => begins('x', token, signal) }).tick(),
+    once(holdfast, 'x', { every: HOUR, env, run: ({ token }) => begins('x', token) }).tick(),
   'once, with a memory': (stage) => {
     const { holdfast, env, begins } = stage
-    const run = ({ token, signal }: { token: bigint; signal: AbortSignal }): void =>
-      begins('x', token, signal)
+    const run = ({ token }: { token: bigint }): void => begins('x', token)
     return once(holdfast, 'x', { every: HOUR, env, memory: cacheOf(stage), run }).tick()
   },
   cached: (stage) => {
@@ -54,14 +53,14 @@ const PLAYS: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
       key: 'k',
       ttl: HOUR,
       env,
-      load: (_, { token, signal }) => begins('cache:k', token, signal),
+      load: (_, { token }) => begins('cache:k', token),
     }).get()
   },
   leader: async ({ holdfast, env, begins }) => {
     const candidate = leader(holdfast, 'x', {
       env,
-      onElected: (signal, term) => {
-        begins('x', term.token, signal)
+      onElected: (_, term) => {
+        begins('x', term.token)
         term.resign()
       },
     })
@@ -97,11 +96,11 @@ describe.each(Object.entries(PLAYS))('after a long stop nothing begins without i
       store.claim = async (...args) => heard(await claim(...args))
       store.renew = async (...args) => heard(await renew(...args))
       store.release = async (...args) => heard(await release(...args))
-      const begins: Stage['begins'] = (name, token, signal) => {
+      const begins: Stage['begins'] = (name, token) => {
         begun++
         const { holders } = w.server.inspect(name, 1000) as NameInfo
         const holds = holders.some((holder) => holder.token === token)
-        if (!holds && signal?.aborted !== true) without.push(stopAt)
+        if (!holds) without.push(stopAt)
       }
       await w.env.until(play({ holdfast, env, begins, heard }).catch(() => undefined))
       await w.env.until(holdfast.close())

@@ -190,6 +190,19 @@ describe('closing while a section runs', () => {
     expect(await isClean(w, 'x')).toBe(true)
   })
 
+  it('begins no section of which the lock was taken away before', async () => {
+    const holdfast = new Holdfast(memoryStore())
+    let begun = 0
+    // It has the lock at once. Its function begins when the promise of that has told it.
+    const refused = settled(holdfast.mutex('job').run(() => void begun++))
+    expect(await holdfast.close({ drain: 0 })).toEqual({ cutShort: ['job'], leftToExpire: [] })
+    const error = (await refused) as LockLostError
+    expect(error).toBeInstanceOf(LockLostError)
+    expect(error.cause).toBeInstanceOf(LockLostError)
+    expect(error.outcome).toBeUndefined()
+    expect(begun).toBe(0)
+  })
+
   it('cuts nobody short where nobody had it: it was on its way from one task to the next', async () => {
     const w = world()
     const { holdfast, store } = w.process()

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 import { Holdfast } from '../../../src/index.ts'
+import type { Lease } from '../../../src/index.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 
 /** Far more than may follow each other, and few enough to fail in a moment. */
@@ -92,5 +93,32 @@ describe('a loop around a lock whose store answers at once lets timers, and with
     await holdfast.close()
     expect(await repeat([(locks) => locks.inspect('hot').catch(nothing)])).toBe(true)
     expect(await repeat([(locks) => locks.list().catch(nothing)])).toBe(true)
+  })
+})
+
+describe('many that get their locks in one moment, and compute', () => {
+  const ALL = Array.from({ length: 60 }, (_, i) => i)
+  const ways: Record<string, (locks: Holdfast, i: number, body: (lease: Lease) => void) => Promise<unknown>> =
+    {
+      'a lock each': (locks, i, body) => locks.mutex(`each ${i}`).run(body),
+      readers: (locks, _, body) => locks.readWriteLock('both').read.run(body),
+      permits: (locks, _, body) => locks.semaphore('many', ALL.length).run(body),
+      'a set each': (locks, i, body) => locks.all([`a ${i}`, `b ${i}`]).run(body),
+    }
+
+  it.each(Object.entries(ways))('lose none of them: %s', async (_, run) => {
+    const locks = new Holdfast(memoryStore(), { ttl: 400 })
+    const without: number[] = []
+    const results = await Promise.allSettled(
+      ALL.map((i) =>
+        run(locks, i, (lease) => {
+          if (!lease.held) without.push(i)
+          compute()
+        }),
+      ),
+    )
+    await locks.close()
+    expect(without).toEqual([])
+    expect(results.filter(({ status }) => status === 'rejected')).toEqual([])
   })
 })
