@@ -13,9 +13,10 @@ export type Returned<T> = T | PromiseLike<[Awaited<T>][T extends unknown ? 0 : n
 export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'>
 
 /**
- * Runs the body and releases. A lease that was lost before the body could begin is for nothing: many may get theirs in one moment, and the
- * bodies that compute, one after the other, take longer than a lease lasts. So `loop` has its turn between them. The body's own result or error comes out, whatever the release does; only if the lease was
- * lost meanwhile, so that others may have run at the same time, is it wrapped in a LockLostError.
+ * Runs the body and releases. The body's own result or error comes out, whatever the release does; only if the lease was lost
+ * meanwhile, so that others may have run at the same time, is it wrapped in a LockLostError. Many may get their leases in one moment,
+ * and bodies that compute, one after the other, take longer than a lease lasts: so the event loop has its turn between them, and
+ * none begins whose lease is lost.
  */
 export async function runAndRelease<T>(
   lease: Releasable,
