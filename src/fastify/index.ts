@@ -1,5 +1,7 @@
 /** Locks in an application of Fastify. */
 
+import type { Http2Stream } from 'node:http2'
+
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 
 import { checkOptions, checkText } from '../core/arguments.ts'
@@ -85,7 +87,7 @@ function locked<T>(
     })
   const taken = typeof lock === 'string' ? this.server.holdfast.mutex(lock) : lock
   return taken.run(body, { ...options, signal: goneSignal(this) }).catch((error: unknown) => {
-    if (error instanceof HoldfastError && UNAVAILABLE.includes(error.code))
+    if (error instanceof HoldfastError && UNAVAILABLE.includes(error.code) && !('statusCode' in error))
       Object.assign(error, { statusCode: 503 })
     throw error
   })
@@ -97,8 +99,8 @@ function goneSignal(request: FastifyRequest): AbortSignal | undefined {
   const raw = replies.get(request)?.raw
   if (known !== undefined || raw === undefined) return known
   const gone = new AbortController()
-  // One listener, however often the request locks.
-  if (raw.destroyed) gone.abort()
+  // One listener, however often the request locks. An answer over HTTP/2 says of its stream alone that it is gone.
+  if (raw.destroyed || ('stream' in raw && (raw.stream as Http2Stream).destroyed)) gone.abort()
   else raw.once('close', () => gone.abort())
   signals.set(request, gone.signal)
   return gone.signal

@@ -2,12 +2,14 @@ import { checkFunction, checkMs, checkOptions, MAX_MS } from '../core/arguments.
 import { InvalidArgumentError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
+import { CapacityLock } from '../locks/lock.ts'
 import type { Lock } from '../locks/lock.ts'
 import { checkEnv, checkSignal } from '../locks/options.ts'
 import type { LockOptions } from '../locks/options.ts'
 import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
+import { sections } from '../runtime/sections.ts'
 import { asCache, isFenced, JSON_CODEC } from './cache.ts'
 import type { AnyCache, Cache, Codec, FencedCache } from './cache.ts'
 import { keyFor, lockNameFor } from './cache-key.ts'
@@ -178,6 +180,7 @@ class LockedCache<V, A> implements Cached<V, A> {
     if (signal?.aborted === true) throw abortedError(key, signal)
     const found = await this.read(key, signal)
     if (found === null) {
+      await this.checkInside(key)
       return this.rounds.join(key, lockNameFor(key), signal, (course) => this.round(input, key, course))
     }
     if (this.isDue(found)) this.refreshInBackground(input, key)
@@ -321,6 +324,13 @@ class LockedCache<V, A> implements Cached<V, A> {
 
   private isDue({ refreshAt }: Entry<V>): boolean {
     return this.env.wall() >= refreshAt
+  }
+
+  /** Who holds the key's lock would wait, in a round that others have begun, for itself. */
+  private async checkInside(key: string): Promise<void> {
+    if (sections.getStore() === undefined) return
+    const lock = this.lockFor(key)
+    if (lock instanceof CapacityLock) await lock.checkInside('wait')
   }
 
   private lockFor(key: string): Lock {

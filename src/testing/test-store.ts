@@ -36,6 +36,8 @@ export class TestStore implements Store {
   private readonly env: Env
   private readonly faults = new Set<Fault>()
   private readonly listeners = new Map<string, StoreListener>()
+  /** What gives the answers that are late. */
+  private readonly late = new Set<() => void>()
 
   constructor(kind: string, memory: MemoryStore, env: Env) {
     this.kind = kind
@@ -52,7 +54,9 @@ export class TestStore implements Store {
     }
   }
 
+  /** Also what is late comes now: at the end there may be nobody who moves the clock. */
   mend(): void {
+    for (const give of this.late) give()
     if (this.faults.size === 0) return
     this.faults.clear()
     this.mayHaveMissed()
@@ -157,7 +161,13 @@ export class TestStore implements Store {
     if (late === 0) return answer
     return new Promise((resolve) => {
       const given = late < timeout ? answer : nothing()
-      this.env.setTimer(() => resolve(given), Math.min(late, timeout), false)
+      const give = (): void => {
+        timer.cancel()
+        this.late.delete(give)
+        resolve(given)
+      }
+      const timer = this.env.setTimer(give, Math.min(late, timeout), false)
+      this.late.add(give)
     })
   }
 

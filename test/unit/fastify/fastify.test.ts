@@ -1,3 +1,5 @@
+import { connect, constants } from 'node:http2'
+
 import fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -52,6 +54,19 @@ describe('the plugin', () => {
     mended()
     // What was asked for is taken back.
     await locks.advance(30_000)
+  })
+
+  it('leaves a status alone that the handler has given to an error', async () => {
+    await register()
+    await locks.others.mutex('seat').acquire()
+    app.get('/', (request) =>
+      request.locked('train', () =>
+        request
+          .locked('seat', () => 'sold', { wait: 0 })
+          .catch((error: Error) => Promise.reject(Object.assign(error, { statusCode: 409 }))),
+      ),
+    )
+    expect((await app.inject('/')).statusCode).toBe(409)
   })
 
   it('opens a URL, and closes what it opened', async () => {
@@ -110,6 +125,30 @@ describe('a client that goes away', () => {
     gone.abort()
     expect(await asked).toBe('gone')
     await expect.poll(waiters).toBe(0)
+  })
+
+  it('over HTTP/2, before it locks, does not begin to stand in one', async () => {
+    const over2 = fastify({ http2: true })
+    await over2.register(holdfastPlugin, { holdfast: locks.holdfast })
+    await locks.others.mutex('train').acquire()
+    let arrive = (): void => {}
+    const arrived = new Promise<void>((resolve) => (arrive = resolve))
+    const outcome = new Promise<unknown>((resolve) =>
+      over2.get('/', async (request, reply) => {
+        const left = new Promise((gone) => reply.raw.once('close', gone))
+        arrive()
+        await left
+        const asked = request.locked('train', () => 'sold', { wait: 1000 })
+        resolve(await locks.until(asked).catch((error: { code: string }) => error.code))
+      }),
+    )
+    const client = connect(await over2.listen({ port: 0, host: '127.0.0.1' }))
+    const request = client.request({ ':path': '/' })
+    await arrived
+    request.close(constants.NGHTTP2_CANCEL)
+    expect(await outcome).toBe('LOCK_ABORTED')
+    client.destroy()
+    await over2.close()
   })
 
   it('is not one that has sent all of its body', async () => {

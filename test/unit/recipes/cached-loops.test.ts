@@ -301,3 +301,17 @@ it('nor does one that came after a caller in another such section', async () => 
   for (const reader of [a, b]) expect(reader).toMatchObject({ reason: { code: 'LOCK_REENTRY' } })
   expect(c).toMatchObject({ value: 'value' })
 })
+
+it('a caller who holds the key’s own lock hears so at once, also while others have begun to wait for it', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  const each = cached(holdfast, { cache: new Map(), key: 'k', load: async () => 'value', ttl: TTL, env })
+  const others: Promise<string>[] = []
+  const inside = holdfast.mutex('cache:k').run(async () => {
+    others.push(holdfast.outside(() => each.get()))
+    await env.sleep(100)
+    return each.get().catch((error: unknown) => error)
+  })
+  expect(await w.env.until(inside, 1000)).toBeInstanceOf(LockReentryError)
+  expect(await w.env.until(Promise.all(others), 1000)).toEqual(['value'])
+})

@@ -93,6 +93,17 @@ describe('TestLocks that go by the global time', () => {
     expect(lease.remaining()).toBeLessThanOrEqual(3000)
   })
 
+  it('close also when the store’s answer is late, by timers that nobody moves any more', async () => {
+    locks.slow(1000)
+    const outcome = locks.holdfast
+      .mutex('train')
+      .acquire()
+      .catch((error: { code: string }) => error.code)
+    await vi.advanceTimersByTimeAsync(10)
+    vi.useRealTimers()
+    expect(await Promise.all([locks.close(), outcome])).toEqual([undefined, 'CLOSED'])
+  })
+
   it('are not moved by themselves', async () => {
     await expect(locks.advance(1000)).rejects.toThrow('advanceTimersByTimeAsync')
   })
