@@ -166,6 +166,8 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   if (now < end) {
     lane.hold(claim, now, end, answer)
     upkeep.held(claim, sentAt)
+    // Either may be the older news, and a message may be a stranger's: the store is asked at once, and not at the next renewal.
+    if (claim.revoked) upkeep.renewNow(claim)
     return lane.serveFirst(claim, now)
   }
   // It took longer than the lease lasts. Nobody may have it; a new claim may be quicker.

@@ -59,6 +59,8 @@ export class Claim extends Deadline {
   reserved = false
   /** A message said that it was granted, and no request has left since. */
   told = false
+  /** A message said that it was taken away by force, before an answer said that it was granted. */
+  revoked = false
 
   constructor(lane: Lane, id: string) {
     super()

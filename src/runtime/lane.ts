@@ -157,7 +157,8 @@ export class Lane {
     if (claim === undefined) return
     if (event.kind === 'granted') told(claim)
     else if (event.kind === 'contended') claim.contended = true
-    else this.session.upkeep.lose(claim, 'it was taken away by force')
+    else if (claim.state === 'held') this.session.upkeep.lose(claim, 'it was taken away by force')
+    else claim.revoked = true
   }
 
   hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {

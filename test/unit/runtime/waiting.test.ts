@@ -111,6 +111,27 @@ describe('waiting between processes', () => {
     await env.until(second)
   })
 
+  it('hears at once that it was taken away before the answer that says "held" came', async () => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    // It listens, for somebody waits.
+    await env.until(holdfast.mutex('y').acquire())
+    const other = holdfast.mutex('y').acquire()
+    await env.advance(10)
+    store.back = 300
+    const waits = holdfast.mutex('x').acquire()
+    await env.advance(50)
+    const { holders } = (await server.inspect('x', 1000)) as NameInfo
+    const id = holders[0]?.id ?? ''
+    await server.withdraw({ name: 'x', id }, 1000)
+    store.forge({ kind: 'revoked', name: 'x', id })
+    const lease = await env.until(waits)
+    await env.advance(400)
+    expect(lease.held).toBe(false)
+    await env.until(holdfast.close({ drain: 0 }))
+    await expect(other).rejects.toThrow('closed')
+  })
+
   it('keeps its place although somebody says that it was taken away', async () => {
     const { env, process, server } = world()
     const [a, b, c] = [process(), process(), process()]
