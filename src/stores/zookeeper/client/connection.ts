@@ -108,8 +108,10 @@ export class Connection {
     this.socket.on('data', (chunk: Buffer) => this.received(chunk))
     let reached = false
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => (reached = true))
-    const closed = (cause?: Error): void => {
+    const closed = (cause?: NodeJS.ErrnoException): void => {
       if (this.open) return this.end(lost(server, cause))
+      // It may be closed before we hear that it was made.
+      reached ||= cause?.code === 'EPIPE'
       this.turnedAway = reached && !this.over
       this.end(reached ? turnedAway(server, cause) : unreached(server, cause))
     }
