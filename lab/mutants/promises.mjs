@@ -67,8 +67,8 @@ export const promiseMutants = [
     'P8: a set is given of which the first ran out while the last was waited for',
     { file: SET, find: 'lease.assertHeld();', replace: ';' },
     'signal',
-    1500,
-    663,
+    3000,
+    1574,
   ),
   mutant(
     'result-forgotten',
