@@ -216,16 +216,21 @@ export class Scene {
    * one is. Whether they would meet by themselves depends on how many sections the machine has the time for.
    */
   async meetings(): Promise<void> {
-    for (const at of this.names) if (at.meeting === true) await this.meet(at)
+    for (const at of this.names) {
+      if (at.meeting !== true) continue
+      await this.meet(at)
+      // One may have as much as all of them.
+      if (at.kind === 'semaphore') await this.meet(at, at.capacity)
+    }
   }
 
-  private async meet(at: LabName): Promise<void> {
+  private async meet(at: LabName, permits: number = 1): Promise<void> {
     const { name, capacity = Infinity } = at
     const { working } = this
-    const party = working.slice(0, Math.min(capacity, Math.max(2, working.length - 1)))
+    const party = working.slice(0, Math.min(capacity / permits, Math.max(2, working.length - 1)))
     const there = (): LiveClient[] => party.filter(({ lingering }) => lingering === name)
     const come = async (who: readonly LiveClient[], as: Meeting['as']): Promise<void> => {
-      for (const client of who) client.send({ do: 'meet', at, as })
+      for (const client of who) client.send({ do: 'meet', at, as, permits })
       await this.arrive(who, name)
       const all = (): boolean =>
         who.every(({ lingering, state }) => lingering === name || state !== 'working')

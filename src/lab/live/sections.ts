@@ -76,6 +76,8 @@ export class Sections {
   private deck: readonly Deal[] = []
   /** Whether all of it was done once: before that nothing is left to chance. */
   private wentThrough = false
+  /** Whether the next `run` finds its lease given back already. The first has to do that itself. */
+  private byHand = false
 
   constructor(tools: SectionTools) {
     this.tools = tools
@@ -95,7 +97,7 @@ export class Sections {
   /** What several may hold, several do, and nobody beside them. Whoever is to be one of them asks until it is given it. */
   private async meet(meeting: Meeting): Promise<void> {
     const { library, wishes } = this.tools
-    const { at, as, manner = 'wait' } = meeting
+    const { at, as, manner = 'wait', permits = 1 } = meeting
     const { name, kind, capacity = 1 } = at
     const short = IMPATIENT_MS
     const over = (): void => {
@@ -104,8 +106,9 @@ export class Sections {
     const stand = (): Promise<void> => wishes.stand('among others', name)
     if (as === 'one too many') over()
     if (kind === 'semaphore') {
-      const shape = { weight: 1, capacity }
-      return this.play({ lock: library.semaphore(name, capacity), name, manner, shape, short }, () => {
+      const shape = { weight: permits, capacity }
+      const lock = library.semaphore(name, capacity)
+      return this.play({ lock, name, manner, shape, permits, short }, () => {
         over()
         return stand()
       })
@@ -285,6 +288,8 @@ export class Sections {
     const story = recorder.acquire(name)
     const began = process.hrtime.bigint()
     let inHand = false
+    let ended = (_error?: unknown): void => undefined
+    const { byHand } = this
     try {
       const answer = await lock.run(
         async (lease) => {
@@ -295,16 +300,20 @@ export class Sections {
             await this.inner(lock, lease)
             await this.update(name, lease)
           } finally {
-            await this.giveBack(story, lease, checks)
+            if (byHand) await this.giveBack(story, lease, checks)
+            else ended = this.leave(story, lease, checks)
           }
           return story
         },
         { wait: WAIT_MS, signal: stop },
       )
+      this.byHand = !byHand
+      ended()
       if (!inHand) throw new Error('it ended and its function was never called')
       if (answer !== story) throw new Error('it did not return what its function did')
     } catch (error) {
       if (!inHand) story.failed()
+      ended(error)
       if (!stop.aborted) this.failed('run', began, error)
       await sleep(inHand ? 0 : 50)
     }
@@ -376,6 +385,24 @@ export class Sections {
     } finally {
       clearInterval(checks)
       this.tools.holding(undefined)
+    }
+  }
+
+  /** At the end of its function: `run` gives back what it was given. Call what is returned when it has ended. */
+  private leave(story: Story, lease: Lease, checks: NodeJS.Timeout): (error?: unknown) => void {
+    const began = process.hrtime.bigint()
+    story.releasing()
+    clearInterval(checks)
+    this.tools.holding(undefined)
+    let over = false
+    return (error) => {
+      if (over) return
+      over = true
+      if (lease.held) this.failed('run', began, new Error('it ended and its lease is still held'))
+      // It does not tell what became of its release. Without an answer it takes so long.
+      const answered = Number(process.hrtime.bigint() - began) / 1e6 < this.tools.order.requestTimeout
+      const lost = error instanceof HoldfastError && error.code === 'LOCK_LOST'
+      story.released(lost ? 'expired' : answered ? 'released' : 'unknown')
     }
   }
 

@@ -43,6 +43,8 @@ export interface Meeting {
   readonly as: 'one of them' | 'a writer first' | 'one too many'
   /** How one too many asks. */
   readonly manner?: Manner
+  /** How many permits each asks for. Absent: one. */
+  readonly permits?: number
 }
 
 export type ToWorker =

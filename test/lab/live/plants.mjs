@@ -623,6 +623,41 @@ export const keepsTheAnswer = (order) =>
     run: async (body, options) => void (await lock.run(body, options)),
   }))
 
+/** Whoever has run its function keeps the lock for a while. What is taken inside is a share of it. */
+export async function runKeepsIts(order) {
+  const client = await sound(order)
+  const mutex = (name) => {
+    const lock = client.mutex(name)
+    let inside
+    const share = () => lied(inside, { release: async () => 'released' })
+    const run = async (body, options) => {
+      const lease = (inside = await lock.acquire(options))
+      const ended = () => {
+        inside = undefined
+        setTimeout(() => void lease.release(), 300)
+      }
+      return body(lease).finally(ended)
+    }
+    return { ...acquiring(lock, (go) => (inside === undefined ? go() : share())), run }
+  }
+  return { ...client, mutex }
+}
+
+/** Whoever asks for several permits is given one. */
+export async function countsPermitsAsOne(order) {
+  const client = await sound(order)
+  const semaphore = (name, capacity) => {
+    const lock = client.semaphore(name, capacity)
+    const one = (options) => ({ ...options, permits: 1 })
+    return {
+      name,
+      acquire: (options) => lock.acquire(one(options)),
+      tryAcquire: (options) => lock.tryAcquire(one(options)),
+    }
+  }
+  return { ...client, semaphore }
+}
+
 /** Leases that say that they are on another lock. */
 export const namesAnother = (order) => everywhere(order, (lease) => lied(lease, { name: 'another' }))
 

@@ -151,6 +151,8 @@ describe('The lab', { timeout: 180_000 }, () => {
       'keepsTheAnswer',
       /^errors: .*run failed with .*did not return what its function did/,
     ],
+    ['a run that keeps its lock', 'runKeepsIts', /^errors: .*run failed with .*its lease is still held/],
+    ['several permits that count as one', 'countsPermitsAsOne', /^exclusivity: .*:meeting:permits"/],
     ['a close that leaves connections', 'closesNothing', /^closing: .*of its connections were open/],
   ])('finds %s', async (_what, plant, verdict) => {
     const record = await play(plant)
