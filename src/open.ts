@@ -15,7 +15,8 @@ export interface StoreOptions {
 
 export interface OpenOptions extends Omit<HoldfastOptions, 'closeStore'>, StoreOptions {}
 
-type Opener = (url: string, options: StoreOptions) => Promise<Store>
+/** `ttl`: what locks will be taken with where nothing else is said, for stores that can get ready for it. */
+type Opener = (url: string, options: StoreOptions, ttl?: number) => Promise<Store>
 
 /** Where each store is opened. It and its driver are loaded when a URL asks for them, and not before. */
 const stores = {
@@ -45,7 +46,7 @@ const stores = {
   },
   zookeeper: async (): Promise<Opener> => {
     const { openZooKeeperStore } = await import('./stores/zookeeper/open.ts')
-    return (url) => openZooKeeperStore(url)
+    return (url, _, ttl) => openZooKeeperStore(url, ttl)
   },
   memcached: async (): Promise<Opener> => {
     const { openMemcachedStore } = await import('./stores/memcached/open.ts')
@@ -82,7 +83,7 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
 export const SCHEMES: readonly string[] = Object.keys(OPENERS)
 
 /** The store behind a URL. Whoever opens it closes it. */
-export async function openStore(url: string, options: StoreOptions = {}): Promise<Store> {
+export async function openStore(url: string, options: StoreOptions = {}, ttl?: number): Promise<Store> {
   const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
   const opener = scheme !== undefined && Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined
   if (opener === undefined) {
@@ -93,14 +94,14 @@ export async function openStore(url: string, options: StoreOptions = {}): Promis
     })
   }
   const open = await opener()
-  return open(url, options)
+  return open(url, options, ttl)
 }
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
 export async function open(url: string, given: OpenOptions = {}): Promise<Holdfast> {
   checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl')
   const { token, ca, ...options } = given
-  const store = await openStore(url, { token, ca })
+  const store = await openStore(url, { token, ca }, options.ttl)
   try {
     return new Holdfast(store, { ...options, closeStore: true })
   } catch (error) {

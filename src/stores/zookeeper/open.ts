@@ -11,6 +11,7 @@ import type {
   ZooKeeper,
   ZooKeeperOptions,
 } from './client/index.ts'
+import { longestTtl } from './seat.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperStoreOptions {
@@ -20,7 +21,7 @@ export interface ZooKeeperStoreOptions {
   readonly acl?: 'open' | 'creator' | readonly Acl[] | undefined
   /** `maxSessionTimeout` of the servers: decides the longest ttl. Default 40,000, as theirs. */
   readonly maxSessionTimeout?: number | undefined
-  /** A ttl for which a session is opened at once rather than with the first claim. Default: none; for a URL 15,000. */
+  /** A ttl for which a session is opened at once rather than with the first claim. Default: none; for a URL that of `open`. */
   readonly ttl?: number | undefined
   /** Called when another process asks, in Curator's way, that a lock held here be given up. Nothing is forced. */
   readonly onRevocation?: ((name: string) => void) | undefined
@@ -80,9 +81,9 @@ function makeStore(
 
 /**
  * `zookeeper://[user:password@]h1:2181,h2:2181/chroot?root=/locks&acl=creator&maxSessionTimeout=60000&auth=digest:user:password`;
- * `zookeepers://` for TLS.
+ * `zookeepers://` for TLS. `usual`: the ttl that most locks will be taken with.
  */
-export async function openZooKeeperStore(url: string): Promise<Store> {
+export async function openZooKeeperStore(url: string, usual?: number): Promise<Store> {
   const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url)
   if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
   const [, tls, userInfo, hosts, chroot = '', search] = match
@@ -99,7 +100,7 @@ export async function openZooKeeperStore(url: string): Promise<Store> {
   const root = query.get('root')
   const store = makeStore(`${hosts}${decoded(chroot)}`, {
     acl,
-    ttl: wholeNumber('ttl', query) ?? DEFAULT_TTL,
+    ttl: wholeNumber('ttl', query) ?? sessionFor(usual, max),
     ...(root !== null && { root }),
     ...(max !== undefined && { maxSessionTimeout: max }),
     client: { auth: credentials(userInfo, query.getAll('auth')), ...(tls === 's' && { tls: {} }) },
@@ -135,6 +136,12 @@ function decoded(text: string): string {
   } catch {
     throw refused(ESCAPES)
   }
+}
+
+/** Whoever takes locks with a ttl that is none, or too long, hears of it; no session is opened for that. */
+function sessionFor(usual: number | undefined, maxSessionTimeout = MAX_SESSION_TIMEOUT): number {
+  const fits = Number.isInteger(usual) && Number(usual) > 0 && Number(usual) <= longestTtl(maxSessionTimeout)
+  return fits ? Number(usual) : DEFAULT_TTL
 }
 
 function wholeNumber(key: string, query: URLSearchParams): number | undefined {

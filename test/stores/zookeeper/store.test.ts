@@ -19,7 +19,7 @@ import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
 import { czxidOf, requestRevocation, zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import type { ConnectOptions } from '../../../src/stores/zookeeper/index.ts'
 import { TOKENS_PER_NODE } from '../../../src/stores/zookeeper/token.ts'
-import { Holdfast } from '../../../src/index.ts'
+import { Holdfast, open as openHoldfast } from '../../../src/index.ts'
 import { FaultProxy } from 'holdfast/testkit'
 import { leftovers, MAX_SESSION_TIMEOUT } from './kit.ts'
 import { Wiretap } from './wiretap.ts'
@@ -1088,6 +1088,17 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
       const own = kept(await openZooKeeperStore(`zookeeper://${url}`))
       expect((await own.claim(request(name()), TIMEOUT)).kind).toBe('held')
     }
+  })
+
+  it('has one session where all locks have the ttl that a program opens it with', async () => {
+    const sessions = async (): Promise<number> =>
+      (await fourLetters(server, 'cons')).match(/sid=/g)?.length ?? 0
+    const before = await sessions()
+    const holdfast = kept(await openHoldfast(`zookeeper://${at()}`, { ttl: 9000 }))
+    await using _lease = await holdfast.mutex(name()).acquire()
+    expect(await sessions()).toBe(before + 1)
+    for (const ttl of [-1, 1e12, '9s' as unknown as number])
+      await expect(openHoldfast(`zookeeper://${at()}`, { ttl })).rejects.toMatchObject({ argument: 'ttl' })
   })
 
   it('says that its leases are lost when the user closes the client that it was given', async () => {
