@@ -19,7 +19,7 @@ const FINAL = new Set([
   'DENIED',
 ])
 const FINAL_TEXT =
-  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|HFLAYOUT|user_script|AUTH.* called without any password/i
+  /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|This instance has cluster support disabled|HFLAYOUT|user_script|AUTH.* called without any password/i
 
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
@@ -55,6 +55,14 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /^Stream isn't writeable/,
     'the connection was closed by the server or on the way. A server that has as many clients as it may (maxclients) closes it at once',
+  ],
+  [
+    /unknown command '(evalsha|script)'/i,
+    'locks need scripts: to sentinels leads redis+sentinel://h1,h2/master, and a proxy has to let scripts through',
+  ],
+  [
+    /cluster support disabled/,
+    'the server is none of a Redis Cluster: use redis://, or a client for one server',
   ],
   [/^MOVED /, 'the server is one of a Redis Cluster: use redis+cluster://, or a client for a Cluster'],
 ]

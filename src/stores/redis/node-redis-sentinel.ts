@@ -1,3 +1,4 @@
+import { listen } from './link.ts'
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { NodeRedisLink } from './node-redis.ts'
 import type { NodeRedisBase, Subscribing } from './node-redis.ts'
@@ -80,16 +81,15 @@ export class NodeRedisSentinelLink extends NodeRedisLink<NodeRedisSentinel & Sub
     const { client } = this
     const heard = (text: string, channel: string): void => message(channel, text)
     const channels = new Set<string>()
-    const events = ['topology-change', 'error']
     const stop = (): void => {
-      for (const event of events) client.off(event, over)
+      stopListening()
       for (const channel of channels) client.unsubscribe(channel, heard).catch(() => {})
     }
     const over = (): void => {
       stop()
       end()
     }
-    for (const event of events) client.on(event, over)
+    const stopListening = listen(client, ['topology-change', 'error'], over)
     return Promise.resolve({
       async subscribe(more) {
         for (const channel of more) channels.add(channel)

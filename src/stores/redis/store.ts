@@ -59,7 +59,7 @@ export interface RedisStoreParts {
 export class RedisStore implements Store {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
-  /** Not in a Cluster: a node of a quorum is one server. Nor with options that votes do not heed. */
+  /** A node of a quorum is one server: none of a Cluster, nor one that a replica may follow. Nor with options that votes do not heed. */
   readonly votes?: Voter
   private readonly link: Link
   private readonly prefix: string
@@ -83,7 +83,7 @@ export class RedisStore implements Store {
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
     this.moving = link.cluster ? new Moving(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
-    if (plain) this.votes = new RedisVoter(link, prefix)
+    if (plain && link.sentinels !== true) this.votes = new RedisVoter(link, prefix)
     trustedStores.add(this)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined

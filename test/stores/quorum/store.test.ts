@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Redis } from 'ioredis'
+import { createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast } from 'holdfast'
@@ -50,6 +51,17 @@ describe('which stores form a quorum', () => {
     }
     expect(quorumStore([...memory(2), member({ prefix: 'other' })]).capabilities.fencing).toBe('monotonic')
     client.disconnect()
+  })
+
+  // A replica that is promoted has forgotten the votes that it had not heard of, and would vote at once.
+  it('is refused for a Redis store that leads through Sentinels', () => {
+    const at = { host: '127.0.0.1', port: 1 }
+    const io = new Redis({ sentinels: [at], name: 'primary', lazyConnect: true })
+    for (const client of [io, createSentinel({ name: 'primary', sentinelRootNodes: [at] })])
+      expect(() => quorumStore([...memory(2), redisStore(client)])).toThrow(
+        /store 3 cannot be one of a quorum: .*no Sentinel group/,
+      )
+    io.disconnect()
   })
 
   it('is refused for a URL that names a server twice, or an option that there is not', async () => {

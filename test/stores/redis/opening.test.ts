@@ -68,6 +68,14 @@ describe.skipIf(!available('redis')).each(DRIVERS)('a store that is opened throu
     expect(await at(server, '/9')).toBe('opened')
   })
 
+  it('says at once that a server is none of a Cluster', async () => {
+    const opening = openRedisStore(`redis+cluster://127.0.0.1:${server.port}`, { driver })
+    await expect(opening).rejects.toMatchObject({
+      retryable: false,
+      message: expect.stringContaining('use redis://') as string,
+    })
+  })
+
   it('says soon that nobody listens there', async () => {
     const began = performance.now()
     expect(await why(openRedisStore('redis://127.0.0.1:1', { driver }))).toContain('ECONNREFUSED')

@@ -3,11 +3,12 @@ import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Redis } from 'ioredis'
+import type * as NodeRedisModule from 'redis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import type { HoldfastOptions } from 'holdfast'
-import { fencedWrite, openRedisStore } from 'holdfast/redis'
+import { fencedWrite, openRedisStore, redisStore } from 'holdfast/redis'
 import type { OpenRedisOptions } from 'holdfast/redis'
 
 import { available, redis, redisCommand, sentinel } from '../../../scripts/services.mjs'
@@ -300,6 +301,30 @@ describe.skipIf(!available('sentinel')).each(['redis-4', 'redis-6'])(
       // Sentinels listen to each other by connections of their own, to the servers and not here.
       await expect.poll(left, { timeout: 5_000 }).toEqual([])
       await group.stop()
+    })
+  },
+)
+
+describe.skipIf(!available('sentinel')).each(['redis', 'redis-6'])(
+  'a client from createSentinel of %s',
+  (name) => {
+    it('is listened to once, whatever the number of stores, and not at all when they are closed', async () => {
+      const { createSentinel } = createRequire(import.meta.url)(name) as typeof NodeRedisModule
+      await using group = await sentinel({ replicas: 1, downAfter: 60_000 })
+      const client = createSentinel({
+        name: group.name,
+        sentinelRootNodes: group.sentinels.map(({ host, port }) => ({ host, port })),
+      })
+      client.on('error', () => {})
+      await client.connect()
+      const before = client.eventNames().map((event) => [event, client.listenerCount(event)])
+      const stores = Array.from({ length: 15 }, (_, at) => redisStore(client, { prefix: `p${at}` }))
+      const watches = stores.map(async (store, at) => store.watch(`s${at}`, () => {}, 5_000))
+      for (const watch of await Promise.all(watches)) expect(watch.kind).toBe('watching')
+      for (const event of client.eventNames()) expect(client.listenerCount(event)).toBeLessThan(4)
+      for (const store of stores) await store.close()
+      expect(client.eventNames().map((event) => [event, client.listenerCount(event)])).toEqual(before)
+      await client.destroy()
     })
   },
 )
