@@ -5,6 +5,8 @@ import { InvalidArgumentError } from './errors.ts'
 export const MAX_NAME_BYTES = 512
 /** Timers cannot wait longer: beyond this they fire at once. */
 export const MAX_MS: number = 2 ** 31 - 1
+/** For what no timer waits for: a century. */
+export const MAX_PERIOD_MS: number = 36_525 * 86_400_000
 
 function refuse(argument: string, problem: string, value: unknown): never {
   throw new InvalidArgumentError(`${argument} ${problem}; got ${show(value)}`, { argument })
@@ -50,6 +52,11 @@ export interface Range {
 /** A whole number of milliseconds within a range. */
 export function checkMs(argument: string, value: unknown, { min, max }: Range): asserts value is number {
   checkWhole(argument, value, { min, max: Math.min(max, MAX_MS) }, ' milliseconds')
+}
+
+/** A whole number of milliseconds from 1 on, of which somebody else keeps the time. */
+export function checkPeriod(argument: string, value: unknown): asserts value is number {
+  checkWhole(argument, value, { min: 1, max: MAX_PERIOD_MS }, ' milliseconds')
 }
 
 export function checkWhole(

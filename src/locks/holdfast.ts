@@ -177,7 +177,8 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Runs code that is inside of no section, although it is called from one: for work that the section starts and does not
-   * wait for. It may wait for the locks that the section holds, and shares none of them.
+   * wait for. It may wait for the locks that the section holds, and shares none of them. Nor is it part of a cached load or a
+   * leader's `onElected`.
    */
   outside<T>(body: () => T): T {
     checkBody(body)

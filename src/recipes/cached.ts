@@ -1,4 +1,4 @@
-import { checkFunction, checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { checkFunction, checkOptions, checkPeriod } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -121,11 +121,11 @@ function checkLoad<V, A>(options: CachedOptions<V, A>): void {
   }
   checkFunction('onError', options.onError)
   if (options.env !== undefined) checkEnv(options.env)
-  checkMs('ttl', ttl, { min: 1, max: MAX_MS })
+  checkPeriod('ttl', ttl)
   if (typeof jitter !== 'number' || !(jitter >= 0 && jitter < 1))
     wrong('jitter', 'must be at least 0 and below 1')
   if (refreshAfter === undefined) return
-  checkMs('refreshAfter', refreshAfter, { min: 1, max: MAX_MS })
+  checkPeriod('refreshAfter', refreshAfter)
   const earliestEnd = shortened(ttl, jitter)
   if (refreshAfter >= earliestEnd) {
     wrong('refreshAfter', `must be less than what jitter leaves of the ttl at least, ${earliestEnd} ms`)
@@ -154,7 +154,7 @@ class LockedCache<V, A> implements Cached<V, A> {
   constructor(holdfast: Holdfast, options: CachedOptions<V, A>) {
     const { env = systemEnv, ttl, jitter = 0.1 } = options
     const { emptyTtl = Math.max(1, Math.round(ttl / 10)) } = options
-    checkMs('emptyTtl', emptyTtl, { min: 1, max: MAX_MS })
+    checkPeriod('emptyTtl', emptyTtl)
     this.holdfast = holdfast
     // Only to have its options looked at: a mistake in them would show at the first miss.
     holdfast.mutex('cache:', options.lock)

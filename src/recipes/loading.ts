@@ -1,8 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { LockReentryError } from '../core/errors.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
 import type { Lease } from '../runtime/lease.ts'
-import { outside } from '../runtime/sections.ts'
+import { context, outside } from '../runtime/sections.ts'
 
 /** The loads of one Holdfast that hold their lock, by its name. */
 export type Holders = Map<string, Loading>
@@ -17,7 +16,7 @@ export function holdersOf(holdfast: Holdfast): Holders {
 }
 
 /** The load that the running code is part of. It has no link to others: such a chain would keep all that ever were. */
-const inside = new AsyncLocalStorage<Loading>()
+const inside = context<Loading>()
 
 /**
  * A load under way in this process, and what it waits for: its lock while it has it not, and the loads that it asked for. Two that

@@ -1,4 +1,4 @@
-import { checkMs, checkName, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { checkName, checkOptions, checkPeriod } from '../core/arguments.ts'
 import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -104,12 +104,11 @@ function holdOf({ every, atLeast, afterFailure = 'keep' }: Omit<OnceOptions<unkn
   if (afterFailure !== 'keep' && afterFailure !== 'retry') {
     throw new InvalidArgumentError(`afterFailure must be 'keep' or 'retry'`, { argument: 'afterFailure' })
   }
-  const range = { min: 1, max: MAX_MS }
   if (atLeast !== undefined) {
-    checkMs('atLeast', atLeast, range)
+    checkPeriod('atLeast', atLeast)
     return atLeast
   }
-  checkMs('every', every, range)
+  checkPeriod('every', every)
   return Math.ceil(every * HOLD)
 }
 

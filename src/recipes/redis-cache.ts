@@ -1,4 +1,4 @@
-import { checkMs, checkOptions, checkText, MAX_MS } from '../core/arguments.ts'
+import { checkOptions, checkPeriod, checkText, MAX_PERIOD_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { RedisClient } from '../stores/redis/client.ts'
 import { fencedWrite } from '../stores/redis/fenced-write.ts'
@@ -26,7 +26,7 @@ export function redisCache(client: RedisCacheClient, options: RedisCacheOptions 
   if (typeof (client as Partial<RedisCacheClient> | null | undefined)?.get !== 'function')
     throw new InvalidArgumentError('client must be one of ioredis or redis', { argument: 'client' })
   checkText('prefix', prefix)
-  checkMs('fenceTtl', fenceTtl, { min: 1, max: MAX_MS })
+  checkPeriod('fenceTtl', fenceTtl)
   // In braces: in a Cluster the value and its token have to live on one node.
   const at = (key: string): string => `${prefix}{${key}}`
   return {
@@ -36,7 +36,7 @@ export function redisCache(client: RedisCacheClient, options: RedisCacheOptions 
       return text instanceof Uint8Array ? Buffer.from(text).toString() : (text as string | null)
     },
     async setFenced(key, text, { ttl, token }) {
-      const kept = { ttl, fenceTtl: Math.min(ttl + fenceTtl, MAX_MS) }
+      const kept = { ttl, fenceTtl: Math.min(ttl + fenceTtl, MAX_PERIOD_MS) }
       const { accepted } = await fencedWrite(client, { key: at(key), value: text, token }, kept)
       return accepted
     },

@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { isError } from '../core/error-printing.ts'
 import { ClosedError, LockAbortedError, LockLostError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
 import { onAbort } from '../runtime/abort-listeners.ts'
 import type { AssertHeldOptions, Lease } from '../runtime/lease.ts'
+import { context } from '../runtime/sections.ts'
 
 /** One leadership, from election to loss or resignation. */
 export interface Term {
@@ -27,7 +27,7 @@ interface Calling {
 }
 
 /** The callbacks that the running code is part of. */
-const calling = new AsyncLocalStorage<Calling>()
+const calling = context<Calling>()
 
 export class LeaseTerm implements Term {
   readonly signal: AbortSignal

@@ -166,9 +166,7 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   if (now < end) {
     lane.hold(claim, now, end, answer)
     upkeep.held(claim, sentAt)
-    // Either may be the older news, and a message may be a stranger's: the store is asked at once, and not at the next renewal.
-    if (claim.revoked) upkeep.renewNow(claim)
-    return lane.serveFirst(claim, now)
+    return claim.revoked ? askBeforeUse(claim) : lane.serveFirst(claim, now)
   }
   // It took longer than the lease lasts. Nobody may have it; a new claim may be quicker.
   const { only } = claim
@@ -179,6 +177,20 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   // Not at once: a store that answers at once and always too late would be asked without end.
   if (only === null && lane.needsClaim(now)) pause(lane.newClaim(), RETRY_MS.first)
   else lane.pump()
+}
+
+/**
+ * A message said that it was taken away, before the answer that it was granted. Either may be the older news, and a message may be a
+ * stranger's: the store is asked, and nobody has it before the answer.
+ */
+function askBeforeUse(claim: Claim): void {
+  const { lane, only } = claim
+  // Who does not wait does not wait for that either.
+  if (only !== null) return lane.refuse(claim, null)
+  // Nor may readers join it.
+  claim.era = 0
+  claim.heardAt = -Infinity
+  lane.session.upkeep.renewNow(claim)
 }
 
 const TOO_LATE: Unknown = {

@@ -1,4 +1,4 @@
-import { checkMs } from '../../core/arguments.ts'
+import { checkPeriod } from '../../core/arguments.ts'
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
 import { linkTo } from './client.ts'
 import type { RedisClient } from './client.ts'
@@ -20,7 +20,6 @@ export type FencedWriteResult =
   /** `token`: of the holder that wrote last. It came later than ours. */
   | { readonly accepted: false; readonly token: bigint }
 
-const MAX_DAYS_MS = 2 ** 31 - 1
 const HIGHEST = 2n ** 64n - 1n
 
 /**
@@ -38,7 +37,7 @@ export async function fencedWrite(
     throw new InvalidArgumentError('token must be a bigint, as lease.token is', { argument: 'token' })
   }
   for (const [argument, ms] of Object.entries({ ttl, fenceTtl })) {
-    if (ms !== undefined) checkMs(argument, ms, { min: 1, max: MAX_DAYS_MS })
+    if (ms !== undefined) checkPeriod(argument, ms)
   }
   const fence = `${key}:fence`
   const link = linkTo(client)

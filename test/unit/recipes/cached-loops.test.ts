@@ -315,3 +315,23 @@ it('a caller who holds the key’s own lock hears so at once, also while others 
   expect(await w.env.until(inside, 1000)).toBeInstanceOf(LockReentryError)
   expect(await w.env.until(Promise.all(others), 1000)).toEqual(['value'])
 })
+
+it('work that a load starts and does not wait for may wait for it, outside of it', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  const work: Promise<unknown>[] = []
+  let loads = 0
+  const each: Cached<void, void> = cached(holdfast, {
+    cache: new Map(),
+    key: 'k',
+    load: async () => {
+      if (++loads === 1) work.push(holdfast.outside(() => each.get().then(() => each.forget())))
+      await env.sleep(10)
+    },
+    ttl: TTL,
+    env,
+  })
+  await w.env.until(each.get(), 1000)
+  await w.env.until(Promise.all(work), 1000)
+  expect(loads).toBe(1)
+})

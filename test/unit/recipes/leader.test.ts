@@ -323,6 +323,23 @@ describe('a candidate that is told to stop', () => {
     expect(await isClean(w, 'boss')).toBe(true)
   })
 
+  it('waits for the end of onElected in work that onElected has started outside of it', async () => {
+    const w = world()
+    const steps: string[] = []
+    const { candidate, process } = office(w, async () => {
+      process.holdfast
+        .outside(() => candidate.stop())
+        .then(
+          () => steps.push('stopped'),
+          () => {},
+        )
+      await process.env.sleep(50)
+      steps.push('put away')
+    })
+    await w.env.advance(1000)
+    expect(steps).toEqual(['put away', 'stopped'])
+  })
+
   it.each(['stop', 'resign'] as const)(
     'from inside onElected does not wait for itself: await candidate.%s()',
     async (how) => {

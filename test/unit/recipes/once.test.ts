@@ -274,3 +274,17 @@ describe('a process that is stopped while it asks whether the job was run', () =
     expect(outcome).toMatchObject({ kind: 'skipped', last: { outcome: { value: 'done' } } })
   })
 })
+
+it('runs once a month, longer than a timer can wait: with a memory, for no store keeps a claim so long', async () => {
+  const w = world()
+  const { holdfast, env } = w.process()
+  const month = { every: 31 * 86_400_000, run: () => 'sent', env }
+  expect(() => once(holdfast, 'bills', month)).toThrow('Pass a memory.')
+  const bills = once(holdfast, 'bills', { ...month, memory: new Map() })
+  const tick = async (): Promise<string> => (await w.env.until(bills.tick())).kind
+  expect(await tick()).toBe('ran')
+  await w.env.advance(27 * 86_400_000)
+  expect(await tick()).toBe('skipped')
+  await w.env.advance(86_400_000)
+  expect(await tick()).toBe('ran')
+})

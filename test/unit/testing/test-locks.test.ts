@@ -117,6 +117,23 @@ describe('a lock that is lost', () => {
 })
 
 describe('a store in trouble', () => {
+  it('takes a lock away of which a slow store has not told yet: it is not believed', async () => {
+    const mended = locks.slow(100)
+    const waits = locks.holdfast.mutex('train').acquire()
+    const tries = locks.holdfast.mutex('bus').tryAcquire()
+    locks.lose('train')
+    locks.lose('bus')
+    mended()
+    const theirs = await locks.others.mutex('train').acquire()
+    await locks.advance(1000)
+    expect(locks.history).toEqual([])
+    expect(await tries).toBeNull()
+    await theirs.release()
+    expect((await locks.until(waits)).held).toBe(true)
+    locks.lose('train')
+    locks.assertNothingHeld()
+  })
+
   it('is slow: the lease has less time left', async () => {
     locks.slow(2000)
     const lease = await locks.until(locks.holdfast.mutex('train', { ttl: 5000, renew: false }).acquire())
