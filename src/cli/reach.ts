@@ -94,5 +94,6 @@ function orGiveUp(
   })
 }
 
-const mayPass = (error: unknown): error is StoreUnavailableError =>
+/** Asking again may help. */
+export const mayPass = (error: unknown): error is StoreUnavailableError =>
   error instanceof StoreUnavailableError && error.retryable !== false

@@ -84,6 +84,7 @@ describe('serve --config', () => {
     ['an open door', { listen: '0.0.0.0:7420' }, ['listen: ', 'TLS and tokens']],
     ['a rule without its file', { audit: { required: true } }, ['audit.required: needs audit.file']],
     ['two stores', { store: { url: 'redis://a', urlFile: 'b' } }, ['store: has both']],
+    ['a store that ends with the server', { store: { url: 'memory:' } }, ['store: ', 'Leave the store out']],
     ['a token for no store', { store: { tokenFile: 'b' } }, ['store: needs url']],
     [
       'an audit log in no folder',

@@ -109,6 +109,22 @@ describe('holdfast ls', () => {
     expect(await watching.end()).toBe(0)
   })
 
+  it('with --watch goes on over a restart of the server', async () => {
+    const former = await lockServer()
+    const watching = holdfast(['ls', '--watch', '--every', '50ms', '--json'], { url: former.url })
+    await watching.says('{"locks":[],"more":false}\n')
+    former.kill('SIGTERM')
+    await former.end()
+    await watching.says('trying again')
+    const at = former.url.replace('holdfast://', '')
+    const later = holdfast(['serve', '--listen', at, '--state', 'none'])
+    await later.says('Listening')
+    await run(['run', 'after', ...sh('sleep 1')], { url: former.url })
+    await watching.says('"name":"after"')
+    watching.kill('SIGINT')
+    expect(await watching.end()).toBe(0)
+  })
+
   it('does not ask without a pause', async () => {
     const { code, stderr } = await run(['ls', '--watch', '--every', '0'], { url })
     expect([code, stderr]).toEqual([64, expect.stringContaining('--every takes at least')])

@@ -60,6 +60,12 @@ it('does not keep a HEAD of what has no end', async () => {
   expect((await call(server, 'HEAD /v1/events')).status).toBe(405)
 })
 
+it('asks proxies not to keep events back', async () => {
+  const server = await serve()
+  const got = await raw(server, 'GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n', ': watching')
+  expect(got).toContain('x-accel-buffering: no\r\n')
+})
+
 describe('a page of an allowed origin', () => {
   const origin = 'https://dash.example'
 

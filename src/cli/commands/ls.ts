@@ -3,12 +3,13 @@ import type { Holdfast, LockInfo } from '../../locks/holdfast.ts'
 import { kindOf, lockJson, showAge } from '../claims.ts'
 import { withStore } from '../connect.ts'
 import { parseDuration } from '../duration.ts'
-import { EXIT, UsageError } from '../exit.ts'
+import { EXIT, explain, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
+import { mayPass } from '../reach.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { coloured, paint, print, printJson, table } from '../table.ts'
+import { coloured, note, paint, print, printJson, table } from '../table.ts'
 
 const options = {
   watch: { short: 'w', help: 'show it again and again until Ctrl-C' },
@@ -49,10 +50,19 @@ const ls: Command = command({
       }
       const interrupt = new Interrupt()
       try {
+        let state: 'new' | 'there' | 'away' = 'new'
         while (!interrupt.signal.aborted) {
-          const seen = await look(holdfast, prefix, limit)
-          if (given.json !== true) print(coloured(process.stdout) ? CLEAR : `\n${new Date().toISOString()}`)
-          show(seen)
+          try {
+            const seen = await look(holdfast, prefix, limit)
+            state = 'there'
+            if (given.json !== true) print(coloured(process.stdout) ? CLEAR : `\n${new Date().toISOString()}`)
+            show(seen)
+          } catch (error) {
+            // The first look says what is wrong. Later, a store that is away may be back soon, as after a restart.
+            if (state === 'new' || !mayPass(error)) throw error
+            if (state === 'there') note(`${explain(error)}\n  trying again`)
+            state = 'away'
+          }
           await sleep(every, undefined, { signal: interrupt.signal }).catch(() => {})
         }
         return EXIT.ok

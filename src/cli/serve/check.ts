@@ -10,7 +10,9 @@ import { assertSafe, DEFAULT_LISTEN, parseListen } from '../../server/listen.ts'
 import type { ListenAt } from '../../server/listen.ts'
 import { behindLinks, defaultStatePath } from '../../server/state-path.ts'
 import { readTokens } from '../../server/tokens.ts'
+import { UsageError } from '../exit.ts'
 import { storeAddress } from '../store-option.ts'
+import type { StoreGiven } from '../store-option.ts'
 import { ConfigError } from './config.ts'
 import type { ConfigProblem } from './config.ts'
 import { readTls } from './settings.ts'
@@ -32,6 +34,16 @@ export function checked(settings: Settings): Findings {
   trial.content()
   trial.places()
   return trial.finish()
+}
+
+/** For messages. A store that ends with the server is none: the next run would grant what is still held. */
+function storeBehind(store: StoreGiven): string {
+  const { url, shown } = storeAddress(store)
+  if (/^memory:/i.test(url))
+    throw new UsageError(
+      "memory: would forget every lease at a restart. Leave the store out: the server's own memory goes on after it.",
+    )
+  return shown
 }
 
 class Trial {
@@ -70,7 +82,7 @@ class Trial {
     }
     if (store !== undefined) {
       this.attempt(keyOf('store', 'store'), () =>
-        this.findings.push(`keeps the locks at ${storeAddress(store).shown}; holdfast doctor tries that`),
+        this.findings.push(`keeps the locks at ${storeBehind(store)}; holdfast doctor tries that`),
       )
     }
   }

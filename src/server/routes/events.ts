@@ -40,6 +40,8 @@ function stream(
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    // nginx would gather it, and pass nothing on for hours.
+    'x-accel-buffering': 'no',
   })
   const send = (text: string | Buffer): void => {
     if (response.writableLength > service.limits.unread) return void response.destroy()

@@ -1,5 +1,6 @@
 import type { Store } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
+import { RefusedError } from './refused.ts'
 import { HoldfastStore } from './store.ts'
 import type { HoldfastStoreOptions } from './store.ts'
 
@@ -12,6 +13,7 @@ export async function openHoldfastStore(url: string, options: HoldfastStoreOptio
   if (unreached === null) return store
   const { cause, retryable } = unreached
   store.close()
-  const message = `The lock server at ${store.where} did not answer. Start one with \`holdfast serve\`, or check the address.`
+  const nobody = `The lock server at ${store.where} did not answer. Start one with \`holdfast serve\`, or check the address.`
+  const message = cause instanceof RefusedError ? cause.message : nobody
   throw new StoreUnavailableError(message, { store: 'holdfast', cause, retryable })
 }

@@ -1,4 +1,5 @@
 import { checkOptions } from '../../core/arguments.ts'
+import { InvalidArgumentError } from '../../core/errors.ts'
 import { printable } from '../../core/printing.ts'
 import type {
   Capabilities,
@@ -47,6 +48,17 @@ export interface HoldfastStoreOptions {
 
 const OPTIONS: readonly (keyof HoldfastStoreOptions)[] = ['token', 'ca']
 
+/** Files and environments leave a line's end behind the token, which no header may hold. */
+function bearer(token: unknown): string | undefined {
+  if (token === undefined) return undefined
+  const word = typeof token === 'string' ? token.trim() : ''
+  if (/^[!-~]+$/.test(word)) return word
+  // Not shown: it may be a secret all the same.
+  throw new InvalidArgumentError('token must be one word of letters, digits and signs (ASCII)', {
+    argument: 'token',
+  })
+}
+
 interface SessionWatch {
   readonly listener: StoreListener
   /** The server has agreed once: from then on it is kept up. */
@@ -70,7 +82,7 @@ export class HoldfastStore implements Store {
     const { token, ca } = options
     const parsed = parseAddress(url)
     this.where = showAddress(parsed.address)
-    const dialling = { address: parsed.address, token: token ?? parsed.token, ca }
+    const dialling = { address: parsed.address, token: bearer(token ?? parsed.token), ca }
     this.link = new ServerLink(dialling, {
       connected: () => this.watchAgain(),
       listening: () => this.watches.size > 0,

@@ -1,11 +1,14 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 import { afterEach, expect, it, vi } from 'vitest'
 
 import type { ClaimRequest, Store, StoreEvent } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/index.ts'
-import { startServer } from '../../../src/server/index.ts'
+import { hashToken, startServer } from '../../../src/server/index.ts'
 import type { RunningServer, ServerOptions } from '../../../src/server/index.ts'
 import { InvalidArgumentError } from '../../../src/core/errors.ts'
 import { holdfastStore, openHoldfastStore } from '../../../src/stores/holdfast/index.ts'
@@ -74,7 +77,9 @@ it('knows what the store behind the server can do', async () => {
   })
   const store = await openHoldfastStore(server.url)
   undo.push(() => store.close())
-  expect(store.capabilities).toEqual({ ...weak, reach: 'machine', minTtl: 250 })
+  // A store in the server's memory ends with the server, and its clients do not.
+  const guarantees = { ...weak.guarantees, partition: 'holds', storeRestart: 'breaks' }
+  expect(store.capabilities).toEqual({ ...weak, reach: 'machine', minTtl: 250, guarantees })
   expect(() => new Holdfast(store).semaphore('a', 2)).toThrow('no semaphores')
 })
 
@@ -310,6 +315,21 @@ it("says at once that nobody is there, without keeping the address's token in it
     expect(() => holdfastStore(wrong)).toThrow(InvalidArgumentError)
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }
+})
+
+it('takes a token as it stands in a file, and refuses what no header may hold', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'holdfast-tokens-')), 'tokens')
+  const token = 'a-token-of-more-than-22-characters'
+  writeFileSync(file, `seller ${hashToken(token)} acquire *\n`, { mode: 0o600 })
+  const server = await serve({ tokensFile: file })
+  const store = await openHoldfastStore(server.url, { token: `${token}\r\n` })
+  expect(await store.claim(request('a', 'session.1'), 5000)).toMatchObject({ kind: 'held' })
+  await store.close()
+  for (const wrong of ['', '\n', 'two words', 'schlüssel', 5])
+    expect(() => holdfastStore(server.url, { token: wrong as string })).toThrow('token must be one word')
+  await expect(openHoldfastStore(server.url, { token: `${token}-not` })).rejects.toThrow(
+    'refused: A valid bearer token is needed.',
+  )
 })
 
 it('fails its requests, and no more than those, when it is closed', async () => {
