@@ -91,7 +91,7 @@ export const scripts: Scripts = {
     sql: 'UPDATE holdfast_locks SET\ntoken = LAST_INSERT_ID(GREATEST(fence + 1, :now)),\nfence = GREATEST(fence + 1, :now) + :tokens - 1,\ntokens = :tokens,\nversion = version + 1,\ncapacity = :capacity,\nclaim = :id,\nowner = :owner,\nweight = :weight,\nexpires_us = :now + :ttl\nWHERE name = :name AND queue IS NULL AND claim IS NULL',
   },
   touch: {
-    sha1: '363a4f8ba55baaabde36593b30e3ba24fefeec87',
-    sql: 'INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)\nON DUPLICATE KEY UPDATE version = version',
+    sha1: '6c526ca18d839d909117fcadb5db674d3a47c0c8',
+    sql: 'INSERT IGNORE INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)\nVALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)',
   },
 }

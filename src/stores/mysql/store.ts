@@ -128,25 +128,31 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   }
 
   /** On another connection: what is made inside of the transaction is the others' to wait for until it ends. */
-  private async makeGuards({ names }: Guard): Promise<void> {
-    if (this.statements.knowGuards(names)) return
+  private async makeGuards({ names }: Guard, limit: number = MAKE_MS): Promise<boolean> {
+    if (this.statements.knowGuards(names)) return true
     // Without an answer (all connections may be in use) it is made inside.
-    await this.call(MAKE_MS, (link) => this.statements.makeGuards(link, names))
+    await this.call(limit, (link) => this.statements.makeGuards(link, names))
+    return this.statements.knowGuards(names)
   }
 
   private async rowsOf(guard: Guard, tx: MysqlConnection | SqlRunner): Promise<readonly Row[]> {
     const { statements } = this
-    await this.makeGuards(guard)
+    const made = await this.makeGuards(guard, this.patience)
     const elsewhere: Elsewhere = (names) => this.readElsewhere(names)
-    const rows = await statements.guard(tx, guard, elsewhere)
+    // To look for what may not be there would lock the gap: two that look, and then both make something in it, are a deadlock.
+    const rows = made ? await statements.guard(tx, guard, elsewhere) : undefined
     return rows ?? statements.guardNew(tx, guard, elsewhere)
   }
 
   /** Nobody can end the claims any more: what another connection sees of them now is true until the commit. */
   private async readElsewhere(names: readonly string[]): Promise<readonly Row[] | undefined> {
-    const limit = this.driver.hasSpare ? MAKE_MS : BUSY_MS
-    const rows = await this.call(limit, (link) => this.statements.read(link, names))
+    const rows = await this.call(this.patience, (link) => this.statements.read(link, names))
     return 'kind' in rows ? undefined : rows
+  }
+
+  /** Inside of a transaction: those that have all the pool's connections may each wait for another one here. */
+  private get patience(): number {
+    return this.driver.hasSpare ? MAKE_MS : BUSY_MS
   }
 }
 

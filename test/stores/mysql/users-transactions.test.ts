@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { createPoolCluster as createCallbackCluster } from 'mysql2'
 import { createConnection, createPool, createPoolCluster } from 'mysql2/promise'
-import type { Connection, Pool } from 'mysql2/promise'
+import type { Connection, Pool, PoolConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, mariadb } from '../../../scripts/services.mjs'
@@ -126,6 +128,63 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
       await connection.end()
     },
   )
+
+  // Once more on a machine so busy that it takes a second to say nothing.
+  it(
+    'guards at once, and with no deadlock, in transactions that have all connections of the pool',
+    { retry: 2 },
+    async () => {
+      const pool = createPool({ uri: server.url, connectionLimit: 6 })
+      const store = mysqlStore(pool)
+      const holdfast = new Holdfast(store)
+      const nobody = Array.from({ length: 6 })
+      const leases = await Promise.all(nobody.map(() => holdfast.mutex(`order ${(names += 1)}`).acquire()))
+      const all = await Promise.all(nobody.map(() => pool.getConnection()))
+      await Promise.all(all.map((tx) => tx.beginTransaction()))
+      const guarded = Promise.allSettled(
+        leases.map(async (lease, index) => {
+          await store.guard(lease, all[index] as PoolConnection)
+          return 'guarded'
+        }),
+      )
+      // A look for a connection that nobody can give took a second.
+      const late = sleep(900).then(() => 'late')
+      const expected = nobody.map(() => ({ status: 'fulfilled', value: 'guarded' }))
+      try {
+        expect(await Promise.race([guarded, late])).toEqual(expected)
+      } finally {
+        await guarded
+        await Promise.all(all.map((tx) => tx.rollback()))
+        for (const tx of all) tx.release()
+        await holdfast.close({ drain: 0 })
+        await pool.end()
+      }
+    },
+  )
+
+  it('guards a name in a new process beside a transaction that is guarded there, with no connection to spare', async () => {
+    const mine = new Holdfast(mysqlStore(admin))
+    const name = `shared ${(names += 1)}`
+    const lease = await mine.semaphore(name, 2).acquire()
+    const first = await admin.getConnection()
+    await first.beginTransaction()
+    await mysqlStore(admin).guard(lease, first)
+    const pool = createPool({ uri: server.url, connectionLimit: 1 })
+    const store = mysqlStore(pool)
+    const holdfast = new Holdfast(store)
+    const other = await holdfast.semaphore(name, 2).acquire()
+    const second = await pool.getConnection()
+    await second.query('SET innodb_lock_wait_timeout = 1')
+    await second.beginTransaction()
+    await expect(store.guard(other, second)).resolves.toBeUndefined()
+    await second.commit()
+    second.release()
+    await first.commit()
+    first.release()
+    await holdfast.close({ drain: 0 })
+    await mine.close({ drain: 0 })
+    await pool.end()
+  })
 
   it('guards no transaction on another server, though that has a table of locks, too', async () => {
     const other = await mariadb()

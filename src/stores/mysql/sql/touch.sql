@@ -1,6 +1,6 @@
 -- Makes sure that a name has a row.
 -- params: :name
 -- returns: nothing
-INSERT INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)
+-- Not ON DUPLICATE KEY UPDATE, which would wait until nobody guards a transaction with a row that is there.
+INSERT IGNORE INTO holdfast_locks (name, version, capacity, fence, waiting, weight, token, tokens, expires_us)
 VALUES (:name, :now, 0, 0, 0, 0, 0, 0, 0)
-ON DUPLICATE KEY UPDATE version = version
