@@ -130,7 +130,7 @@ describe('The lab', { timeout: 180_000 }, () => {
       /^errors: .*(gave back what was lost|not held when it was given)/,
     ],
     ['waits that end with nothing', 'endsWithNothing', /^errors: .*without a lease and without an error/],
-    ['waits in vain that blame the store', 'blamesTheStore', /^errors: .*a short wait failed with/],
+    ['short waits that blame the store', 'blamesTheStore', /^errors: .*a short wait failed with/],
     ['tries that wait', 'triesWait', /^errors: .*tryAcquire failed with "it was not answered/],
     [
       'a semaphore with a permit too many',
