@@ -10,10 +10,11 @@ const TIME_AND_CHANCE = /^(node:)?(timers|timers\/promises|perf_hooks|crypto)$/
 /** Which layers each layer may see, besides itself. A store is a layer of its own: stores do not see each other. */
 const DOWN = {
   core: [],
-  transport: ['core'],
-  stores: ['transport', 'core'],
-  runtime: ['core'],
-  locks: ['runtime', 'stores', 'core'],
+  platform: [],
+  transport: ['platform', 'core'],
+  stores: ['transport', 'platform', 'core'],
+  runtime: ['platform', 'core'],
+  locks: ['runtime', 'stores', 'platform', 'core'],
   recipes: ['locks', 'runtime', 'stores', 'core'],
   testkit: ['locks', 'runtime', 'stores/memory', 'core'],
   testing: ['testkit', 'locks', 'runtime', 'stores/memory', 'core'],

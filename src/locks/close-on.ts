@@ -1,4 +1,4 @@
-import { isMainThread } from 'node:worker_threads'
+import { platform } from '#platform'
 
 import type { CloseResult } from '../runtime/closing.ts'
 
@@ -35,7 +35,7 @@ export function closeOnSignals(
       .close()
       .then((result) => onClosed?.(result, signal))
       .catch((error: unknown) => {
-        process.emitWarning(`Closing at ${signal} failed: ${String(error)}`, {
+        platform.warn(`Closing at ${signal} failed: ${String(error)}`, {
           type: 'HoldfastWarning',
           code: 'HOLDFAST_CLOSE_FAILED',
         })
@@ -45,7 +45,7 @@ export function closeOnSignals(
         if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
       })
   }
-  if (!isMainThread) warnOfThread()
+  if (!platform.isMainThread) warnOfThread()
   Object.defineProperty(listener, OURS, { value: true })
   // Before all others: who listens once is gone from the list when it was called, and may have work left.
   for (const signal of signals) process.prependListener(signal, listener)
@@ -55,5 +55,5 @@ export function closeOnSignals(
 function warnOfThread(): void {
   const message =
     'closeOn() hears nothing in a worker thread: signals reach the main thread alone. Have that one tell the worker, and call close() there.'
-  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CLOSE_ON_THREAD' })
+  platform.warn(message, { type: 'HoldfastWarning', code: 'HOLDFAST_CLOSE_ON_THREAD' })
 }

@@ -1,4 +1,5 @@
-import { constants, hostname } from 'node:os'
+import { platform } from '#platform'
+
 import { INSPECT, LIST } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import {
@@ -103,7 +104,7 @@ export class Holdfast implements AsyncDisposable {
     checkStore(store)
     checkOptions(options, OPTIONS.holdfast, 'ttl')
     const { turn = {}, patience = 5000, requestTimeout = 5000, env = systemEnv, clock = {} } = options
-    const { owner = `${hostname()}:${process.pid}` } = options
+    const { owner = platform.owner() } = options
     checkOptions(turn, OPTIONS.turn, 'ms')
     checkOptions(clock, OPTIONS.clock, 'wall')
     checkBoolean('clock.wall', clock.wall)
@@ -233,7 +234,7 @@ export class Holdfast implements AsyncDisposable {
     const known: unknown = signals
     if (
       !Array.isArray(known) ||
-      !known.every((signal) => typeof signal === 'string' && signal in constants.signals)
+      !known.every((signal) => typeof signal === 'string' && platform.signals.has(signal))
     ) {
       throw new InvalidArgumentError("signals must be an array of signals: ['SIGTERM', 'SIGINT']", {
         argument: 'signals',

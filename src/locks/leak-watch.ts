@@ -1,3 +1,5 @@
+import { platform } from '#platform'
+
 import { claimBehind, tellClaim } from '../core/leased-claim.ts'
 import { printable } from '../core/printing.ts'
 import { OwnLease } from '../runtime/lease.ts'
@@ -30,7 +32,7 @@ const dropped = new FinalizationRegistry(({ lease, taken, warned }: Watched) => 
     'Release it, use run() or `await using`; or keep the lease, if it is meant to be held.'
   // Without the heading, this file and the lock itself.
   const detail = ['It was taken:', ...linesOf(taken).slice(3)].join('\n')
-  process.emitWarning(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LEASE_DROPPED', detail })
+  platform.warn(message, { type: 'HoldfastWarning', code: 'HOLDFAST_LEASE_DROPPED', detail })
 })
 
 /** Nobody could catch what is thrown here: it would end the process. */
@@ -53,7 +55,8 @@ export class LeakWatch {
     const number = this.taken++
     if (number >= FIRST && number % THEN_ONE_IN !== 0) return null
     const taken = {}
-    Error.captureStackTrace(taken)
+    // Not everywhere.
+    Error.captureStackTrace?.(taken)
     const { warned } = this
     return (lease) => {
       if (!(lease instanceof OwnLease)) return lease

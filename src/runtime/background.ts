@@ -1,6 +1,6 @@
-import { AsyncResource } from 'node:async_hooks'
+import { platform } from '#platform'
 
-const home = new AsyncResource('holdfast', { requireManualDestroy: true })
+const home = platform.makeScope('holdfast')
 
 /**
  * Runs code in nobody's async context. A timer, or a connection, belongs to the request in which it was made: renewals of the whole process

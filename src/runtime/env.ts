@@ -1,5 +1,5 @@
-import { randomBytes, randomInt } from 'node:crypto'
-import { uptime } from 'node:os'
+import { platform } from '#platform'
+
 import { inBackground } from './background.ts'
 
 /**
@@ -29,23 +29,22 @@ export interface Timer {
 }
 
 // Taken once: a user's fake timers must not freeze a lease.
-const { setTimeout, clearTimeout, setImmediate, performance, Date } = globalThis
+const { performance, Date } = globalThis
 const now = performance.now.bind(performance)
-const RANDOM_STEPS = 2 ** 32
 
 export const systemEnv: Env = {
   mono: now,
-  boot: () => uptime() * 1000,
+  boot: platform.bootTime,
   wall: Date.now,
   setTimer(callback, ms, background) {
-    const timeout = inBackground(() => setTimeout(callback, ms))
+    const timeout = inBackground(() => platform.setTimeout(callback, ms))
     if (background) timeout.unref()
     return {
-      cancel: () => clearTimeout(timeout),
+      cancel: () => platform.clearTimeout(timeout),
       keepAlive: (on) => void (on ? timeout.ref() : timeout.unref()),
     }
   },
-  defer: (callback) => void inBackground(() => setImmediate(callback)),
-  randomId: () => randomBytes(16).toString('base64url'),
-  random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
+  defer: (callback) => inBackground(() => platform.setImmediate(callback)),
+  randomId: platform.randomId,
+  random: platform.random,
 }

@@ -1,5 +1,6 @@
-import { channel } from 'node:diagnostics_channel'
-import type { Channel } from 'node:diagnostics_channel'
+import { platform } from '#platform'
+
+import type { Channel } from '../platform/platform.ts'
 
 /**
  * What happens to locks, on `node:diagnostics_channel` under `holdfast:<kind>`. Costs a property read while nobody listens.
@@ -32,11 +33,11 @@ export interface LockEvents {
 type Channels = { readonly [K in keyof LockEvents]: Channel<LockEvents[K]> }
 
 export const events: Channels = {
-  waiting: channel('holdfast:waiting'),
-  acquired: channel('holdfast:acquired'),
-  renewed: channel('holdfast:renewed'),
-  downgraded: channel('holdfast:downgraded'),
-  'at-risk': channel('holdfast:at-risk'),
-  lost: channel('holdfast:lost'),
-  released: channel('holdfast:released'),
-} as Channels
+  waiting: platform.channel('holdfast:waiting'),
+  acquired: platform.channel('holdfast:acquired'),
+  renewed: platform.channel('holdfast:renewed'),
+  downgraded: platform.channel('holdfast:downgraded'),
+  'at-risk': platform.channel('holdfast:at-risk'),
+  lost: platform.channel('holdfast:lost'),
+  released: platform.channel('holdfast:released'),
+}

@@ -1,3 +1,5 @@
+import { platform } from '#platform'
+
 import { inShort } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import type { MaybePromise, Unknown } from '../core/contract.ts'
@@ -98,7 +100,7 @@ export class Requests {
     const error = brokenStore(this.options.store, shape.method, what, cause)
     if (!this.told.has(shape.method)) {
       this.told.add(shape.method)
-      process.emitWarning(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
+      platform.warn(error.message, { type: 'HoldfastWarning', code: 'HOLDFAST_STORE_BROKEN' })
     }
     return { kind: 'unknown', cause: error }
   }

@@ -1,5 +1,6 @@
-import { AsyncResource } from 'node:async_hooks'
+import { platform } from '#platform'
 
+import type { Scope } from '../platform/platform.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
@@ -21,8 +22,8 @@ export class Task extends Deadline implements InLine<Task> {
   /** The claim that is for this task alone; such a task stands in no line. */
   only: Claim | null = null
   /** Where it was asked for, if anybody listens: whoever gives it the lease is another request. */
-  readonly context: AsyncResource | null = events.acquired.hasSubscribers
-    ? new AsyncResource('holdfast:acquire', { requireManualDestroy: true })
+  readonly context: Scope | null = events.acquired.hasSubscribers
+    ? platform.makeScope('holdfast:acquire')
     : null
   /** Forgets the caller's AbortSignal. */
   forgetSignal: (() => void) | null = null

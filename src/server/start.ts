@@ -36,6 +36,7 @@ import { ANYBODY } from './rights.ts'
 import { eventRoutes } from './routes/events.ts'
 import { leaseRoutes } from './routes/leases.ts'
 import { lockRoutes } from './routes/locks.ts'
+import { operationRoutes } from './routes/operations.ts'
 import { statusRoutes } from './routes/status.ts'
 import { Running } from './running.ts'
 import { LockService } from './service.ts'
@@ -80,6 +81,12 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     const counts = new StreamCounts(limits)
     const polls = new LongPolls(service, sessions, counts, own !== null)
+    const hello = {
+      kind: 'hello',
+      store: store.kind,
+      capabilities: capabilitiesOf(store, limits, at),
+      downgrade: store.downgrade !== undefined,
+    } as const
     const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
     const app = new App({
       gate: new Gate({ hosts: at.kind === 'tcp' ? [...hosts, bracketed(at.host)] : hosts, origins, tokens }),
@@ -87,6 +94,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
         ...leaseRoutes(service, polls),
         ...lockRoutes(service),
         ...eventRoutes(service, counts, outbox),
+        ...operationRoutes({ service, sessions, counts, hello }),
         ...statusRoutes(service, readiness),
       ],
       limits,
@@ -96,12 +104,6 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       onRefusal: (caller, what, failure) => service.refusals.note(caller, what, failure),
       onFault: (error, request) => problems.fault(error, request),
     })
-    const hello = {
-      kind: 'hello',
-      store: store.kind,
-      capabilities: capabilitiesOf(store, limits, at),
-      downgrade: store.downgrade !== undefined,
-    } as const
     const streams = new Streams(
       app,
       { service, sessions, limits, outbox, hello },

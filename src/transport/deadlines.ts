@@ -1,8 +1,11 @@
+import { platform } from '#platform'
+
 import { MAX_MS } from '../core/arguments.ts'
 import { DeadlineHeap, HeapEntry } from '../core/deadline-heap.ts'
+import type { Timeout } from '../platform/platform.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
-const { setTimeout, clearTimeout, performance } = globalThis
+const { performance } = globalThis
 
 /** Something that ends at a time unless it is removed before. Part of at most one `Deadlines`. */
 export abstract class Deadline extends HeapEntry {
@@ -40,7 +43,7 @@ export interface DeadlinesOptions {
 export class Deadlines {
   private readonly heap = new DeadlineHeap<Deadline>()
   private readonly onLate: (() => void) | undefined
-  private timer: NodeJS.Timeout | null = null
+  private timer: Timeout | null = null
   private armedFor = Infinity
   private holding: boolean
 
@@ -79,16 +82,16 @@ export class Deadlines {
 
   /** No timer is left. */
   stop(): void {
-    if (this.timer !== null) clearTimeout(this.timer)
+    if (this.timer !== null) platform.clearTimeout(this.timer)
     this.timer = null
     this.armedFor = Infinity
   }
 
   private arm(at: number, ms: number): void {
-    if (this.timer !== null) clearTimeout(this.timer)
+    if (this.timer !== null) platform.clearTimeout(this.timer)
     this.armedFor = at
     // One beyond the limit would fire at once: `fire` looks at the clock and arms again.
-    this.timer = setTimeout(() => this.fire(), Math.min(Math.max(1, Math.ceil(ms)), MAX_MS))
+    this.timer = platform.setTimeout(() => this.fire(), Math.min(Math.max(1, Math.ceil(ms)), MAX_MS))
     if (!this.holding) this.timer.unref()
   }
 

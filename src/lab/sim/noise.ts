@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+
 import { events } from '../../runtime/events.ts'
 
 /** What the platform says about code that runs in the background. */
@@ -23,8 +25,8 @@ export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {
     if (name !== 'ExperimentalWarning') warnings.push(`${name}: ${message}`)
   }
   const onEvent = (): void => undefined
-  const heard = locks === 'heard' ? Object.values(events) : []
-  for (const one of heard) one.subscribe(onEvent)
+  const heard = locks === 'heard' ? Object.keys(events).map((kind) => `holdfast:${kind}`) : []
+  for (const one of heard) subscribe(one, onEvent)
   process.on('unhandledRejection', onRejection)
   // Node prints them by a listener of its own.
   const printers = print ? [] : process.listeners('warning')
@@ -34,7 +36,7 @@ export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {
     rejections,
     warnings,
     stop() {
-      for (const one of heard) one.unsubscribe(onEvent)
+      for (const one of heard) unsubscribe(one, onEvent)
       process.off('unhandledRejection', onRejection)
       process.off('warning', onWarning)
       for (const one of printers) process.on('warning', one)

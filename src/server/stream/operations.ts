@@ -17,7 +17,7 @@ import type { Sessions } from '../sessions.ts'
 import { when } from '../when.ts'
 
 const TIMEOUT_MS = { shortest: 1, longest: 30_000 }
-const SESSION = /^[\w-]{1,64}$/
+export const SESSION: RegExp = /^[\w-]{1,64}$/
 const DONE: Spoken = { kind: 'done' }
 /** Sessions that one connection may listen for: a process rarely has more than one. */
 const WATCHES = 1000

@@ -7,6 +7,7 @@ import { PendingRequests } from './pending.ts'
 import { isPlausible, LONGEST_LINE, SHORT_LINE } from './plausible.ts'
 import { RefusedError } from './refused.ts'
 import { helloOf } from './replies.ts'
+import type { Link, LinkOwner } from './server-store.ts'
 import type { Hello, Operation } from './wire.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
@@ -23,20 +24,13 @@ const DEAD_MS = 1000
 /** The kernel takes what is written; more than this is kept here, where it can still be called back. */
 const UNSENT_BYTES = 64 * 1024
 
-export interface LinkOwner {
-  /** A connection stands: tell the server what it has to know. Not called for sessions without a watch. */
-  connected(): void
-  /** Whether the connection has to be there although nobody asks anything. */
-  listening(): boolean
-  told(said: unknown): void
-}
-
 /**
  * The connection to a lock server: made when needed, shared by all requests, made again while somebody listens.
  * A request is sent at most once, and not after its time is up.
  */
-export class ServerLink {
+export class ServerLink implements Link {
   hello: Hello | null = null
+  readonly listeningIsFree = true
   /** On this connection. */
   private greeted = false
   private readonly options: DialOptions

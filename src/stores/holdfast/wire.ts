@@ -35,6 +35,9 @@ export const RENEWALS_PER_LINE = 100
 /** And what they may take of it: a line has at most 64 kB, with its number and the rest. */
 export const RENEWAL_BYTES: number = 63 * 1024
 
+/** Of those who speak HTTP alone: operations of one request. */
+export const OPERATIONS_PER_REQUEST = 64
+
 export type Operation =
   | 'claim'
   | 'renew'
@@ -46,6 +49,8 @@ export type Operation =
   | 'inspect'
   | 'list'
   | 'ping'
+  /** Over HTTP only: a session begins with the answer. */
+  | 'hello'
 
 /** The server's first words: what stands behind it. */
 export interface Hello {

@@ -1,0 +1,89 @@
+import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
+import { OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
+import { Failure } from '../failure.ts'
+import { asFields, noOthers, required, textOf, wholeOf } from '../fields.ts'
+import type { Fields } from '../fields.ts'
+import { Mailboxes } from '../mailboxes.ts'
+import { ok } from '../route.ts'
+import type { Call, Reply, Route } from '../route.ts'
+import type { LockService } from '../service.ts'
+import type { Sessions } from '../sessions.ts'
+import type { StreamCounts } from '../stream-counts.ts'
+import { Operations, SESSION } from '../stream/operations.ts'
+
+/** What has an answer that may be long comes by itself. */
+const LONG = new Set<unknown>(['list', 'inspect'])
+/** There is no connection on which it could be told. */
+const TOLD = new Set<unknown>(['watch', 'unwatch'])
+const LONGEST_AFTER = Number.MAX_SAFE_INTEGER
+
+export interface OperationsParts {
+  readonly service: LockService
+  readonly sessions: Sessions
+  readonly counts: StreamCounts
+  readonly hello: Hello
+}
+
+/** A session for programs that have nothing but `fetch`: the operations of a stream in requests, and what it would tell unasked in answers. */
+export function operationRoutes(parts: OperationsParts): readonly Route[] {
+  const mailboxes = new Mailboxes(parts.sessions, parts.counts)
+  parts.service.onStop.add(() => mailboxes.close())
+  return [
+    { method: 'POST', path: '/v1/operations', access: 'principals', handle: (call) => perform(call, parts) },
+    {
+      method: 'POST',
+      path: '/v1/watch',
+      access: 'principals',
+      handle: (call) => watch(call, parts.service, mailboxes),
+    },
+  ]
+}
+
+async function perform(call: Call, { service, sessions, hello }: OperationsParts): Promise<Reply> {
+  const fields = asFields(call.body, 'The body')
+  noOthers(fields, ['operations'])
+  const { operations: list } = fields
+  if (!Array.isArray(list) || list.length === 0 || list.length > OPERATIONS_PER_REQUEST)
+    throw new Failure('INVALID_ARGUMENT', `operations must be a list of 1 to ${OPERATIONS_PER_REQUEST}`)
+  const asked = list.map((one) => asFields(one, 'an operation'))
+  for (const one of asked) noOthers(one, ['operation', 'payload', 'timeout'])
+  const others = asked.filter(({ operation }) => operation !== 'hello')
+  if (others.length > 1 && others.some(({ operation }) => LONG.has(operation)))
+    throw new Failure('INVALID_ARGUMENT', 'list and inspect come in requests of their own')
+  if (asked.some(({ operation }) => TOLD.has(operation)))
+    throw new Failure('INVALID_ARGUMENT', 'To be told what happens, ask POST /v1/watch.')
+  const size = asked.reduce((sum, one) => sum + sizeOf(one), 0)
+  const { load } = service
+  if (!load.hasRoom) await new Promise<void>((resolve) => load.wait(resolve))
+  load.begin(size)
+  try {
+    const operations = new Operations({ service, sessions }, call.caller, () => () => undefined)
+    const answers = asked.map(({ operation, payload, timeout }) => {
+      return operation === 'hello' ? hello : operations.run(operation, payload, timeout)
+    })
+    return ok({ answers: await Promise.all<Spoken>(answers) })
+  } finally {
+    load.end(size)
+  }
+}
+
+const sizeOf = ({ payload }: Fields): number => (Array.isArray(payload) ? Math.max(1, payload.length) : 1)
+
+async function watch(call: Call, service: LockService, mailboxes: Mailboxes): Promise<Reply> {
+  const { caller, onGone } = call
+  const fields = asFields(call.body, 'The body')
+  noOthers(fields, ['session', 'after', 'wait', 'end'])
+  const session = required(textOf(fields, 'session', { most: 64 }), 'session')
+  if (!SESSION.test(session))
+    throw new Failure('INVALID_ARGUMENT', 'session must be letters, digits, - and _')
+  const after = wholeOf(fields, 'after', { min: 0, max: LONGEST_AFTER }) ?? 0
+  const wait = wholeOf(fields, 'wait', { min: 0, max: service.limits.maxWait }) ?? 0
+  const { end = false } = fields
+  if (typeof end !== 'boolean') throw new Failure('INVALID_ARGUMENT', 'end must be true or false')
+  if (end) {
+    mailboxes.end(caller, session)
+    return ok({ fresh: false, last: after, events: [] })
+  }
+  service.assertOpen()
+  return ok(await mailboxes.ask(caller, { session, after, wait }, onGone))
+}
