@@ -45,7 +45,8 @@ const ON_SERVERS = {
 /** They wait most of the time, for leases to run out and servers to come back: more at once than there are cores. */
 const WAITING_AT_ONCE = Math.min(8, Math.max(4, 3 * availableParallelism()))
 
-alias.push({ find: /^#platform$/, replacement: here('src/platform/node.ts') })
+for (const part of ['openers', 'platform'])
+  alias.push({ find: new RegExp(`^#${part}$`), replacement: here(`src/${part}/node.ts`) })
 
 export default defineConfig({
   resolve: { alias },

@@ -23,12 +23,14 @@ const DOWN = {
   server: ['recipes', 'locks', 'runtime', 'stores', 'core'],
   lab: ['testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
   cli: ['lab', 'server', 'recipes', 'testkit', 'locks', 'runtime', 'stores', 'core', 'root'],
-  root: ['recipes', 'locks', 'runtime', 'stores', 'core'],
+  openers: ['stores', 'core'],
+  root: ['openers', 'recipes', 'locks', 'runtime', 'stores', 'core'],
 }
 
 /** The SQL stores are dialects of one, and a redlock:// URL opens several Redis stores: no others stand on another. */
 const STORE_ON_STORE = {
   'stores/quorum': ['stores/redis'],
+  'stores/http': ['stores/holdfast'],
   'stores/mysql': ['stores/sql'],
   'stores/postgres': ['stores/sql'],
   'stores/sqlite': ['stores/sql'],

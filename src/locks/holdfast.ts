@@ -231,6 +231,8 @@ export class Holdfast implements AsyncDisposable {
     // Now, while somebody can hear of it: at the signal it would end the process in the middle of what it holds.
     checkClose(close)
     checkFunction('onClosed', onClosed)
+    if (platform.signals.size === 0)
+      throw new UnsupportedError('Nobody sends signals here. Call close() where your program ends.')
     const known: unknown = signals
     if (
       !Array.isArray(known) ||
@@ -265,6 +267,7 @@ export class Holdfast implements AsyncDisposable {
 
   private lock(name: string, kind: Kind, options: LockOptions): CapacityLock {
     checkName(name)
+    if (kind.reentrant && !platform.hasContexts) throw notReentrant()
     const { session, leaks } = this
     const resolved = resolve(options, this.defaults, this.store.capabilities)
     return new CapacityLock({ session, leaks }, name, kind, resolved)
@@ -320,6 +323,12 @@ export function checkClose({ drain, timeout, release }: CloseOptions): void {
   if (drain !== undefined) checkMs('drain', drain, { min: 0, max: MAX_MS })
   if (timeout !== undefined) checkMs('timeout', timeout, { min: 0, max: MAX_MS })
   checkBoolean('release', release)
+}
+
+function notReentrant(): UnsupportedError {
+  return new UnsupportedError(
+    'Locks cannot be re-entrant here: nothing tells which code is inside of a section. Pass the lease down instead.',
+  )
 }
 
 function notALock(given: unknown, argument: string): InvalidArgumentError {

@@ -1,0 +1,16 @@
+import type { Opener, Openers } from './opener.ts'
+
+const http = async (): Promise<Opener> => {
+  const { openHttpStore } = await import('../stores/http/open.ts')
+  return (url, { token }) => openHttpStore(url, { token })
+}
+
+/** Without `node:` modules there are no sockets. */
+export const openers: Openers = {
+  memory: async () => {
+    const { memoryStore } = await import('../stores/memory/index.ts')
+    return () => Promise.resolve(memoryStore())
+  },
+  http,
+  https: http,
+}
