@@ -18,6 +18,8 @@ export function allowedBy(schema: Schema, find: Find): fc.Arbitrary<unknown> {
   switch (type) {
     case 'string':
       return textBy(schema)
+    case 'boolean':
+      return fc.boolean()
     case 'integer':
       return wholeBy(schema)
     case 'array': {

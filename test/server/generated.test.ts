@@ -38,6 +38,8 @@ class Leases {
   mixInto(body: unknown, pick: number): unknown {
     const one = this.known[pick % Math.max(1, this.known.length * 2)]
     if (one === undefined || typeof body !== 'object' || body === null) return body
+    // Their names are inside.
+    if ('operations' in body || 'session' in body) return body
     if ('leases' in body) return { leases: [...(body.leases as unknown[]).slice(0, 99), one] }
     // A name that somebody holds, with another lease or that one.
     return { ...body, name: one.name, ...('lease' in body && pick % 3 > 0 ? { lease: one.lease } : {}) }

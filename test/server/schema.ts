@@ -42,10 +42,12 @@ export function faults(schema: Schema, value: unknown, find: Find, at = 'value')
   if (typeof value === 'string') return stringFaults(schema, value, at)
   if (typeof value === 'number') return boundFaults(schema, ['minimum', 'maximum'], value, at)
   if (Array.isArray(value)) {
-    const items = schema['items'] as Schema
+    const items = schema['items'] as Schema | undefined
     return [
       ...boundFaults(schema, ['minItems', 'maxItems'], value.length, at),
-      ...value.flatMap((one, index) => faults(items, one, find, `${at}[${index}]`)),
+      ...(items === undefined
+        ? []
+        : value.flatMap((one, index) => faults(items, one, find, `${at}[${index}]`))),
     ]
   }
   return type === 'object' ? objectFaults(schema, value as Record<string, unknown>, find, at) : []

@@ -211,6 +211,27 @@ export const pathsOf = (limits: Limits): Readonly<Record<string, Json>> => ({
       failures: ['INVALID_ARGUMENT', 'TOO_MANY', 'STOPPING'],
     }),
   },
+  '/v1/operations': {
+    post: operation({
+      summary: 'The operations of a session, without a connection of its own.',
+      description:
+        'For stores that have nothing but `fetch`. What is refused is an answer of the kind "unknown", with its `code`. "list" and "inspect" are ' +
+        'operations, too, each in a request of its own.',
+      body: ['Operations', { operations: [{ operation: 'ping' }] }],
+      answer: ['An answer for each.', json(ref('Answers'), { answers: [{ kind: 'done' }] })],
+      failures: [...WRITES],
+    }),
+  },
+  '/v1/watch': {
+    post: operation({
+      summary: 'What a session is told: the next events, or none after `wait` milliseconds.',
+      description:
+        'The server listens for a session from the first such request on, and for 15 seconds after each.',
+      body: ['Watch', { session: '3mS4p0AyzXcN2v8w1kR7Qg', after: 0, wait: 0 }],
+      answer: ['The events since `after`.', json(ref('Delivery'), { fresh: true, last: 0, events: [] })],
+      failures: [...WRITES, 'ID_IN_USE', ...CLAIMS],
+    }),
+  },
   '/v1/health': {
     get: operation({
       summary: 'Whether the server runs.',

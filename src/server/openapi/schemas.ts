@@ -2,6 +2,7 @@ import { ALL } from '../../core/contract.ts'
 import { FAILURES } from '../failure.ts'
 import { usualTtl } from '../limits.ts'
 import type { Limits } from '../limits.ts'
+import { LONGEST_TIMEOUT, OPERATIONS_OVER_HTTP, OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
 
 /** The shapes that requests and answers are made of: what a request's schema allows, the server takes. */
 
@@ -58,6 +59,31 @@ const claim = {
   weight: whole('How much of the capacity it takes.'),
   expiresIn: whole('Milliseconds until it is forgotten unless it is renewed.'),
 }
+
+const PAYLOADS = [
+  { type: 'object', properties: {} },
+  { type: 'array', items: { type: 'object', properties: {} } },
+  { type: 'string' },
+]
+const SPOKEN = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }]
+
+const LOOKS = ['inspect', 'list']
+
+const operationOf = (names: readonly string[]): Schema =>
+  object(
+    {
+      operation: text('What is asked, as in a session. "hello" says what the server can do.', {
+        enum: names,
+      }),
+      payload: { description: 'As in a session.', anyOf: PAYLOADS },
+      timeout: whole('Milliseconds for which an answer is of use.', {
+        minimum: 1,
+        maximum: LONGEST_TIMEOUT,
+        default: LONGEST_TIMEOUT,
+      }),
+    },
+    ['operation'],
+  )
 
 export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
   const { minTtl, maxTtl, maxWait } = limits
@@ -130,6 +156,41 @@ export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
       capacity: whole('0 when the name is not in use.'),
       holders: list(object({ ...claim, token })),
       waiters: list(object(claim)),
+    }),
+    Operations: { oneOf: [ref('OperationList'), ref('Look')] },
+    OperationList: object({
+      operations: list(operationOf(OPERATIONS_OVER_HTTP.filter((one) => !LOOKS.includes(one))), {
+        minItems: 1,
+        maxItems: OPERATIONS_PER_REQUEST,
+      }),
+    }),
+    // Their answers may be long.
+    Look: object({ operations: list(operationOf(LOOKS), { minItems: 1, maxItems: 1 }) }),
+    Answers: object({
+      answers: list({ description: 'As in a session, in the same order.', anyOf: SPOKEN }),
+    }),
+    Watch: object(
+      {
+        session: text('Whose events. The first half of the ids of its claims.', {
+          pattern: '^[A-Za-z0-9_-]{1,64}$',
+        }),
+        after: whole('The last event that has come; those up to it are forgotten.', {
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          default: 0,
+        }),
+        wait: whole('Milliseconds to wait for an event.', { minimum: 0, maximum: maxWait, default: 0 }),
+        end: { type: 'boolean', description: 'Nobody listens any more.', default: false },
+      },
+      ['session'],
+    ),
+    Delivery: object({
+      fresh: {
+        type: 'boolean',
+        description: 'It is listened for since now: what happened before is not known.',
+      },
+      last: whole('The number of the last event.'),
+      events: list({ type: 'object' }),
     }),
     ForceRelease: object(
       {

@@ -1,5 +1,5 @@
 import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
-import { OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
+import { LONGEST_TIMEOUT, OPERATIONS_OVER_HTTP, OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
 import { asFields, noOthers, required, textOf, wholeOf } from '../fields.ts'
 import type { Fields } from '../fields.ts'
@@ -13,8 +13,6 @@ import { Operations, SESSION } from '../stream/operations.ts'
 
 /** What has an answer that may be long comes by itself. */
 const LONG = new Set<unknown>(['list', 'inspect'])
-/** There is no connection on which it could be told. */
-const TOLD = new Set<unknown>(['watch', 'unwatch'])
 const LONGEST_AFTER = Number.MAX_SAFE_INTEGER
 
 export interface OperationsParts {
@@ -46,12 +44,9 @@ async function perform(call: Call, { service, sessions, hello }: OperationsParts
   if (!Array.isArray(list) || list.length === 0 || list.length > OPERATIONS_PER_REQUEST)
     throw new Failure('INVALID_ARGUMENT', `operations must be a list of 1 to ${OPERATIONS_PER_REQUEST}`)
   const asked = list.map((one) => asFields(one, 'an operation'))
-  for (const one of asked) noOthers(one, ['operation', 'payload', 'timeout'])
-  const others = asked.filter(({ operation }) => operation !== 'hello')
-  if (others.length > 1 && others.some(({ operation }) => LONG.has(operation)))
+  for (const one of asked) assertWellFormed(one)
+  if (asked.length > 1 && asked.some(({ operation }) => LONG.has(operation)))
     throw new Failure('INVALID_ARGUMENT', 'list and inspect come in requests of their own')
-  if (asked.some(({ operation }) => TOLD.has(operation)))
-    throw new Failure('INVALID_ARGUMENT', 'To be told what happens, ask POST /v1/watch.')
   const size = asked.reduce((sum, one) => sum + sizeOf(one), 0)
   const { load } = service
   if (!load.hasRoom) await new Promise<void>((resolve) => load.wait(resolve))
@@ -65,6 +60,23 @@ async function perform(call: Call, { service, sessions, hello }: OperationsParts
   } finally {
     load.end(size)
   }
+}
+
+function assertWellFormed(fields: Fields): void {
+  noOthers(fields, ['operation', 'payload', 'timeout'])
+  const { operation, payload } = fields
+  if (typeof operation !== 'string' || !OPERATIONS_OVER_HTTP.includes(operation)) {
+    const known = OPERATIONS_OVER_HTTP.join(', ')
+    throw new Failure(
+      'INVALID_ARGUMENT',
+      `operation must be one of ${known}; to be told what happens, POST /v1/watch`,
+    )
+  }
+  if (payload !== undefined && typeof payload !== 'string') {
+    if (Array.isArray(payload)) payload.forEach((one) => asFields(one, 'each of a payload'))
+    else asFields(payload, 'payload')
+  }
+  wholeOf(fields, 'timeout', { min: 1, max: LONGEST_TIMEOUT })
 }
 
 const sizeOf = ({ payload }: Fields): number => (Array.isArray(payload) ? Math.max(1, payload.length) : 1)

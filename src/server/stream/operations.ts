@@ -2,6 +2,7 @@ import type { ClaimInfo, MaybePromise, NameInfo, StoreListener, Unknown, Watch }
 import {
   answerToWire,
   infoToWire,
+  LONGEST_TIMEOUT,
   releaseToWire,
   RENEWALS_PER_LINE,
   unknownToWire,
@@ -16,7 +17,7 @@ import type { LockService } from '../service.ts'
 import type { Sessions } from '../sessions.ts'
 import { when } from '../when.ts'
 
-const TIMEOUT_MS = { shortest: 1, longest: 30_000 }
+const TIMEOUT_MS = { shortest: 1, longest: LONGEST_TIMEOUT }
 export const SESSION: RegExp = /^[\w-]{1,64}$/
 const DONE: Spoken = { kind: 'done' }
 /** Sessions that one connection may listen for: a process rarely has more than one. */

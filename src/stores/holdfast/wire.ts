@@ -37,6 +37,20 @@ export const RENEWAL_BYTES: number = 63 * 1024
 
 /** Of those who speak HTTP alone: operations of one request. */
 export const OPERATIONS_PER_REQUEST = 64
+export const OPERATIONS_OVER_HTTP: readonly string[] = [
+  'hello',
+  'claim',
+  'renew',
+  'release',
+  'withdraw',
+  'downgrade',
+  'inspect',
+  'list',
+  'ping',
+]
+
+/** For which an answer may be of use, in milliseconds. */
+export const LONGEST_TIMEOUT = 30_000
 
 export type Operation =
   | 'claim'

@@ -7,7 +7,7 @@ import { post } from './post.ts'
 import type { Endpoint } from './post.ts'
 import { helloOf } from '../holdfast/replies.ts'
 import type { Link, LinkOwner } from '../holdfast/server-store.ts'
-import { OPERATIONS_PER_REQUEST } from '../holdfast/wire.ts'
+import { LONGEST_TIMEOUT, OPERATIONS_PER_REQUEST } from '../holdfast/wire.ts'
 import type { Hello, Operation } from '../holdfast/wire.ts'
 
 const { queueMicrotask, performance } = globalThis
@@ -85,10 +85,15 @@ export class HttpLink implements Link {
   /** Never rejects. */
   private async send(together: readonly Asked[]): Promise<void> {
     const timeout = Math.min(...together.map((one) => one.timeout))
-    const greeting = this.hello === null ? [{ operation: 'hello' }] : []
+    const alone = together.some(({ operation }) => ALONE.has(operation))
+    const greeting = this.hello === null && !alone ? [{ operation: 'hello' }] : []
     const operations = [
       ...greeting,
-      ...together.map(({ operation, payload }) => ({ operation, payload, timeout: Math.ceil(timeout) })),
+      ...together.map(({ operation, payload }) => ({
+        operation,
+        payload: payload ?? undefined,
+        timeout: Math.min(Math.ceil(timeout), LONGEST_TIMEOUT),
+      })),
     ]
     const control = new AbortController()
     this.under.add(control)
