@@ -8,8 +8,8 @@ import type { Host } from './url.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
-/** A server has so long to take a connection, and to say that it is the primary: at first little, for it may stand still. */
-const REACH_MS = { shortest: 500, longest: 5_000 }
+/** A server has so long to take a connection and to answer on it: at first little, for it may stand still. */
+const REACH_MS = { shortest: 500, longest: { sentinels: 5_000, server: 2_000 } }
 /** Sentinels may name another one at any time; one server is there again or it is not. */
 const RETRY_MS = { shortest: 20, longest: { sentinels: 250, server: 1_000 } }
 /** All sentinels are listened to in about the same moment: one look is enough. */
@@ -103,11 +103,11 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
   private async find(to?: Host): Promise<void> {
     const search = ++this.search
     const wanted = (): boolean => this.isOpen && search === this.search
-    const longest = RETRY_MS.longest[this.asksSentinels ? 'sentinels' : 'server']
+    const of = this.asksSentinels ? 'sentinels' : 'server'
     let told = to === undefined ? undefined : [to]
     for (let attempt = 0; wanted(); attempt++) {
       try {
-        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest)
+        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest[of])
         const found = await this.firstOf(told ?? (await this.places()), ms, wanted)
         if (found !== undefined) this.adopt(found)
         return
@@ -116,7 +116,7 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
       }
       if (told === undefined)
         await new Promise((resolve) => {
-          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, longest))
+          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, RETRY_MS.longest[of]))
         })
       told = undefined
     }
