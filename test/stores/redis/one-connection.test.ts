@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 
 import { describe, expect, it } from 'vitest'
 
-import { Holdfast } from 'holdfast'
+import { Holdfast, HoldfastError } from 'holdfast'
 import type { Store } from 'holdfast/store'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
@@ -48,7 +48,7 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis', 'redis-4', 'redis
         const holdfast = new Holdfast(store, { requestTimeout: 200 })
         await server.pause()
         for (let i = 0; i < TRIES; i++)
-          await expect(holdfast.mutex('a').acquire({ wait: WAIT_MS })).rejects.toThrow()
+          await expect(holdfast.mutex('a').acquire({ wait: WAIT_MS })).rejects.toThrow(HoldfastError)
         await server.resume()
         await holdfast.mutex('a').run(() => {})
         await expect.poll(() => connections(server)).toBe(1)
