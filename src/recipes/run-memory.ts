@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
-import { CapacityMismatchError, StoreUnavailableError } from '../core/errors.ts'
+import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
@@ -172,8 +172,10 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
   const key = `ran:${name}`
   const inMemory = { what: 'memory of the job', key }
   const last = async (): Promise<RunRecord<T> | null> => {
-    const text = await inTime(env, inMemory, () => cache.get(key))
-    return typeof text === 'string' ? readRecord<T>(text) : null
+    const text: unknown = await inTime(env, inMemory, () => cache.get(key))
+    if (text === null || text === undefined) return null
+    if (typeof text !== 'string') throw noText(text)
+    return readRecord<T>(text)
   }
   return {
     last,
@@ -194,6 +196,13 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
       }
     },
   }
+}
+
+/** Taken for nothing, every instance would run the job. */
+function noText(found: unknown): InvalidArgumentError {
+  const got = found instanceof Uint8Array ? 'bytes' : typeof found === 'object' ? 'an object' : String(found)
+  const message = `memory.get must resolve with the text that was set, or with null or undefined; got ${got}. A client that parses JSON by itself must be told not to.`
+  return new InvalidArgumentError(message, { argument: 'memory' })
 }
 
 /** The run counts whatever its result is: else every instance would run the job. */
