@@ -1,7 +1,10 @@
 import { hostname } from 'node:os'
+
+import { CLAIM, inShort, RELEASE } from '../core/answers.ts'
 import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
 import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env, Timer } from '../runtime/env.ts'
+import { brokenStore } from '../runtime/lane-errors.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
@@ -75,9 +78,12 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
       const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
-      if (answer.kind === 'unknown') {
+      const fits = CLAIM.fits(answer)
+      if (!fits || answer.kind === 'unknown') {
         sweep(store, ref, env)
-        throw unavailable(store, answer)
+        throw fits
+          ? unavailable(store, answer)
+          : brokenStore(store.kind, 'claim', `answered ${inShort(answer)}`)
       }
       if (answer.kind === 'mismatch') throw mismatch(store, ref.name, answer.capacity)
       if (answer.kind !== 'held') return null
@@ -100,7 +106,8 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
         },
         async drop() {
           const dropped = await asked(env, timeout(), (ms) => store.release(ref, undefined, ms))
-          if ('kind' in dropped || dropped.released.kind === 'unknown') sweep(store, ref, env)
+          if (!RELEASE.fits(dropped) || 'kind' in dropped || dropped.released.kind === 'unknown')
+            sweep(store, ref, env)
         },
       }
     },

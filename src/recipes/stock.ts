@@ -268,7 +268,7 @@ const isAmbiguous = (answer: unknown): boolean =>
   typeof answer === 'object' || typeof answer === 'number' || typeof answer === 'bigint'
 
 function wrongAnswer(method: keyof StockStorage, what: string, answer: unknown): InvalidArgumentError {
-  const got = answer === null ? 'null' : `a ${typeof answer}`
+  const got = answer === null ? 'null' : typeof answer === 'object' ? 'an object' : `a ${typeof answer}`
   const message = `storage.${method} must resolve with ${what}; got ${got}`
   return new InvalidArgumentError(message, { argument: 'storage' })
 }
