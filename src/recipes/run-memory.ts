@@ -207,7 +207,8 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
 
 /** Taken for nothing, every instance would run the job. */
 function noText(found: unknown): InvalidArgumentError {
-  const got = found instanceof Uint8Array ? 'bytes' : typeof found === 'object' ? 'an object' : String(found)
+  const got =
+    found instanceof Uint8Array ? 'bytes' : typeof found === 'object' ? 'an object' : `a ${typeof found}`
   const message = `memory.get must resolve with the text that was set, or with null or undefined; got ${got}. A client that parses JSON by itself must be told not to.`
   return new InvalidArgumentError(message, { argument: 'memory' })
 }

@@ -132,8 +132,8 @@ describe('a store that answers as none may', () => {
   ])('is told by name, and what it may have made is taken back: %s', async (_, answer) => {
     const withdrawn: string[] = []
     const { env, memory } = open((store) => ({
-      claim: (request) => {
-        void store.claim(request, 100)
+      claim: async (request) => {
+        await store.claim(request, 100)
         return answer as never
       },
       withdraw: (ref, timeout) => {
