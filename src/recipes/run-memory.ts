@@ -78,12 +78,13 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
       const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
-      const fits = CLAIM.fits(answer)
-      if (!fits || answer.kind === 'unknown') {
+      if (!CLAIM.fits(answer)) {
         sweep(store, ref, env)
-        throw fits
-          ? unavailable(store, answer)
-          : brokenStore(store.kind, 'claim', `answered ${inShort(answer)}`)
+        throw brokenStore(store.kind, 'claim', `answered ${inShort(answer)}`)
+      }
+      if (answer.kind === 'unknown') {
+        sweep(store, ref, env)
+        throw unavailable(store, answer)
       }
       if (answer.kind === 'mismatch') throw mismatch(store, ref.name, answer.capacity)
       if (answer.kind !== 'held') return null
