@@ -1,4 +1,4 @@
-import { codeOf } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
@@ -7,6 +7,7 @@ import { runChange, runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { isInTransaction } from './client.ts'
+import type { MysqlPoolConnection } from './client.ts'
 
 /** A pool or connection of mysql2, inside a transaction or not. */
 export interface MysqlExecutor {
@@ -43,7 +44,10 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
     rows,
     change: async (sql, values) => {
       if (typeof client === 'function') return runChange(client, sql, values.map(plain))
-      const header = (await execute(client, sql, values)) as Header
+      const executor = promised(client)
+      const header = (await (isPool(executor)
+        ? changeAlone(executor, sql, values)
+        : execute(executor, sql, values))) as Header
       return { rows: header.affectedRows, altered: header.warningStatus !== 0 }
     },
     largest: (table, column) => largest(select, table, column),
@@ -66,15 +70,48 @@ async function execute(
   values: readonly unknown[],
   how: object = {},
 ): Promise<unknown> {
-  const executor = 'promise' in client ? client.promise() : client
-  const [result] = await executor.execute({ sql, ...AS_OBJECTS, ...how }, [...values] as never)
+  const [result] = await promised(client).execute({ sql, ...AS_OBJECTS, ...how }, [...values] as never)
   return result
 }
+
+const promised = (client: MysqlTables): MysqlExecutor => ('promise' in client ? client.promise() : client)
+
+interface Pool extends MysqlExecutor {
+  getConnection(): Promise<MysqlExecutor & Pick<MysqlPoolConnection, 'rollback' | 'release' | 'destroy'>>
+}
+
+const isPool = (executor: MysqlExecutor): executor is Pool => 'getConnection' in executor
 
 /** A pool sends each statement by itself. */
 async function isInside(client: MysqlTables): Promise<boolean> {
   return !('getConnection' in client) && isInTransaction((await execute(client, 'DO 0', [])) as object)
 }
+
+/**
+ * On a connection that somebody gave back in the middle of a transaction, or with autocommit off, what is written would be
+ * nobody's to commit, and locked until the connection ends. Its answer tells: then all of it is undone.
+ */
+async function changeAlone(pool: Pool, sql: string, values: readonly unknown[]): Promise<unknown> {
+  const connection = await pool.getConnection()
+  let inside = false
+  try {
+    const header = await execute(connection, sql, values)
+    inside = isInTransaction(header as object)
+    // Where that does not end it, the connection's end does.
+    if (inside) await connection.rollback().catch(() => {})
+    else return header
+  } finally {
+    if (inside) connection.destroy()
+    else connection.release()
+  }
+  throw NOT_ALONE
+}
+
+const NOT_ALONE = new DatabaseError(
+  'The connection of the pool is in a transaction or has autocommit off, and nobody would commit what is written there. ' +
+    'Nothing was written. Give the pool autocommit on, and end transactions before their connections are given back',
+  'HOLDFAST_AUTOCOMMIT',
+)
 
 const BITS: Readonly<Record<string, number>> = {
   tinyint: 8,
