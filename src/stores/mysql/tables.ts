@@ -52,6 +52,7 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
     },
     largest: (table, column) => largest(select, table, column),
     undone: (error) => UNDONE.has(codeOf(error)),
+    locked: (error) => codeOf(error) === 'ER_LOCK_WAIT_TIMEOUT',
   }
 }
 
@@ -70,7 +71,7 @@ async function execute(
   values: readonly unknown[],
   how: object = {},
 ): Promise<unknown> {
-  const [result] = await promised(client).execute({ sql, ...AS_OBJECTS, ...how }, [...values] as never)
+  const [result] = await promised(client).execute({ sql, ...AS_OBJECTS, ...how }, values.map(plain) as never)
   return result
 }
 
@@ -141,12 +142,15 @@ async function largest(
 
 /**
  * Where a function has the driver write values into the text (`query` of mysql2, and all ORMs on it), older ones write an
- * object as assignments to the columns that it names. Prepared statements are sent its JSON, and so is this.
+ * object as assignments to the columns that it names. Prepared statements are sent its JSON, and so is this. What says that
+ * it is but a text (a Decimal, as Prisma makes them) is sent as that: in JSON it would have quotation marks.
  */
-const plain = (value: unknown): unknown =>
-  typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array
-    ? value
-    : JSON.stringify(value)
+function plain(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array)
+    return value
+  const said = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as unknown) : value
+  return typeof said === 'string' || typeof said === 'number' ? said : JSON.stringify(value)
+}
 
 /** A key that is a number would be compared as one: to a column of texts 0 is equal to all that are no numbers. */
 const keyOf = (value: unknown): unknown =>

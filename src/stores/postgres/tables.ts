@@ -63,6 +63,7 @@ function userTables(client: PostgresTables | SqlRunner): UserTables {
     ...ways,
     select: ways.rows,
     undone: (error) => UNDONE.has(codeOf(error)),
+    locked: (error) => codeOf(error) === '55P03',
   }
 }
 
