@@ -148,7 +148,8 @@ async function largest(
 function plain(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array)
     return value
-  const said = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as unknown) : value
+  const { toJSON } = value as { toJSON?: unknown }
+  const said: unknown = typeof toJSON === 'function' ? Reflect.apply(toJSON, value, []) : value
   return typeof said === 'string' || typeof said === 'number' ? said : JSON.stringify(value)
 }
 

@@ -23,7 +23,8 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
     placeholder: () => '?',
     integer: (value) => `CAST(${value} AS INTEGER)`,
     // node:sqlite and better-sqlite3 send numbers as 5.0, which is another text than 5.
-    key: (value) => (typeof database !== 'function' && Number.isSafeInteger(value) ? BigInt(value as number) : value),
+    key: (value) =>
+      typeof database !== 'function' && Number.isSafeInteger(value) ? BigInt(value as number) : value,
     newest: '',
     // Of a function nothing is known: one attempt is right everywhere.
     inTransaction: () => typeof database === 'function' || inTransaction(database),

@@ -235,7 +235,9 @@ describe.skipIf(!available('mariadb')).each([
 
     it.each(['pool', 'function'])('stores a number that is an object as a number, by a %s', async (by) => {
       await pool.query('DROP TABLE IF EXISTS purse')
-      await pool.query('CREATE TABLE purse (id int PRIMARY KEY, balance decimal(10, 2), version int, fence bigint)')
+      await pool.query(
+        'CREATE TABLE purse (id int PRIMARY KEY, balance decimal(10, 2), version int, fence bigint)',
+      )
       await pool.query('INSERT INTO purse VALUES (1, 100, 0, NULL)')
       // As those of decimal.js, which Prisma gives.
       const decimal = (text: string): object => ({ d: [1], toJSON: () => text, toString: () => text })

@@ -76,7 +76,8 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
       await expect(write()).rejects.toMatchObject({ code: 'HOLDFAST_AUTOCOMMIT' })
     }
     // Not locked either, and the next connection is a good one.
-    const seen = async (): Promise<unknown> => (await admin.query('SELECT n FROM rows_of_users WHERE id = ? FOR UPDATE', [id]))[0]
+    const seen = async (): Promise<unknown> =>
+      (await admin.query('SELECT n FROM rows_of_users WHERE id = ? FOR UPDATE', [id]))[0]
     expect(await seen()).toEqual([{ n: 0 }])
     expect(await optimistic(pool, rows).update(id, () => ({ n: 2 }))).toMatchObject({ kind: 'updated' })
     expect(await fenced(pool, rows).update(id, 5n, { n: 3 })).toBe('written')

@@ -71,7 +71,9 @@ describe.skipIf(!available('postgres'))('a PostgreSQL store and somebody else’
   it('writes to no table of the user’s with a pool that only has clients in a transaction', async () => {
     const pool = new Pool({ connectionString: server.url, max: 2 })
     pool.on('error', () => {})
-    const connect = pool.connect.bind(pool) as (callback: (error: Error | undefined, client: PoolClient) => void) => void
+    const connect = pool.connect.bind(pool) as (
+      callback: (error: Error | undefined, client: PoolClient) => void,
+    ) => void
     pool.connect = ((callback: (error: Error | undefined, client: PoolClient) => void) =>
       connect((error, client) => {
         client.query('BEGIN', () => callback(error, client))

@@ -23,7 +23,9 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       place = folder()
       database = openDatabase(place.url.slice('sqlite:'.length))
       database.prepare(`PRAGMA journal_mode = ${journal}`).all()
-      database.exec('PRAGMA busy_timeout = 5; CREATE TABLE entries (line TEXT); CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2)')
+      database.exec(
+        'PRAGMA busy_timeout = 5; CREATE TABLE entries (line TEXT); CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2)',
+      )
       store = sqliteStore(database)
     })
     afterAll(async () => {
