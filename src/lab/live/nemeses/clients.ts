@@ -30,7 +30,7 @@ export const kill: Nemesis = {
 
 /** Until somebody wants what is held, or it is clear that nobody will. */
 const WANTED_MS = 5000
-/** Whoever tries, or does not want to wait for long, is done by then: the others stand in line. */
+/** Whoever tries, or does not want to wait for long, is done by then. Where the store has a line, it has to show the others in it, too. */
 const IN_LINE_MS = 150
 const LOOK_MS = 10
 
@@ -53,7 +53,12 @@ async function waiterFor(scene: Scene, holder: LiveClient, name: string): Promis
   for (;;) {
     const since = performance.now() - IN_LINE_MS
     const others = scene.working.filter((one) => one !== holder)
-    const client = others.find(({ waitsFor, waitsSince }) => waitsFor === name && waitsSince <= since)
+    const client = others.find(
+      (one) =>
+        one.waitsFor === name &&
+        one.waitsSince <= since &&
+        (!scene.capabilities.queue || scene.stage.foreign !== undefined || scene.onlooker.sawInLine(one)),
+    )
     if (client !== undefined || others.length === 0 || performance.now() > end) return client
     await sleep(LOOK_MS)
   }
