@@ -31,9 +31,17 @@ export async function openStore(url: string, options: StoreOptions = {}, ttl?: n
   return open(url, options, ttl)
 }
 
+/** What stores are told in their URL, and what is looked for here. */
+const IN_URL = Object.fromEntries(
+  ['prefix', 'driver', 'fencing', 'replicas', 'replicaTimeout'].map((name) => [
+    name,
+    `It belongs to the URL of a store that has it: ?${name}=…`,
+  ]),
+)
+
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
 export async function open(url: string, given: OpenOptions = {}): Promise<Holdfast> {
-  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl')
+  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl', IN_URL)
   const { token, ca, ...options } = given
   const store = await openStore(url, { token, ca }, options.ttl)
   try {

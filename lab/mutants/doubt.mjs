@@ -77,4 +77,11 @@ export const doubtMutants = [
     'bypass',
     30,
   ),
+  mutant(
+    'revoked-and-granted',
+    'D4: the message that a lock was taken away comes before the answer that grants it, and is forgotten',
+    { file: 'runtime/lane.js', find: 'claim.revoked = true;', replace: ';' },
+    'signal',
+    600,
+  ),
 ]

@@ -74,6 +74,17 @@ export const endMutants = [
     60,
   ),
   mutant(
+    'for-ever-ends',
+    'E6: a wait for ever ends with the time of another wait',
+    {
+      file: 'runtime/deadlines.js',
+      find: '(slack === undefined ? now : now + slack * first.span)',
+      replace: 'now + (slack ?? 0) * first.span',
+    },
+    'errors',
+    600,
+  ),
+  mutant(
     'inner-limit-ends-the-outer',
     'E5: the `maxHold` of a nested lease ends the one around it',
     {

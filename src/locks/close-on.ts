@@ -1,6 +1,7 @@
 import { platform } from '#platform'
 
 import type { CloseResult } from '../runtime/closing.ts'
+import { systemEnv } from '../runtime/env.ts'
 
 /** What a signal is to end. */
 interface Closable {
@@ -39,6 +40,8 @@ export function closeOnSignals(
           type: 'HoldfastWarning',
           code: 'HOLDFAST_CLOSE_FAILED',
         })
+        // Node tells it a moment later, when the signal would have ended the process.
+        return new Promise<void>((resolve) => systemEnv.defer(resolve))
       })
       .finally(() => {
         stop()

@@ -6,8 +6,8 @@ import { InvalidArgumentError } from '../core/errors.ts'
 
 export type KeyOption<A> = string | ((input: A) => string)
 
-/** What becomes of every object that is put into a text without saying how. */
-const ANY_OBJECT = '[object Object]'
+/** What becomes of an object that is put into a text without saying how: a promise, a request and a map have a word of their own. */
+const ANY_OBJECT = /\[object [\w$ ]+\]/
 
 /** A key that is the same for different inputs would serve one user's value to another: refused where it shows. */
 export function keyFor<A>(key: KeyOption<A>, input: A): string {
@@ -22,8 +22,11 @@ export function keyFor<A>(key: KeyOption<A>, input: A): string {
     const got = typeof text === 'object' && text !== null ? 'an object' : String(text)
     throw wrongKey(`must return a string, such as \`product:\${id}\`; got ${got}`)
   }
-  if (text.includes(ANY_OBJECT)) {
-    throw wrongKey(`must not contain "${ANY_OBJECT}", which every object is; use its id, or JSON.stringify`)
+  const [object] = ANY_OBJECT.exec(text) ?? []
+  if (object !== undefined) {
+    throw wrongKey(
+      `must not contain "${object}", which every such object is; use its id, or JSON.stringify, and await a promise`,
+    )
   }
   return text
 }

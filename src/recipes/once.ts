@@ -88,9 +88,9 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
   const { store } = holdfast
   const kept = { name, hold, env }
   if (memory !== undefined) return new Job(holdfast, name, options, cacheMemory(asCache(memory, env), kept))
-  const { minTtl, maxTtl } = store.capabilities
-  if (hold < minTtl || hold > maxTtl) {
-    const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
+  const { minTtl, maxTtl, earlyExpiry } = store.capabilities
+  if (hold < minTtl || hold + earlyExpiry > maxTtl) {
+    const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl - earlyExpiry} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
     throw new InvalidArgumentError(message, { argument: options.every === undefined ? 'atLeast' : 'every' })
   }
   checkName(markOf(name))

@@ -1,7 +1,10 @@
 import { hostname } from 'node:os'
+
+import { CLAIM, inShort, RELEASE } from '../core/answers.ts'
 import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
-import { CapacityMismatchError, StoreUnavailableError } from '../core/errors.ts'
+import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env, Timer } from '../runtime/env.ts'
+import { brokenStore } from '../runtime/lane-errors.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
@@ -75,6 +78,10 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
       const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
+      if (!CLAIM.fits(answer)) {
+        sweep(store, ref, env)
+        throw brokenStore(store.kind, 'claim', `answered ${inShort(answer)}`)
+      }
       if (answer.kind === 'unknown') {
         sweep(store, ref, env)
         throw unavailable(store, answer)
@@ -100,7 +107,8 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
         },
         async drop() {
           const dropped = await asked(env, timeout(), (ms) => store.release(ref, undefined, ms))
-          if ('kind' in dropped || dropped.released.kind === 'unknown') sweep(store, ref, env)
+          if (!RELEASE.fits(dropped) || 'kind' in dropped || dropped.released.kind === 'unknown')
+            sweep(store, ref, env)
         },
       }
     },
@@ -172,8 +180,10 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
   const key = `ran:${name}`
   const inMemory = { what: 'memory of the job', key }
   const last = async (): Promise<RunRecord<T> | null> => {
-    const text = await inTime(env, inMemory, () => cache.get(key))
-    return typeof text === 'string' ? readRecord<T>(text) : null
+    const text: unknown = await inTime(env, inMemory, () => cache.get(key))
+    if (text === null || text === undefined) return null
+    if (typeof text !== 'string') throw noText(text)
+    return readRecord<T>(text)
   }
   return {
     last,
@@ -194,6 +204,14 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
       }
     },
   }
+}
+
+/** Taken for nothing, every instance would run the job. */
+function noText(found: unknown): InvalidArgumentError {
+  const got =
+    found instanceof Uint8Array ? 'bytes' : typeof found === 'object' ? 'an object' : `a ${typeof found}`
+  const message = `memory.get must resolve with the text that was set, or with null or undefined; got ${got}. A client that parses JSON by itself must be told not to.`
+  return new InvalidArgumentError(message, { argument: 'memory' })
 }
 
 /** The run counts whatever its result is: else every instance would run the job. */

@@ -21,7 +21,7 @@ export interface StockStorage {
   read(segment: number): MaybePromise<number>
   /**
    * Keeps the value together with the fence, in one step, unless a larger fence has been there before: then it changes nothing and
-   * resolves with false. A number or null is refused: 0 rows are not what 0 is to Redis. Whatever a sale writes besides may be part of the same transaction.
+   * resolves with false. A number, null or an object is refused: 0 rows are not what 0 is to Redis, and a driver's answer may say either. Whatever a sale writes besides may be part of the same transaction.
    */
   write(segment: number, value: number, fence: bigint): unknown
 }
@@ -263,12 +263,12 @@ function checkCall(options: TakeOptions): void {
 
 const isQuantity = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
-/** How many rows were changed, or what a Redis command says: taken for "done", it would sell what another one has sold. */
+/** How many rows were changed, what a driver says of that, or what a Redis command says: taken for "done", it would sell what another one has sold. */
 const isAmbiguous = (answer: unknown): boolean =>
-  answer === null || typeof answer === 'number' || typeof answer === 'bigint'
+  typeof answer === 'object' || typeof answer === 'number' || typeof answer === 'bigint'
 
 function wrongAnswer(method: keyof StockStorage, what: string, answer: unknown): InvalidArgumentError {
-  const got = answer === null ? 'null' : `a ${typeof answer}`
+  const got = answer === null ? 'null' : typeof answer === 'object' ? 'an object' : `a ${typeof answer}`
   const message = `storage.${method} must resolve with ${what}; got ${got}`
   return new InvalidArgumentError(message, { argument: 'storage' })
 }

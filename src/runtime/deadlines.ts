@@ -87,12 +87,14 @@ export class Deadlines {
     this.timer = null
     this.armedFor = Infinity
     const now = this.clock.now()
-    const { slack = 0, atOnce = Infinity } = this.options
+    const { slack, atOnce = Infinity } = this.options
     // What is called may set new deadlines. They wait for the next time, also if they are due.
     const before = this.heap.added
     for (let left = atOnce; left > 0; left--) {
       const { first } = this.heap
-      if (first === undefined || first.at > now + slack * first.span || first.order >= before) break
+      if (first === undefined || first.order >= before) break
+      // Nothing of a span that never ends is no number, and no time is later than that.
+      if (first.at > (slack === undefined ? now : now + slack * first.span)) break
       this.delete(first)
       first.due(now)
     }

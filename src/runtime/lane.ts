@@ -181,8 +181,9 @@ export class Lane {
   lost(claim: Claim, why: string): void {
     this.drop(claim)
     const leases = claim.leases ?? (claim.lease === null ? [] : [claim.lease])
-    // All of them know before the first listener runs.
+    // All of them know before the first subscriber or listener runs.
     for (const lease of leases) lease.lose(why)
+    for (const lease of leases) lease.announce(why)
     for (const lease of leases) lease.tell()
     this.pump()
   }

@@ -2,11 +2,11 @@ import { LockLostError } from '../core/errors.ts'
 import { checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
 import { tellClaim } from '../core/leased-claim.ts'
 import { printable, shown } from '../core/printing.ts'
+import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
 import { Deadline } from './deadlines.ts'
 import type { Downgrade } from './downgrading.ts'
 import { events } from './events.ts'
-import { outside } from './sections.ts'
 
 /** `expired`: the lease had ended before. `unknown`: the store did not answer; the lock is cleaned up in the background. */
 export type ReleaseOutcome = 'released' | 'expired' | 'unknown'
@@ -109,7 +109,7 @@ export abstract class OwnLease implements Lease {
   warn(reason: Error): void {
     this.warning = reason
     const { controller } = this
-    if (this.state === 'held' && controller !== null) outside(() => controller.abort(reason))
+    if (this.state === 'held' && controller !== null) inBackground(() => controller.abort(reason))
   }
 
   /** It is lost from here on. Whoever listens is told by `tell`, once everybody who lost the same claim knows. */
@@ -119,10 +119,10 @@ export abstract class OwnLease implements Lease {
     this.reason = this.lostError(why)
   }
 
-  /** Its signal aborts. In nobody's section: the timer or message that led here may have been started in a stranger's. */
+  /** Its signal aborts. In nobody's section, request or trace: whoever found out that it is lost may be a stranger. */
   tell(): void {
     const { controller, reason } = this
-    if (controller !== null && reason !== null) outside(() => controller.abort(reason))
+    if (controller !== null && reason !== null) inBackground(() => controller.abort(reason))
   }
 
   /** `maxHold` is over. */
@@ -216,11 +216,17 @@ export class ClaimLease extends OwnLease {
     this.limit?.cancel()
     super.lose(why)
     for (const lease of this.nested ?? []) lease.lose(why)
+  }
+
+  /** The event. Only once everybody who lost the same claim knows, for subscribers may look at their leases. */
+  announce(why: string): void {
     if (!events.lost.hasSubscribers) return
     const { session } = this.claim.lane
     const held = session.clock.now() - this.since
     const { name, token } = this
-    outside(() => events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })))
+    inBackground(() =>
+      events.lost.publish(shown({ name, store: session.store.kind, token, held, reason: why })),
+    )
   }
 
   override tell(): void {
@@ -233,7 +239,9 @@ export class ClaimLease extends OwnLease {
 
   /** Only this lease and those nested in it end; the claim goes to whoever is next. */
   limitReached(): void {
-    this.lose('its maxHold is over')
+    const why = 'its maxHold is over'
+    this.lose(why)
+    this.announce(why)
     this.tell()
     const { lane } = this.claim
     // Cannot reject, see giveUp in holding.ts.

@@ -130,6 +130,16 @@ describe('closeOn', () => {
     expect({ code, output }).toEqual({ code: 3, output: 'finished\nanswered' })
   })
 
+  it('says what became of closing, or of onClosed, before the process ends', async () => {
+    const { signal, output } = await signalled(`
+      process.on('warning', ({ code, message }) => console.log(code, message))
+      holdfast.closeOn(['SIGTERM'], { onClosed: () => { throw new Error('mine') } })
+      await section(1)
+      await new Promise(() => {})`)
+    expect(signal).toBe('SIGTERM')
+    expect(output).toContain('HOLDFAST_CLOSE_FAILED Closing at SIGTERM failed: Error: mine')
+  })
+
   it('of several ends the process when the last one is closed', async () => {
     const { signal, output } = await signalled(`
       const told = (name) => ({ onClosed: () => console.log(name) })

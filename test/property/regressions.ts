@@ -6,6 +6,14 @@ const WRITE: LockRef = { name: 'n', mode: 'write' }
 /** Programs that broke a promise once, shortened, and what it was. They keep it for good. */
 export const regressions: readonly (readonly [string, Program])[] = [
   [
+    'who waits for ever is not told that the time of another wait is over',
+    program('direct', [
+      task(0, 0, [run(mutex(), {}, [sleep(500)])]),
+      task(0, 1, [run(mutex(), { forever: true })]),
+      task(0, 1, [run(mutex(), { wait: 30 })]),
+    ]),
+  ],
+  [
     'a try that is aborted lets who waits behind it in',
     program('calm', [task(0, 0, [taken(mutex(), 'try', { abort: 0.28 })]), task(0, 0, [run(mutex())])]),
   ],

@@ -34,6 +34,11 @@ describe('open', () => {
     for (const scheme of SCHEMES) await expect(refused).rejects.toThrow(scheme)
   })
 
+  it('says that the options of a store belong to its URL', async () => {
+    const options = { prefix: 'app' } as object
+    await expect(open('redis://localhost', options)).rejects.toThrow('?prefix=')
+  })
+
   it('never shows a password in its refusal', async () => {
     await expect(openStore('nosql://me:hunter2@host')).rejects.toThrow('nosql://me:***@host')
     await expect(openStore('me:hunter2@host')).rejects.not.toThrow('hunter2')

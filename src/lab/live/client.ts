@@ -28,6 +28,8 @@ export class LiveClient {
   readonly granted: Map<string, number> = new Map()
   /** The name that it asks for in the call that is under way. */
   waitsFor: string | undefined
+  /** When that call was heard of. */
+  waitsSince = 0
   /** When it last gave up waiting for a name: something may stand for that call at the store for a while. */
   readonly gaveUp: Map<string, number> = new Map()
   /** The call that is under way. */
@@ -171,6 +173,7 @@ export class LiveClient {
     if (kind === 'acquire') {
       this.op = op
       this.waitsFor = phase === 'invoke' ? name : undefined
+      if (phase === 'invoke') this.waitsSince = performance.now()
       if (phase === 'fail') this.gaveUp.set(name, performance.now())
       if (phase === 'ok') this.granted.set(name, (this.granted.get(name) ?? 0) + 1)
     } else if (kind === 'release' && phase === 'invoke') this.lingering = undefined

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ALL } from '../../core/contract.ts'
 import { CLEANED_UP_MS } from './checks/presence.ts'
 import type { Look, Stall } from './evidence.ts'
+import type { LiveClient } from './client.ts'
 import type { Scene } from './scene.ts'
 import { since } from './timeline.ts'
 
@@ -34,6 +35,11 @@ export class Onlooker {
       due = performance.now() + TICK_MS
     }, TICK_MS)
     this.ended = this.watch()
+  }
+
+  /** Whether the store showed it in line for the call that is under way. */
+  sawInLine({ label, op }: Pick<LiveClient, 'label' | 'op'>): boolean {
+    return this.seen.has(`${label}#${op}`)
   }
 
   /** A client says that it was given no processor. */

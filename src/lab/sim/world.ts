@@ -26,6 +26,9 @@ export interface ProcessOptions {
   readonly patience: number
   readonly requestTimeout: number
   readonly fair: 'turns' | 'strict'
+  readonly turn?: { readonly count?: number; readonly ms?: number }
+  readonly clock?: { readonly wall: false }
+  readonly closeStore?: true
 }
 
 /** One simulated world: a true time, a seed, a log of everything, and the processes in it. */

@@ -1,4 +1,4 @@
-import { codeOf } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/causes.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
@@ -7,6 +7,7 @@ import { runChange, runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { isInTransaction } from './client.ts'
+import type { MysqlPoolConnection } from './client.ts'
 
 /** A pool or connection of mysql2, inside a transaction or not. */
 export interface MysqlExecutor {
@@ -43,11 +44,15 @@ function userTables(client: MysqlTables | SqlRunner): UserTables {
     rows,
     change: async (sql, values) => {
       if (typeof client === 'function') return runChange(client, sql, values.map(plain))
-      const header = (await execute(client, sql, values)) as Header
+      const executor = promised(client)
+      const header = (await (isPool(executor)
+        ? changeAlone(executor, sql, values)
+        : execute(executor, sql, values))) as Header
       return { rows: header.affectedRows, altered: header.warningStatus !== 0 }
     },
     largest: (table, column) => largest(select, table, column),
     undone: (error) => UNDONE.has(codeOf(error)),
+    locked: (error) => codeOf(error) === 'ER_LOCK_WAIT_TIMEOUT',
   }
 }
 
@@ -66,15 +71,48 @@ async function execute(
   values: readonly unknown[],
   how: object = {},
 ): Promise<unknown> {
-  const executor = 'promise' in client ? client.promise() : client
-  const [result] = await executor.execute({ sql, ...AS_OBJECTS, ...how }, [...values] as never)
+  const [result] = await promised(client).execute({ sql, ...AS_OBJECTS, ...how }, values.map(plain) as never)
   return result
 }
+
+const promised = (client: MysqlTables): MysqlExecutor => ('promise' in client ? client.promise() : client)
+
+interface Pool extends MysqlExecutor {
+  getConnection(): Promise<MysqlExecutor & Pick<MysqlPoolConnection, 'rollback' | 'release' | 'destroy'>>
+}
+
+const isPool = (executor: MysqlExecutor): executor is Pool => 'getConnection' in executor
 
 /** A pool sends each statement by itself. */
 async function isInside(client: MysqlTables): Promise<boolean> {
   return !('getConnection' in client) && isInTransaction((await execute(client, 'DO 0', [])) as object)
 }
+
+/**
+ * On a connection that somebody gave back in the middle of a transaction, or with autocommit off, what is written would be
+ * nobody's to commit, and locked until the connection ends. Its answer tells: then all of it is undone.
+ */
+async function changeAlone(pool: Pool, sql: string, values: readonly unknown[]): Promise<unknown> {
+  const connection = await pool.getConnection()
+  let inside = false
+  try {
+    const header = await execute(connection, sql, values)
+    inside = isInTransaction(header as object)
+    // Where that does not end it, the connection's end does.
+    if (inside) await connection.rollback().catch(() => {})
+    else return header
+  } finally {
+    if (inside) connection.destroy()
+    else connection.release()
+  }
+  throw NOT_ALONE
+}
+
+const NOT_ALONE = new DatabaseError(
+  'The connection of the pool is in a transaction or has autocommit off, and nobody would commit what is written there. ' +
+    'Nothing was written. Give the pool autocommit on, and end transactions before their connections are given back',
+  'HOLDFAST_AUTOCOMMIT',
+)
 
 const BITS: Readonly<Record<string, number>> = {
   tinyint: 8,
@@ -104,12 +142,16 @@ async function largest(
 
 /**
  * Where a function has the driver write values into the text (`query` of mysql2, and all ORMs on it), older ones write an
- * object as assignments to the columns that it names. Prepared statements are sent its JSON, and so is this.
+ * object as assignments to the columns that it names. Prepared statements are sent its JSON, and so is this. What says that
+ * it is but a text (a Decimal, as Prisma makes them) is sent as that: in JSON it would have quotation marks.
  */
-const plain = (value: unknown): unknown =>
-  typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array
-    ? value
-    : JSON.stringify(value)
+function plain(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Date || value instanceof Uint8Array)
+    return value
+  const { toJSON } = value as { toJSON?: unknown }
+  const said: unknown = typeof toJSON === 'function' ? Reflect.apply(toJSON, value, []) : value
+  return typeof said === 'string' || typeof said === 'number' ? said : JSON.stringify(value)
+}
 
 /** A key that is a number would be compared as one: to a column of texts 0 is equal to all that are no numbers. */
 const keyOf = (value: unknown): unknown =>

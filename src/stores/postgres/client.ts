@@ -153,11 +153,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
   private async lendClean(pool: PostgresPool, call: Call): Promise<Lent> {
     for (let others = pool.totalCount; ;) {
       const client = await lend(pool)
-      // One that is thrown away may still say that the server ended it: that must not end the process either.
-      const back = (): void => {
-        client.removeListener('error', gone)
-        client.release()
-      }
+      const back = (): void => giveBack(client, false)
       const destroy = (): void => {
         cancel(client)
         client.release(true)
@@ -212,15 +208,13 @@ export class PostgresDriver implements Driver<PostgresLink> {
       check()
       inside = false
       await committed(commit(client))
-      client.removeListener('error', gone)
-      client.release()
+      giveBack(client, false)
       return result
     } catch (error) {
       const how = error instanceof NoAnswer ? 'broken' : await answered(undo(client)).catch(() => 'broken')
       const useless = how === 'broken' || isReadOnly(error)
       if (how === 'broken') cancelUnanswered(client)
-      if (!useless) client.removeListener('error', gone)
-      client.release(useless)
+      giveBack(client, useless)
       throw inside && how === 'ended' ? transactionEnded(error) : error
     }
   }
@@ -265,6 +259,12 @@ export function lend(pool: PostgresPool): Promise<PostgresPoolClient> {
       resolve(client)
     })
   })
+}
+
+/** One that is thrown away may still say that the server ended it: that must not end the process either. */
+export function giveBack(client: PostgresPoolClient, broken: boolean): void {
+  if (!broken) client.removeListener('error', gone)
+  client.release(broken)
 }
 
 class Link implements PostgresLink {

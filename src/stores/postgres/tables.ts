@@ -1,4 +1,4 @@
-import { codeOf } from '../sql/causes.ts'
+import { codeOf, isSqlState } from '../sql/causes.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'
@@ -6,8 +6,9 @@ import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.
 import { runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
-import type { PostgresClient } from './client.ts'
-import { askInTransaction, inTransaction } from './transaction.ts'
+import { giveBack, lend } from './client.ts'
+import type { PostgresClient, PostgresPool } from './client.ts'
+import { askInTransaction, inTransaction, InTransaction } from './transaction.ts'
 
 /** A Pool or Client of pg, inside a transaction or not. */
 export interface PostgresTables {
@@ -18,14 +19,20 @@ export interface PostgresTables {
 }
 
 type Rows = readonly Record<string, unknown>[]
+type Answer = ReturnType<PostgresTables['query']>
 type Ways = Pick<UserTables, 'inTransaction' | 'rows' | 'change'>
 
 function byClient(client: PostgresTables): Ways {
+  const send = (text: string, values: readonly unknown[]): Answer => {
+    const query = { text, values: [...values] }
+    return isPool(client) ? queryAlone(client, query) : client.query(query)
+  }
   return {
-    inTransaction: () => isInTransaction(client),
-    rows: async (text, values) => (await client.query({ text, values: [...values] })).rows as Rows,
+    // A pool sends each statement by itself.
+    inTransaction: () => !isPool(client) && isInside(client as PostgresClient),
+    rows: async (text, values) => (await send(text, values)).rows as Rows,
     change: async (text, values) => {
-      const { rowCount } = await client.query({ text, values: [...values] })
+      const { rowCount } = await send(text, values)
       return { rows: rowCount ?? 0, altered: false }
     },
   }
@@ -56,13 +63,34 @@ function userTables(client: PostgresTables | SqlRunner): UserTables {
     ...ways,
     select: ways.rows,
     undone: (error) => UNDONE.has(codeOf(error)),
+    locked: (error) => codeOf(error) === '55P03',
   }
 }
 
-/** A pool sends each statement by itself. */
-function isInTransaction(client: PostgresTables): boolean | Promise<boolean> {
-  if ('totalCount' in client) return false
-  return inTransaction(client as PostgresClient) ?? askInTransaction(client as PostgresClient)
+const isPool = (client: PostgresTables): client is PostgresTables & PostgresPool => 'totalCount' in client
+
+const isInside = (client: PostgresClient): boolean | Promise<boolean> =>
+  inTransaction(client) ?? askInTransaction(client)
+
+/** Clients that were given back in the middle of a transaction are closed: nobody would commit what is written there. */
+async function queryAlone(
+  pool: PostgresPool,
+  query: Parameters<PostgresTables['query']>[0],
+): Promise<Awaited<Answer>> {
+  for (let others = pool.totalCount; ; others--) {
+    const client = await lend(pool)
+    let broken = true
+    try {
+      broken = await isInside(client)
+      if (!broken) return await client.query(query)
+      if (others <= 0) throw new InTransaction()
+    } catch (error) {
+      broken ||= !isSqlState(codeOf(error))
+      throw error
+    } finally {
+      giveBack(client, broken)
+    }
+  }
 }
 
 /** Changes rows of your own table without a lock: who finds that somebody else was faster starts again. */

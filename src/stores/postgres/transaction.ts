@@ -113,8 +113,8 @@ export async function undo(client: PostgresClient): Promise<'undone' | 'ended' |
 export class InTransaction extends DatabaseError {
   constructor() {
     super(
-      'The client is in a transaction, and a lock taken there would be undone by its rollback. Give holdfast a Pool, or a ' +
-        'Client of its own',
+      'The client is in a transaction, and what is written there, or a lock taken, would be undone by its rollback. Give ' +
+        'holdfast a Pool, or a Client of its own',
       'HOLDFAST_AUTOCOMMIT',
     )
   }

@@ -281,7 +281,7 @@ export class Commands {
     this.role.tell((problem) => {
       if (problem === undefined) return this.believed(lot, reply)
       this.underWay--
-      this.resent.over(lot, false)
+      this.resent.over(lot, true)
       this.disbelieved(lot[0]?.name ?? '', problem)
       for (const command of lot) command.fail(problem)
     })

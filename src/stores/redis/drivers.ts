@@ -154,7 +154,6 @@ export function withNodeRedis(
   const socket = {
     connectTimeout: CONNECT_MS,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
-    reconnectStrategy: retryDelay,
     ...(tls ? { tls: true as const } : {}),
   }
   const common = {
@@ -165,21 +164,21 @@ export function withNodeRedis(
   if (kind === 'cluster') {
     const client = createCluster({
       rootNodes: hosts.map((at) => ({ socket: at })),
-      defaults: { ...common, socket },
+      defaults: { ...common, socket: { ...socket, reconnectStrategy: retryDelay } },
     })
     return connected(client)
   }
   const plain = patterns.get(createClient) ?? createClient()
   patterns.set(createClient, plain)
+  const named = tls && kind === 'server' ? nameOf(hosts[0]) : {}
+  const once = { ...socket, ...named, reconnectStrategy: false as const }
+  const at = (host: Host, options: object): PlainClient =>
+    plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } })
   if (kind === 'sentinel') {
-    const once = { ...socket, reconnectStrategy: false as const }
-    const at = (host: Host, options: object): PlainClient =>
-      plain.duplicate({ disableOfflineQueue: true, ...options, socket: { ...once, ...host } })
     const sentinels = new Sentinels(hosts, master ?? '', (host) => at(host, login ?? {}))
     return connected(new PrimaryClient(sentinels, (host) => at(host, { ...common, database })))
   }
-  const named = tls ? nameOf(hosts[0]) : {}
-  return connected(plain.duplicate({ ...common, database, socket: { ...socket, ...named, ...hosts[0] } }))
+  return connected(new PrimaryClient(hosts[0], (host) => at(host, { ...common, database })))
 }
 
 /** Never connected. The driver writes a class with all commands for every new address, which takes it 30 ms; a copy has none. */

@@ -1,6 +1,7 @@
 import { isReadOnly, isTryAgain } from './failure.ts'
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
-import { FIRST_KEY, listenThrough, NodeRedisLink, reconnect } from './node-redis.ts'
+import { FIRST_KEY, listenThrough, NodeRedisLink } from './node-redis.ts'
+import { end } from './node-redis-attempt.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { firstSlots, inOrder, isElsewhere, NO_CLAIM, REDIRECTIONS, slotOf, stillMoving } from './slots.ts'
@@ -98,7 +99,10 @@ export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
 
   reset(key: string): void {
     const client = this.client.slots[slotOf(this.keyPrefix + key)]?.master.client
-    if (this.owned && client !== undefined) reconnect(client)
+    // One that connects is left to it: told to end and to connect again, it would do both, and mix up what is said on the two.
+    if (!this.owned || client?.isReady !== true) return
+    end(client)
+    client.connect().catch(() => {})
   }
 
   async primaries(): Promise<readonly Node[]> {

@@ -34,7 +34,7 @@ export interface LeadingClient extends NodeRedisClient {
   duplicate(options: object): PlainClient
   connect(): Promise<unknown>
   readonly asksSentinels?: boolean
-  /** Has one only if it knows better than to connect to the same server again. */
+  /** Ends the connection and makes a new one. Those of the store's own have it; see primary-client.ts. */
   reconnect?(): void
 }
 
@@ -174,7 +174,7 @@ export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
   }
 
   reset(): void {
-    if (this.owned) reconnect(this.client)
+    if (this.owned) this.client.reconnect?.()
   }
 
   primaries(): Promise<readonly Node[]> {
@@ -190,13 +190,6 @@ export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
 function keyPrefixOf(client: object): string {
   const { _keyPrefix: prefix } = client as { _keyPrefix?: unknown }
   return typeof prefix === 'string' || Buffer.isBuffer(prefix) ? String(prefix) : ''
-}
-
-/** Ends the connection and makes a new one. */
-export function reconnect(client: LeadingClient): void {
-  if (client.reconnect !== undefined) return client.reconnect()
-  end(client)
-  client.connect().catch(() => {})
 }
 
 /** A duplicate that does not reconnect: the store connects anew by itself, and so knows what may have been missed. */

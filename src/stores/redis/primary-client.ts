@@ -3,15 +3,15 @@ import { EventEmitter } from 'node:events'
 import { plainError } from './failure.ts'
 import { abandon, connectWithin } from './node-redis-attempt.ts'
 import type { LeadingClient, PlainClient } from './node-redis.ts'
-import { placeOf } from './sentinels.ts'
-import type { Sentinels } from './sentinels.ts'
+import { placeOf, Sentinels } from './sentinels.ts'
 import type { Host } from './url.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
-/** A server that was named as the primary has so long to say that it is one: at first little, for it may stand still. */
-const REACH_MS = { shortest: 500, longest: 5_000 }
-const RETRY_MS = { shortest: 20, longest: 250 }
+/** A server has so long to take a connection and to answer on it: at first little, for it may stand still. */
+const REACH_MS = { shortest: 500, longest: { sentinels: 5_000, server: 2_000 } }
+/** Sentinels may name another one at any time; one server is there again or it is not. */
+const RETRY_MS = { shortest: 20, longest: { sentinels: 250, server: 1_000 } }
 /** All sentinels are listened to in about the same moment: one look is enough. */
 const LOOK_MS = 50
 
@@ -21,14 +21,19 @@ interface Found {
 }
 
 /**
- * A client of node-redis that leads to the primary of a Sentinel group, and to the next one as soon as a sentinel speaks of
- * it. The driver has a client for that too (`createSentinel`), which does not hear `+switch-master`: it stays at the old
+ * A client of node-redis that leads to one server, or to the primary of a Sentinel group, and to the next one as soon as a
+ * sentinel speaks of it.
+ *
+ * Each connection is a client of its own. One of the driver's that is told to end while it connects, and to connect again,
+ * goes on with both, and takes what comes on either for the answer to whatever it asked first: somebody else's grant, too.
+ * For a group the driver has a client as well (`createSentinel`), which does not hear `+switch-master`: it stays at the old
  * primary until that has been made a replica, seconds later, and after a failure it waits for a second.
  */
 export class PrimaryClient extends EventEmitter implements LeadingClient {
-  readonly asksSentinels = true
+  readonly asksSentinels: boolean
   isOpen = false
-  private readonly sentinels: Sentinels
+  private readonly sentinels: Sentinels | null
+  private readonly server: Host | null
   private readonly clientAt: (at: Host) => PlainClient
   private current: Found | null = null
   /** Counts searches: what an earlier one finds is not wanted any more. */
@@ -37,9 +42,11 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
   private looking: NodeJS.Timeout | undefined
 
   /** `clientAt`: a client that is not connected yet, and does not connect again by itself. */
-  constructor(sentinels: Sentinels, clientAt: (at: Host) => PlainClient) {
+  constructor(of: Sentinels | Host, clientAt: (at: Host) => PlainClient) {
     super()
-    this.sentinels = sentinels
+    this.sentinels = of instanceof Sentinels ? of : null
+    this.server = of instanceof Sentinels ? null : of
+    this.asksSentinels = this.sentinels !== null
     this.clientAt = clientAt
   }
 
@@ -60,12 +67,12 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     this.isOpen = false
     this.search++
     clearTimeout(this.looking)
-    this.sentinels.close()
+    this.sentinels?.close()
     this.drop()
     this.emit('end')
   }
 
-  /** Ends the connection and looks for the primary anew. Not while it does so anyway. */
+  /** Ends the connection and makes a new one, to the primary of now. Not while it does so anyway. */
   reconnect(): void {
     if (this.current !== null) this.follow()
   }
@@ -96,11 +103,12 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
   private async find(to?: Host): Promise<void> {
     const search = ++this.search
     const wanted = (): boolean => this.isOpen && search === this.search
+    const of = this.asksSentinels ? 'sentinels' : 'server'
     let told = to === undefined ? undefined : [to]
     for (let attempt = 0; wanted(); attempt++) {
       try {
-        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest)
-        const found = await this.firstOf(told ?? (await this.sentinels.primaries()), ms, wanted)
+        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest[of])
+        const found = await this.firstOf(told ?? (await this.places()), ms, wanted)
         if (found !== undefined) this.adopt(found)
         return
       } catch (error) {
@@ -108,10 +116,15 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
       }
       if (told === undefined)
         await new Promise((resolve) => {
-          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, RETRY_MS.longest))
+          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, RETRY_MS.longest[of]))
         })
       told = undefined
     }
+  }
+
+  private places(): Promise<readonly Host[]> {
+    if (this.server !== null) return Promise.resolve([this.server])
+    return this.sentinels?.primaries() ?? Promise.resolve([])
   }
 
   /** Nothing if it is not wanted any more. Rejects if none of the servers is a primary. */
@@ -125,7 +138,7 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
       if (!wanted()) return undefined
       const client = this.clientAt(at)
       try {
-        await connectWithin(client, ms, () => checkRole(client, at))
+        await connectWithin(client, ms, () => this.check(client, at))
         if (wanted()) return { at, client }
         abandon(client)
       } catch (error) {
@@ -134,6 +147,11 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     }
     if (trouble === undefined) return undefined
     throw trouble
+  }
+
+  /** What one server is, is asked beside the first command; see role.ts. */
+  private check(client: PlainClient, at: Host): Promise<void> {
+    return this.asksSentinels ? checkRole(client, at) : Promise.resolve()
   }
 
   private adopt(found: Found): void {
@@ -145,7 +163,7 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     found.client.on('end', lost)
     if (!found.client.isReady) return lost()
     this.emit('ready')
-    if (this.listening) return
+    if (this.listening || this.sentinels === null) return
     this.listening = true
     this.sentinels.listen({ moved: (to) => this.moved(to), listening: () => this.lookSoon() })
   }
@@ -160,8 +178,7 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     clearTimeout(this.looking)
     this.looking = setTimeout(() => {
       const { current } = this
-      this.sentinels
-        .primaries()
+      this.places()
         .then(([at]) => at !== undefined && current !== null && this.current === current && this.moved(at))
         .catch(() => {})
     }, LOOK_MS)

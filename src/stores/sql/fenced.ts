@@ -84,14 +84,18 @@ export function fencedTable(tables: UserTables, { table, key, fence = 'fence' }:
       // To be asked before: what undoes a statement may end its transaction, too.
       const inside = await tables.inTransaction()
       const until = performance.now() + INSIST_MS
+      let locked: { readonly error: unknown } | undefined
       for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+        locked = undefined
         const result = await once(value, token, changes, inside).catch(async (error: unknown) => {
           if (inside || !tables.undone(error) || performance.now() > until) throw error
+          if (tables.locked(error)) locked = { error }
           await pause(attempt)
           return undefined
         })
         if (result !== undefined) return result
       }
+      if (locked !== undefined) throw (locked as { readonly error: unknown }).error
       const message = `Others wrote to the row in ${table} in each of ${ATTEMPTS} attempts, or it came and went. Try again later.`
       throw new ConflictError(message, { table, attempts: ATTEMPTS })
     },

@@ -98,18 +98,22 @@ export function optimisticTable<R extends object>(
         throw new ConflictError(message, { table, attempts: 1 })
       }
       let patience = INSIST_MS
+      let locked: { readonly error: unknown } | undefined
       for (let attempt = 1; attempt <= attempts; attempt++) {
         const began = performance.now()
+        locked = undefined
         const result = await once(value, change, false).catch((error: unknown) => {
           patience -= performance.now() - began
-          // Whoever keeps a row locked has changed nothing yet: that is no conflict.
           if (!tables.undone(error) || patience < 0) throw error
+          if (tables.locked(error)) locked = { error }
           return 'conflict' as const
         })
         if (result !== 'conflict')
           return result.kind === 'updated' ? { ...result, attempts: attempt } : result
         if (attempt < attempts) await pause(attempt)
       }
+      // Whoever keeps a row locked has changed nothing yet: that is no conflict.
+      if (locked !== undefined) throw (locked as { readonly error: unknown }).error
       const message = `The row in ${table} was changed by others in each of ${attempts} attempts. Try again later, or use a lock.`
       throw new ConflictError(message, { table, attempts })
     },

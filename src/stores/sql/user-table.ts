@@ -33,6 +33,8 @@ export interface UserTables {
   inTransaction(): boolean | Promise<boolean>
   /** The server undid the statement because of another one: deadlock, serialization failure, busy. */
   undone(error: unknown): boolean
+  /** Of those: somebody keeps the row, or the file, locked, and has changed nothing yet. */
+  locked(error: unknown): boolean
 }
 
 /** A table's or column's name, checked and quoted; `schema.table` is two names. */

@@ -60,6 +60,20 @@ export function isBusy(error: unknown): boolean {
   return number === undefined ? /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)) : BUSY.has(number)
 }
 
+/**
+ * What the connection itself still reads (`iterate`) is older than what others have written since: it cannot write, however
+ * long it waits, before that is read to its end.
+ */
+export function isReading(error: unknown): boolean {
+  return (error as { errcode?: unknown }).errcode === 517 || codeOf(error) === 'SQLITE_BUSY_SNAPSHOT'
+}
+
+export const READING: DatabaseError = new DatabaseError(
+  'A statement on the same database is read still (iterate), and what it reads is older than what others have written ' +
+    'since: nothing can be written beside it. Read it to its end first, with all(), or on a connection of its own',
+  'SQLITE_BUSY_SNAPSHOT',
+)
+
 /** Not a database, cannot be opened, read-only, no such table. */
 const FINAL = /^SQLITE_(NO_TABLE|NOTADB|CANTOPEN|READONLY|CORRUPT|AUTH|PERM)/
 

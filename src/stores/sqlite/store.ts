@@ -8,10 +8,11 @@ import type { SqlRunner } from '../sql/runner.ts'
 import { outsideTransaction, SAVEPOINT, transactionEnded } from '../sql/same-transaction.ts'
 import { SqlStore } from '../sql/store.ts'
 import type { Tidied, TidyOptions } from '../sql/tidy.ts'
+import { INSIST_MS } from '../sql/user-table.ts'
 import { SqliteDriver } from './client.ts'
 import type { SqliteDatabase, SqliteLink } from './client.ts'
 import { inTransaction } from './connection.ts'
-import { isBusy, isFinal } from './failure.ts'
+import { isBusy, isFinal, isReading, READING } from './failure.ts'
 import { SqliteStatements } from './statements.ts'
 import type { SqliteStatementOptions, SqliteTableOptions } from './statements.ts'
 
@@ -109,10 +110,14 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
 
   async guarded<T>(lease: GuardedLease, work: (database: SqliteDatabase) => T): Promise<T> {
     const guard = new Guard(lease, this.kind)
+    const until = performance.now() + INSIST_MS
     for (let attempt = 0; ; attempt++) {
       if (this.driver.isLong()) await this.driver.turn()
       guard.end()
-      if (this.begin()) return this.inside(guard, work)
+      const began = this.begin()
+      if (began === true) return this.inside(guard, work)
+      // Whoever reads may be waiting for this.
+      if (isReading(began) && performance.now() > until) throw READING
       await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
     }
   }
@@ -136,8 +141,8 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     return this.driver.isFileGone() ? [] : this.statements.guard(database, names)
   }
 
-  /** Whether the right to write could be had. Not to be waited for inside SQLite: the event loop would stand still. */
-  private begin(): boolean {
+  /** Whether the right to write could be had, or why not. Not to be waited for inside SQLite: the event loop would stand still. */
+  private begin(): true | Error {
     const { database } = this.driver
     if (inTransaction(database)) {
       throw new InvalidArgumentError(
@@ -150,7 +155,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       database.exec('BEGIN EXCLUSIVE')
       return true
     } catch (error) {
-      if (isBusy(error)) return false
+      if (isBusy(error)) return error as Error
       throw error
     }
   }
@@ -176,6 +181,9 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
     }
   }
 }
+
+// Taken once: a user's fake timers must not make time stand still here.
+const { performance } = globalThis
 
 /** Transactions that were begun here only to see whether that is possible: ever, and not over yet. */
 const looks = { begun: 0, open: 0 }

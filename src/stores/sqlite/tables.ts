@@ -22,7 +22,9 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
     quote: '"',
     placeholder: () => '?',
     integer: (value) => `CAST(${value} AS INTEGER)`,
-    key: (value) => value,
+    // node:sqlite and better-sqlite3 send numbers as 5.0, which is another text than 5.
+    key: (value) =>
+      typeof database !== 'function' && Number.isSafeInteger(value) ? BigInt(value as number) : value,
     newest: '',
     // Of a function nothing is known: one attempt is right everywhere.
     inTransaction: () => typeof database === 'function' || inTransaction(database),
@@ -33,7 +35,8 @@ function userTables(database: SqliteDatabase | SqlRunner): UserTables {
       const { length: rows } = await all(`${sql} RETURNING 1 AS changed`, values)
       return { rows, altered: false }
     },
-    undone: (error) => error === BEGUN || isBusy(error),
+    undone: isHindered,
+    locked: isHindered,
   }
 }
 
@@ -43,6 +46,8 @@ const BEGUN = new DatabaseError(
     'it a connection of its own',
   'HOLDFAST_TRANSACTION',
 )
+
+const isHindered = (error: unknown): boolean => error === BEGUN || isBusy(error)
 
 /** A database of node:sqlite may be set to give lists. */
 function withColumns(

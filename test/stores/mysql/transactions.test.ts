@@ -233,6 +233,22 @@ describe.skipIf(!available('mariadb')).each([
       expect(rows).toMatchObject([{ code: '0' }])
     })
 
+    it.each(['pool', 'function'])('stores a number that is an object as a number, by a %s', async (by) => {
+      await pool.query('DROP TABLE IF EXISTS purse')
+      await pool.query(
+        'CREATE TABLE purse (id int PRIMARY KEY, balance decimal(10, 2), version int, fence bigint)',
+      )
+      await pool.query('INSERT INTO purse VALUES (1, 100, 0, NULL)')
+      // As those of decimal.js, which Prisma gives.
+      const decimal = (text: string): object => ({ d: [1], toJSON: () => text, toString: () => text })
+      const to = by === 'pool' ? pool : byText
+      const options = { table: 'purse', key: 'id' }
+      await optimistic(to, options).update(1, () => ({ balance: decimal('90.50') }))
+      expect((await pool.query('SELECT balance FROM purse'))[0]).toEqual([{ balance: '90.50' }])
+      expect(await fenced(to, options).update(1, 5n, { balance: decimal('80.25') })).toBe('written')
+      expect((await pool.query('SELECT balance FROM purse'))[0]).toEqual([{ balance: '80.25' }])
+    })
+
     it('stores an object as its JSON, and lets none name other columns, whoever writes the text', async () => {
       await pool.query('DROP TABLE IF EXISTS profile')
       await pool.query('CREATE TABLE profile (id int PRIMARY KEY, words text, balance int, version int)')

@@ -9,7 +9,7 @@ import { available, mariadb } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import type { Store } from '../../../src/core/contract.ts'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
-import { mysqlStore } from '../../../src/stores/mysql/index.ts'
+import { fenced, mysqlStore, optimistic } from '../../../src/stores/mysql/index.ts'
 import { request } from '../sql/short-run.ts'
 
 describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s transaction', () => {
@@ -21,6 +21,7 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
     server = await mariadb()
     admin = createPool({ uri: server.url })
     await admin.query('CREATE TABLE entries (line varchar(100) NOT NULL)')
+    await admin.query('CREATE TABLE rows_of_users (id int PRIMARY KEY, n int, version int, fence bigint)')
   })
   afterAll(async () => {
     await admin.end()
@@ -58,6 +59,31 @@ describe.skipIf(!available('mariadb'))('a MySQL store and somebody else’s tran
   )
 
   const LEFT = ['BEGIN', 'SET autocommit = 0', `XA START 'left'`]
+
+  it.each(LEFT)('writes to no table of the user’s after %s, where nobody would commit it', async (begin) => {
+    const pool = createPool({ uri: server.url, connectionLimit: 1 })
+    const id = (names += 1)
+    await admin.query('INSERT INTO rows_of_users VALUES (?, 0, 0, NULL)', [id])
+    const rows = { table: 'rows_of_users', key: 'id' }
+    const writes = [
+      () => optimistic(pool, rows).update(id, () => ({ n: 1 })),
+      () => fenced(pool, rows).update(id, 5n, { n: 1 }),
+    ]
+    for (const write of writes) {
+      const leaked = await pool.getConnection()
+      await leaked.query(begin)
+      leaked.release()
+      await expect(write()).rejects.toMatchObject({ code: 'HOLDFAST_AUTOCOMMIT' })
+    }
+    // Not locked either, and the next connection is a good one.
+    const seen = async (): Promise<unknown> =>
+      (await admin.query('SELECT n FROM rows_of_users WHERE id = ? FOR UPDATE', [id]))[0]
+    expect(await seen()).toEqual([{ n: 0 }])
+    expect(await optimistic(pool, rows).update(id, () => ({ n: 2 }))).toMatchObject({ kind: 'updated' })
+    expect(await fenced(pool, rows).update(id, 5n, { n: 3 })).toBe('written')
+    expect(await seen()).toEqual([{ n: 3 }])
+    await pool.end()
+  })
 
   it.each(LEFT)('uses no connection twice that was given back after %s', async (begin) => {
     const pool = createPool({ uri: server.url, connectionLimit: 3 })

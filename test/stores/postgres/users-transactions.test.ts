@@ -1,11 +1,12 @@
 import { Client, Pool } from 'pg'
+import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { available, pgbouncer, postgres } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { Holdfast } from '../../../src/locks/holdfast.ts'
 import type { PostgresClient } from '../../../src/stores/postgres/client.ts'
-import { postgresStore } from '../../../src/stores/postgres/index.ts'
+import { fenced, optimistic, postgresStore } from '../../../src/stores/postgres/index.ts'
 import { request } from '../sql/short-run.ts'
 
 const BEGINS = [
@@ -25,6 +26,7 @@ describe.skipIf(!available('postgres'))('a PostgreSQL store and somebody else’
     admin = new Client({ connectionString: server.url })
     await admin.connect()
     await admin.query('CREATE TABLE entries (line text)')
+    await admin.query('CREATE TABLE rows_of_users (id int PRIMARY KEY, n int, version int, fence bigint)')
   })
   afterAll(async () => {
     await admin.end()
@@ -38,6 +40,48 @@ describe.skipIf(!available('postgres'))('a PostgreSQL store and somebody else’
     )
     return rowCount ?? 0
   }
+
+  it.each(BEGINS)(
+    'writes to no table of the user’s inside of what a client was given back to the pool with: %s',
+    async (begin) => {
+      const pool = new Pool({ connectionString: server.url, max: 2 })
+      pool.on('error', () => {})
+      const id = (names += 1)
+      await admin.query('INSERT INTO rows_of_users VALUES ($1, 0, 0, NULL)', [id])
+      const rows = { table: 'rows_of_users', key: 'id' }
+      const writes = [
+        () => optimistic(pool, rows).update(id, () => ({ n: 1 })),
+        () => fenced(pool, rows).update(id, 5n, { n: 2 }),
+      ]
+      for (const [index, write] of writes.entries()) {
+        const leaked = await pool.connect()
+        await leaked.query(begin).catch(() => {})
+        await leaked.query('SELECT 1').catch(() => {})
+        leaked.release()
+        await write()
+        // Seen by everybody, at once.
+        expect((await admin.query('SELECT n FROM rows_of_users WHERE id = $1', [id])).rows).toEqual([
+          { n: index + 1 },
+        ])
+      }
+      await pool.end()
+    },
+  )
+
+  it('writes to no table of the user’s with a pool that only has clients in a transaction', async () => {
+    const pool = new Pool({ connectionString: server.url, max: 2 })
+    pool.on('error', () => {})
+    const connect = pool.connect.bind(pool) as (
+      callback: (error: Error | undefined, client: PoolClient) => void,
+    ) => void
+    pool.connect = ((callback: (error: Error | undefined, client: PoolClient) => void) =>
+      connect((error, client) => {
+        client.query('BEGIN', () => callback(error, client))
+      })) as never
+    const rows = fenced(pool, { table: 'rows_of_users', key: 'id' })
+    await expect(rows.update(1, 5n, { n: 9 })).rejects.toMatchObject({ code: 'HOLDFAST_AUTOCOMMIT' })
+    await pool.end()
+  })
 
   it.each(BEGINS)(
     'grants nothing inside of what a client was given back to the pool with: %s',

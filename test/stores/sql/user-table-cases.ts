@@ -150,6 +150,18 @@ export function userTableCases(open: () => UserDatabase): void {
     expect(() => database.optimistic({ table: 'bonus', key: [] })).toThrow(/key must name a column/)
   })
 
+  it('finds a row by a number also in a column of texts', async () => {
+    const database = await fresh(0)
+    await database.sql('DROP TABLE IF EXISTS coded')
+    await database.sql('CREATE TABLE coded (code VARCHAR(20) PRIMARY KEY, owner VARCHAR(20), fence BIGINT)')
+    await database.sql(`INSERT INTO coded (code, owner) VALUES ('5', 'nobody'), ('3000000000', 'nobody')`)
+    const coded = database.fenced({ table: 'coded', key: 'code' })
+    for (const code of [5, 3_000_000_000, 5n, '5']) {
+      expect(await coded.update(code, 7n, { owner: 'me' })).toBe('written')
+    }
+    expect(await coded.update(6, 7n, { owner: 'me' })).toBe('missing')
+  })
+
   it('never lets an older token write, also not to a column of texts', async () => {
     const database = await fresh(0)
     await database.sql('DROP TABLE IF EXISTS loose')

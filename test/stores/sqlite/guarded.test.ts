@@ -8,6 +8,10 @@ import { guardsAtOnceCases } from '../sql/guards-at-once-cases.ts'
 import { folder, hasSqlite, openDatabase } from './databases.ts'
 import type { Folder } from './databases.ts'
 
+interface Reading {
+  iterate(): Iterator<unknown>
+}
+
 describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
   'a guarded transaction of SQLite, journal %s',
   (journal) => {
@@ -19,7 +23,9 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       place = folder()
       database = openDatabase(place.url.slice('sqlite:'.length))
       database.prepare(`PRAGMA journal_mode = ${journal}`).all()
-      database.exec('PRAGMA busy_timeout = 5; CREATE TABLE entries (line TEXT)')
+      database.exec(
+        'PRAGMA busy_timeout = 5; CREATE TABLE entries (line TEXT); CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1), (2)',
+      )
       store = sqliteStore(database)
     })
     afterAll(async () => {
@@ -160,6 +166,30 @@ describe.skipIf(!hasSqlite()).each(['wal', 'delete'])(
       for (const holdfast of holdfasts) await holdfast.close({ drain: 0 })
       for (const one of others) await one.close()
     })
+
+    it('says what it waits for in vain beside a statement that is read still', async () => {
+      const holdfast = new Holdfast(store)
+      const reading = database.prepare('SELECT n FROM numbers') as unknown as Reading
+      const rows = reading.iterate()
+      rows.next()
+      const guarded = holdfast
+        .mutex('read')
+        .run((lease) => store.guarded(lease, () => write('read')), { wait: 2000 })
+      const code = await guarded.then(
+        () => 'done',
+        (error: { code?: string }) => error.code,
+      )
+      rows.return?.()
+      // Without WAL nobody else can write then, and no lock is to be had. better-sqlite3 runs nothing beside it.
+      const inWal = process.getBuiltinModule('node:sqlite') === undefined ? undefined : 'SQLITE_BUSY_SNAPSHOT'
+      // A store from a URL has set WAL for good.
+      const [mode] = Object.values(database.prepare('PRAGMA journal_mode').all()[0] as object) as unknown[]
+      expect(code).toBe(mode === 'wal' ? inWal : 'STORE_UNAVAILABLE')
+      expect(await lines()).not.toContain('read')
+      await holdfast.mutex('read').run((lease) => store.guarded(lease, () => write('read to its end')))
+      expect(await lines()).toContain('read to its end')
+      await holdfast.close()
+    }, 20_000)
 
     it.each(['a promise', 'a query that runs when it is awaited', 'a function that is one'])(
       'commits nothing when the work returns %s',

@@ -15,6 +15,7 @@ import {
   sqliteStore,
 } from '../../../src/stores/sqlite/index.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/index.ts'
+import { isBusy } from '../../../src/stores/sqlite/failure.ts'
 import { request } from '../sql/short-run.ts'
 import { userTableCases } from '../sql/user-table-cases.ts'
 import { folder, hasSqlite, openDatabase } from './databases.ts'
@@ -309,6 +310,24 @@ describe.skipIf(!hasSqlite())('the SQLite store', () => {
       other.close()
     },
   )
+
+  it('tells of a file that somebody keeps locked, and not of changes that nobody has made', async () => {
+    const path = place.url.slice('sqlite:'.length)
+    const [database, other] = [openDatabase(path), openDatabase(path)]
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 0')
+    database.exec('CREATE TABLE kept (id INTEGER, n INTEGER, version INTEGER, fence INTEGER)')
+    database.exec('INSERT INTO kept VALUES (1, 0, 0, 0)')
+    other.exec('BEGIN IMMEDIATE')
+    const options = { table: 'kept', key: 'id', attempts: 3 }
+    const writes = [
+      () => fenced(database, options).update(1, 5n, { n: 1 }),
+      () => optimistic(database, options).update(1, () => ({ n: 1 })),
+    ]
+    for (const write of writes) await expect(write()).rejects.toSatisfy(isBusy)
+    other.exec('ROLLBACK')
+    database.close()
+    other.close()
+  })
 
   it('refuses an older token in a column without a type, whatever kind of number is there', async () => {
     const database = openDatabase(place.url.slice('sqlite:'.length))

@@ -22,6 +22,21 @@ function depthOf(holding: unknown): number {
 }
 
 describe('a listener that is told', () => {
+  it('of the first of several leases that are lost together finds none of them held', async () => {
+    const { env, process } = world()
+    const { read } = process({ ttl: 300 }).holdfast.readWriteLock('x')
+    const leases = [await env.until(read.acquire()), await env.until(read.acquire())]
+    const held: boolean[] = []
+    const look = (): void => void held.push(...leases.map((lease) => lease.held))
+    subscribe('holdfast:lost', look)
+    for (const { signal } of leases) signal.addEventListener('abort', look)
+    env.stall(400)
+    look()
+    unsubscribe('holdfast:lost', look)
+    // Two events, two signals, and whoever looked first.
+    expect(held).toEqual(Array.from({ length: 10 }, () => false))
+  })
+
   it.each(['mutex', 'read'] as const)(
     'of the end of a nested lease may look at the outer one, which is over too (%s)',
     async (kind) => {

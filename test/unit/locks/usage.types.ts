@@ -53,6 +53,11 @@ export function results(holdfast: Holdfast, mutex: Lock, mixed: () => Mixed): re
   return [value, promised, either, nothing, named, set, permits, Promise.resolve(outside)]
 }
 
+/** A program's own function around it, which leaves the type to its callers. */
+export function wrapped<T>(mutex: Lock, body: () => Promise<T>): readonly Promise<T>[] {
+  return [mutex.run(body), mutex.run(async () => body())]
+}
+
 export function refused(mutex: Lock, lease: Promise<Lease>): unknown[] {
   return [
     // @ts-expect-error -- a typo

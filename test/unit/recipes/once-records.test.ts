@@ -86,3 +86,26 @@ it.each([
   const outcome = { kind: 'result', value: 'done' }
   expect(await w.env.until(second.tick())).toMatchObject({ kind: 'skipped', last: { outcome } })
 })
+
+it.each([
+  ['parses what looks like JSON', (text: string) => JSON.parse(text) as unknown],
+  ['gives bytes', (text: string) => Buffer.from(text)],
+  ['says false for nothing', () => false],
+])('a memory that %s does not have every instance run the job', async (_, read) => {
+  const w = world()
+  const kept = new SharedCache(w.env)
+  const record = { began: 1, ended: 2, token: '3', outcome: { kind: 'result', value: 4 } }
+  await kept.set('ran:report', JSON.stringify(record), HOUR)
+  const memory = {
+    get: async (key: string) => read((await kept.get(key)) ?? '') as string,
+    set: () => {},
+    delete: () => {},
+  }
+  let runs = 0
+  const wrong = { code: 'INVALID_ARGUMENT', argument: 'memory' }
+  for (const job of instances(w, memory, () => ++runs)) {
+    await expect(w.env.until(job.tick())).rejects.toMatchObject(wrong)
+    await expect(w.env.until(job.last())).rejects.toMatchObject(wrong)
+  }
+  expect(runs).toBe(0)
+})

@@ -1,10 +1,11 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
-import { LockLostError } from '../../../src/index.ts'
+import { Holdfast, LockLostError } from '../../../src/index.ts'
 import { once } from '../../../src/recipes/index.ts'
 import type { TickOutcome } from '../../../src/recipes/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 import type { World } from '../runtime/far-store.ts'
+import { changed } from '../testkit/lesser-stores.ts'
 import { fleet, HOUR } from './fleet.ts'
 import { SharedCache } from './kit.ts'
 
@@ -273,6 +274,16 @@ describe('a process that is stopped while it asks whether the job was run', () =
     const outcome = await w.env.until(once(holdfast, 'job', { ...options, memory }).tick())
     expect(outcome).toMatchObject({ kind: 'skipped', last: { outcome: { value: 'done' } } })
   })
+})
+
+it('is refused for a time that the store may forget before it is over', () => {
+  const w = world()
+  const { store, env } = w.process()
+  const capabilities = { ...store.capabilities, maxTtl: 60_000, earlyExpiry: 1000 }
+  const holdfast = new Holdfast(changed(store, { capabilities }), { env })
+  const job = (atLeast: number): unknown => once(holdfast, 'bills', { atLeast, run: () => 1, env })
+  expect(() => job(59_001)).toThrow('to 59000 ms')
+  expect(() => job(59_000)).not.toThrow()
 })
 
 it('runs once a month, longer than a timer can wait: with a memory, for no store keeps a claim so long', async () => {

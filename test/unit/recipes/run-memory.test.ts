@@ -124,6 +124,36 @@ describe('the mark of a run', () => {
   })
 })
 
+describe('a store that answers as none may', () => {
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['a text', 'held'],
+    ['a half', { kind: 'held' }],
+  ])('is told by name, and what it may have made is taken back: %s', async (_, answer) => {
+    const withdrawn: string[] = []
+    const { env, memory } = open((store) => ({
+      claim: async (request) => {
+        await store.claim(request, 100)
+        return answer as never
+      },
+      withdraw: (ref, timeout) => {
+        withdrawn.push(ref.name)
+        return store.withdraw(ref, timeout)
+      },
+    }))
+    const wrong = { code: 'STORE_BROKEN', method: 'claim' }
+    await expect(env.until(memory().begin(() => 60_000))).rejects.toMatchObject(wrong)
+    expect(withdrawn).toEqual(['job:ran'])
+  })
+
+  it('about what is dropped is asked until it is gone', async () => {
+    const { begin, env, server } = open(() => ({ release: () => undefined as never }))
+    const mark = await begin()
+    await env.until(mark?.drop() ?? Promise.resolve())
+    expect(await holders(server)).toBe(0)
+  })
+})
+
 describe('what the store is asked', () => {
   it('is for the hold and what it forgets early, within what it can', async () => {
     const seen: ClaimRequest[] = []

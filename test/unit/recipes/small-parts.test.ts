@@ -32,7 +32,7 @@ describe('the key of a cached value', () => {
     expect(wrong(7)).toThrow(refusal(/must return a string.*got 7/))
     expect(wrong(null)).toThrow(refusal(/got null/))
     expect(wrong({})).toThrow(refusal(/got an object/))
-    expect(wrong('user:[object Object]')).toThrow(refusal(/which every object is/))
+    expect(wrong('user:[object Object]')).toThrow(refusal(/"\[object Object\]", which every such object is/))
   })
 
   it('gives the lock its name, or a hash where it cannot be one', () => {

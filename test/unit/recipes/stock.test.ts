@@ -227,8 +227,20 @@ describe('a striped stock', () => {
     },
   )
 
-  it.each([0, 1, 0n, null])(
-    'refuses a storage that answers a write with %s: it may mean that nothing was changed',
+  // Of pg, mysql2, better-sqlite3, Prisma and Mongo; rows that a RETURNING gave; and what a statement that found none is to some.
+  it.each([
+    0,
+    1,
+    0n,
+    null,
+    { rowCount: 0 },
+    [{ affectedRows: 0 }],
+    { changes: 0 },
+    { count: 1 },
+    [],
+    new Map(),
+  ])(
+    'refuses a storage that answers a write with %o: it may mean that nothing was changed',
     async (answer) => {
       const w = world()
       const storage = { read: () => 5, write: () => answer }

@@ -4,10 +4,12 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 
 import { Holdfast } from '../../../src/index.ts'
+import type { Lease } from '../../../src/index.ts'
 import type { Store } from '../../../src/core/contract.ts'
 import { systemEnv } from '../../../src/runtime/env.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { changed } from '../testkit/lesser-stores.ts'
+import { world } from './far-store.ts'
 
 const request = new AsyncLocalStorage<string>()
 const whose = (): string => request.getStore() ?? 'nobody'
@@ -73,4 +75,51 @@ describe('holdfast:acquired', () => {
     expect(seen).toEqual(['Ann', 'Bob', 'Cid', 'Dan'])
     await holdfast.close({ drain: 0 })
   })
+})
+
+describe('the end of a lease', () => {
+  /** Two readers of two requests on one claim, and what they hear. */
+  async function readers(): Promise<ReturnType<typeof world> & Heard> {
+    const one = world()
+    const { env } = one
+    const { holdfast } = one.process({ ttl: 300 })
+    const { read } = holdfast.readWriteLock('catalog')
+    const seen: string[] = []
+    const leases: Lease[] = []
+    for (const who of ['Ann', 'Bob']) {
+      const lease = await env.until(request.run(who, () => read.acquire()))
+      request.run(who, () => lease.signal.addEventListener('abort', () => seen.push(`${who} for ${whose()}`)))
+      leases.push(lease)
+    }
+    return { ...one, holdfast, leases, seen }
+  }
+  interface Heard {
+    readonly holdfast: Holdfast
+    readonly leases: readonly Lease[]
+    readonly seen: string[]
+  }
+
+  it('is told in nobody’s context, whoever finds it out', async () => {
+    const { env, leases, seen } = await readers()
+    const note = (): void => void seen.push(`event for ${whose()}`)
+    subscribe('holdfast:lost', note)
+    try {
+      env.stall(400)
+      expect(request.run('Bob', () => leases[1]?.held)).toBe(false)
+    } finally {
+      unsubscribe('holdfast:lost', note)
+    }
+    expect(seen.sort()).toEqual(['Ann for nobody', 'Bob for nobody', 'event for nobody', 'event for nobody'])
+  })
+
+  it.each([{}, { drain: 0 }, { release: false }])(
+    'is told in nobody’s context, whoever closes the Holdfast (%j)',
+    async (options) => {
+      const { env, holdfast, leases, seen } = await readers()
+      const closed = request.run('Cid', () => holdfast.close(options))
+      await Promise.all(leases.map((lease) => env.until(lease.release())))
+      await env.until(closed)
+      expect(seen.sort()).toEqual(['Ann for nobody', 'Bob for nobody'])
+    },
+  )
 })

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { LiveClient } from '../client.ts'
 import type { Nemesis } from '../nemesis.ts'
+import { Missed } from '../scene.ts'
 import type { Scene } from '../scene.ts'
 import { anywhere, during, longEnough } from './common.ts'
 
@@ -28,23 +29,39 @@ export const kill: Nemesis = {
 }
 
 /** Until somebody wants what is held, or it is clear that nobody will. */
-const WANTED_MS = 1000
+const WANTED_MS = 5000
+/** Whoever tries, or does not want to wait for long, is done by then. Where the store has a line, it has to show the others in it, too. */
+const IN_LINE_MS = 150
+const LOOK_MS = 10
 
 /** Whoever dies in line must not be in the way of those behind it. */
 async function killWaiter(scene: Scene): Promise<void> {
   const { client: holder, name } = await scene.lingerer('before the check')
-  const inLine = (): LiveClient | undefined =>
-    scene.working.find((client) => client !== holder && client.waitsFor === name)
-  await scene.until(() => inLine() !== undefined, WANTED_MS)
-  const client = inLine()
+  const client = await waiterFor(scene, holder, name)
   if (client !== undefined) {
     scene.diary.fault('kill', client.label, 'it stands in line')
     await client.kill()
   }
   scene.goOn(holder)
-  if (client === undefined) return
+  if (client === undefined) throw new Missed(`nobody stood in line behind ${holder.label}`)
   await longEnough(scene, { client, name }, { times: 1, least: 0 })
   await scene.spawn()
+}
+
+async function waiterFor(scene: Scene, holder: LiveClient, name: string): Promise<LiveClient | undefined> {
+  const end = performance.now() + WANTED_MS
+  for (;;) {
+    const since = performance.now() - IN_LINE_MS
+    const others = scene.working.filter((one) => one !== holder)
+    const client = others.find(
+      (one) =>
+        one.waitsFor === name &&
+        one.waitsSince <= since &&
+        (!scene.capabilities.queue || scene.stage.foreign !== undefined || scene.onlooker.sawInLine(one)),
+    )
+    if (client !== undefined || others.length === 0 || performance.now() > end) return client
+    await sleep(LOOK_MS)
+  }
 }
 
 export const pause: Nemesis = {

@@ -58,7 +58,7 @@ export class Actor {
       case 'list':
         return listed(this.place)
       case 'aside':
-        return this.aside(step.which, own[0]?.lease)
+        return this.aside(step.which, own[0]?.whole)
       case 'force':
         return this.force(step.name)
       case 'lock':
@@ -74,8 +74,9 @@ export class Actor {
     const signal = step.sharedSignal === true ? this.place.signal : new CallerSignal()
     signal.join(call)
     const abort = (): void => signal.abort(this.now())
-    const timer = step.abort === undefined ? undefined : process.env.setTimer(abort, step.abort, true)
+    const timer = (step.abort ?? 0) === 0 ? undefined : process.env.setTimer(abort, step.abort ?? 0, true)
     const options = optionsOf(step, signal.signal)
+    if (step.abort === 0) abort()
     try {
       const all = step.all === true || locks.length > 1
       const target = all ? process.holdfast.all(locks.map(({ lock }) => lock)) : locks[0].lock
@@ -171,7 +172,8 @@ export class Actor {
 
   private begin(step: Section, locks: Locks, around: Inside | undefined): Call {
     const { index, trace } = this.place
-    const { how, wait } = step
+    const { how } = step
+    const wait = waitOf(step)
     const wants = new Map(locks.map((made) => [made.lock.name, wanted(made, step, around)]))
     const call: Call = {
       process: index,
@@ -214,7 +216,7 @@ export class Actor {
       const want = call.wants.find(({ name }) => name === each.name)
       if (made === undefined || want === undefined) return []
       const chapter = this.chapters.get(call)?.get(each.name)
-      return [new Holding(this.place, { call, want, made, chapter }, each)]
+      return [new Holding(this.place, { call, want, made, chapter, whole: lease }, each)]
     })
   }
 
@@ -261,13 +263,13 @@ export class Actor {
   }
 
   /** A mistake is told at once, and nothing is asked of the store; and a look is a look. */
-  private async aside(which: number, lease: Lease | undefined): Promise<void> {
-    const { process, trace } = this.place
+  private async aside(which: number, lease: Lease | LeaseSet | undefined): Promise<void> {
+    const { process, trace, calm } = this.place
     const aside = ASIDES[which]
     if (aside === undefined) return
     const { what, code } = aside
     const ended = await Promise.resolve()
-      .then(() => aside.call({ holdfast: process.holdfast, lease }))
+      .then(() => aside.call({ holdfast: process.holdfast, env: process.env, lease, calm }))
       .then(
         () => 'fine',
         (error: unknown) => codeOf(error) ?? String(error),
@@ -341,7 +343,8 @@ function leasesOf(lease: Lease | LeaseSet): readonly Lease[] {
 }
 
 function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
-  const { how, wait, ttl, permits, maxHold, abort } = step
+  const { how, ttl, permits, maxHold, abort } = step
+  const wait = waitOf(step)
   const atLock = isAtLock(step)
   return {
     ...(how === 'try' || wait === undefined || atLock ? {} : { wait }),
@@ -353,10 +356,13 @@ function optionsOf(step: Section, signal: AbortSignal): PermitOptions {
 }
 
 function defaultsOf(step: Section): LockOptions {
-  const { wait, maxHold } = step
+  const { maxHold } = step
+  const wait = waitOf(step)
   if (!isAtLock(step)) return {}
   return { ...(wait === undefined ? {} : { wait }), ...(maxHold === undefined ? {} : { maxHold }) }
 }
+
+const waitOf = ({ wait, forever }: Section): number | undefined => (forever === true ? Infinity : wait)
 
 /** A set has no locks of its own to say it to. */
 function isAtLock({ atLock, all, locks }: Section): boolean {

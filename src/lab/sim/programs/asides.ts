@@ -1,23 +1,30 @@
 import { inspect } from 'node:util'
 
-import { CapacityMismatchError, ClosedError, LockLostError } from '../../../core/errors.ts'
+import { CapacityMismatchError, ClosedError, HoldfastError, LockLostError } from '../../../core/errors.ts'
 import type { Lock, ReadWriteLock } from '../../../locks/lock.ts'
+import type { Store } from '../../../core/contract.ts'
+import { healthOf } from '../../../locks/health.ts'
 import { Holdfast } from '../../../locks/holdfast.ts'
+import type { Env } from '../../../runtime/env.ts'
 import type { Lease } from '../../../runtime/lease.ts'
 import type { LeaseSet } from '../../../locks/lock-set.ts'
 
 /** Who makes a call beside the locks. */
 export interface Around {
   readonly holdfast: Holdfast
+  /** Of its process. */
+  readonly env: Env
   /** A lease that it has just then. */
   readonly lease: Lease | LeaseSet | undefined
+  /** Nothing is in the way of an answer. */
+  readonly calm: boolean
 }
 
 /** A call that takes no lock: one of the mistakes that users make, or a look at something. */
 export interface Aside {
   readonly what: string
   /** What it has to end with. */
-  readonly code: 'INVALID_ARGUMENT' | 'fine'
+  readonly code: 'INVALID_ARGUMENT' | 'UNSUPPORTED' | 'fine'
   call(around: Around): unknown
 }
 
@@ -122,6 +129,7 @@ const ABOUT_OURSELVES = [
   mistake('a list of none', ({ holdfast }) => holdfast.list({ limit: 0 })),
   mistake('a close on no signals', ({ holdfast }) => holdfast.closeOn(any('SIGUSR2'))),
   mistake('no clocks', ({ holdfast: { store } }) => new Holdfast(store, any({ env: {} }))),
+  mistake('a close on what nobody hears', ({ holdfast }) => holdfast.closeOn(['SIGKILL'])),
   mistake('a misspelt close', ({ holdfast }) => holdfast.close(any({ drian: 5 }))),
   mistake('a store that can do the impossible', ({ holdfast: { store } }) => {
     const capabilities = { ...store.capabilities, minTtl: 'soon' }
@@ -145,34 +153,126 @@ const ABOUT_OURSELVES = [
     await using _ = lease
     return await bothSides(holdfast).downgrade(lease)
   }),
+  mistake('a downgrade of another kind', async ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    const name = `${NAME}:other kind`
+    const lease = await holdfast
+      .mutex(name)
+      .tryAcquire()
+      .catch(() => null)
+    if (lease === null) return holdfast.all([])
+    await using _ = lease
+    return await holdfast.readWriteLock(name).downgrade(lease)
+  }),
+  mistake('a downgrade of what is nested', async ({ holdfast }) => {
+    if (!holdfast.store.capabilities.shared) return holdfast.all([])
+    const both = holdfast.readWriteLock(`${NAME}:nested`, { reentrant: true })
+    let told: unknown
+    const inside = async (): Promise<void> => {
+      await using inner = await both.write.acquire()
+      await both.downgrade(inner).catch((error: unknown) => (told = error))
+    }
+    await both.write.run(inside, { wait: 0 }).catch(() => undefined)
+    if (told !== undefined && !(told instanceof LockLostError)) throw told as Error
+    return holdfast.all([])
+  }),
   mistake('a downgrade of something', async ({ holdfast, lease }) => {
     if (!holdfast.store.capabilities.shared) return holdfast.all([])
     return holdfast.readWriteLock(NAME).downgrade(any(lease ?? {}))
   }),
 ]
 
-/** One name as two kinds of lock, inside of its own section: waiting would never end. */
-async function otherKind({ holdfast }: Around): Promise<void> {
+/** Another kind of lock of a name, inside of its own section: waiting would never end. */
+async function mixedUp(outer: Lock, inner: () => Lock, calm: boolean): Promise<void> {
+  const inside = async (lease: Lease): Promise<unknown> => {
+    try {
+      const own = await inner().tryAcquire()
+      await own?.release()
+      // Whoever has lost it is inside of nothing.
+      return lease.held ? own : undefined
+    } catch (error) {
+      return error
+    }
+  }
+  // Or nobody was let in.
+  const told = await outer.run(inside, { wait: 0 }).catch(() => undefined)
+  if (told === undefined || told instanceof CapacityMismatchError || told instanceof ClosedError) return
+  if (!calm && told instanceof HoldfastError) return
+  throw new Error(`another kind of "${outer.name}" inside of its section: ${inspect(told)}`)
+}
+
+async function otherKind({ holdfast, calm }: Around): Promise<void> {
   if (!holdfast.store.capabilities.shared) return
   const name = `${NAME}:kinds`
-  const inside = (): Promise<unknown> => holdfast.mutex(name).tryAcquire()
-  const told = await holdfast
-    .readWriteLock(name)
-    .read.run(() => inside().catch((error: unknown) => error), { wait: 0 })
-    .catch(() => undefined)
-  // Nobody was let in, or it was told.
-  if (told === undefined || told instanceof CapacityMismatchError || told instanceof ClosedError) return
-  throw new Error(`a mutex inside of a reader of its name: ${inspect(told)}`)
+  await mixedUp(holdfast.readWriteLock(name).read, () => holdfast.mutex(name), calm)
+}
+
+async function otherSize({ holdfast, calm }: Around): Promise<void> {
+  if (!holdfast.store.capabilities.permits) return
+  const name = `${NAME}:sizes`
+  await mixedUp(holdfast.semaphore(name, 2), () => holdfast.semaphore(name, 3), calm)
+}
+
+/** What a store cannot do is said before it is asked. */
+const UNSUPPORTED = (
+  [
+    ['readers', (holdfast: Holdfast) => holdfast.readWriteLock(NAME)],
+    ['permits', (holdfast: Holdfast) => holdfast.semaphore(NAME, 2)],
+  ] as const
+).map(([what, call]): Aside => ({
+  what: `${what} of a store that has none`,
+  code: 'UNSUPPORTED',
+  call: ({ holdfast: { store } }) => {
+    const capabilities = { ...store.capabilities, shared: false, permits: false }
+    return call(new Holdfast(any(replaced(store, 'capabilities', capabilities)), { leakWarnings: false }))
+  },
+}))
+
+const NO_DOWNGRADE: Aside = {
+  what: 'a downgrade at a store that has none',
+  code: 'UNSUPPORTED',
+  async call(around) {
+    const { holdfast, env } = around
+    const store: Store = any(replaced(holdfast.store, 'downgrade', undefined))
+    const own = new Holdfast(store, { env, leakWarnings: false })
+    try {
+      const both = own.readWriteLock(`${NAME}:no downgrade`)
+      const lease = await both.write.tryAcquire().catch(() => null)
+      if (lease?.held === true) await both.downgrade(lease)
+    } catch (error) {
+      if (!(error instanceof LockLostError)) throw error
+    } finally {
+      await own.close({ drain: 0 })
+    }
+    // There was none to ask with.
+    return UNSUPPORTED[0]?.call(around)
+  },
 }
 
 const LOOKS = [
   fine('another kind of lock inside', otherKind),
+  fine('another size inside', otherSize),
+  fine('its health', async ({ holdfast, calm }) => {
+    const health = await healthOf(holdfast)
+    if (health.status === 'up') return
+    const { code } = health
+    if (code === 'UNKNOWN' || (calm && code !== 'CLOSED')) throw new Error(`its health is ${code}`)
+  }),
   fine('a close on a signal, and not', ({ holdfast }) => {
     const undo = holdfast.closeOn(['SIGUSR2'])
     undo()
     undo()
   }),
   fine('work outside', ({ holdfast }) => holdfast.outside(() => undefined)),
+  fine('a page of a list', async ({ holdfast, calm }) => {
+    try {
+      const { names } = await holdfast.list({ prefix: NAME, limit: 1 })
+      if (names.length > 1) throw new Error('a page is longer than was asked for')
+      await holdfast.list()
+    } catch (error) {
+      if (calm || !(error instanceof HoldfastError)) throw error
+    }
+  }),
   fine('keys of every kind', ({ holdfast }) => {
     const striped = holdfast.striped(NAME, 2)
     return [striped.for(7), striped.for(7n), striped.for('7')]
@@ -203,6 +303,14 @@ export const ASIDES: readonly Aside[] = [
   ...ABOUT_SETS,
   ...ABOUT_STORES,
   ...ABOUT_OURSELVES,
+  ...UNSUPPORTED,
+  NO_DOWNGRADE,
+]
+
+/** They are the first, and show more than a mistake does. */
+export const LOOKS_OFTEN: readonly number[] = [
+  ...ASIDES.keys(),
+  ...Array.from({ length: 3 }, () => [...LOOKS.keys()]).flat(),
 ]
 
 /** The store without one of its properties. */

@@ -5,7 +5,7 @@ import { CallerSignal } from './caller-signal.ts'
 import type { Place } from './place.ts'
 import type { Program } from './program.ts'
 import { Trace } from './trace.ts'
-import type { Closed } from './trace.ts'
+import type { Closed, Grant } from './trace.ts'
 import type { CloseResult } from '../../../runtime/closing.ts'
 
 type CloseOptions = Program['closes'][number]['options']
@@ -22,6 +22,8 @@ export class Crew {
   closing = 0
   /** A process was closed, and said what is left of it. */
   onClosed: (index: number) => void = () => undefined
+  /** Somebody was given a lease. */
+  onGrant: (grant: Grant) => void = () => undefined
   private readonly world: World
   private readonly tasks = new Map<number, number>()
 
@@ -43,6 +45,7 @@ export class Crew {
       open: new Set(),
       signal: new CallerSignal(),
       beside: (work) => this.work(index, work),
+      given: (grant) => this.onGrant(grant),
     }))
   }
 
@@ -76,9 +79,9 @@ export class Crew {
       this.closing--
       closed.to = world.now()
       closed.left = result?.leftToExpire.map(({ name }) => name)
-      if (result !== undefined) this.says(place, options, result)
+      if (result !== undefined) this.says(place, closed.options, result)
       this.onClosed(index)
-      if (options.release === false) return
+      if (closed.options.release === false) return
       for (const { who, lease } of place.open)
         if (lease.held || !lease.signal.aborted)
           trace.found(
@@ -119,9 +122,13 @@ export class Crew {
     const first = trace.closeOf(index)
     const holdfast = places[index]?.process.holdfast
     if (first === undefined || holdfast === undefined || first.to !== undefined) return
-    const { drain } = options
+    const { drain, release } = options
     const sooner = drain === undefined ? Infinity : world.now() - first.from + drain
-    first.options = { ...first.options, drain: Math.min(first.options.drain ?? Infinity, sooner) }
+    first.options = {
+      ...first.options,
+      drain: Math.min(first.options.drain ?? Infinity, sooner),
+      ...(release === undefined ? {} : { release }),
+    }
     this.closing++
     const done = (): void => {
       this.closing--

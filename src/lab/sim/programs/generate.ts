@@ -1,6 +1,6 @@
 import { Random } from '../../../testkit/random.ts'
 import { faultsFrom } from '../faults.ts'
-import { ASIDES } from './asides.ts'
+import { LOOKS_OFTEN } from './asides.ts'
 import { odder } from './oddities.ts'
 import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
 
@@ -180,7 +180,7 @@ class Generator {
   }
 
   private aside(): Step {
-    return { do: 'aside', which: this.random.below(ASIDES.length) }
+    return { do: 'aside', which: LOOKS_OFTEN[this.random.below(LOOKS_OFTEN.length)] ?? 0 }
   }
 
   private section(depth: number): Section {

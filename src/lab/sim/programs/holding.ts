@@ -1,5 +1,6 @@
 import { ClosedError, LockLostError } from '../../../core/errors.ts'
 import type { Lease, ReleaseOutcome } from '../../../runtime/lease.ts'
+import type { LeaseSet } from '../../../locks/lock-set.ts'
 import type { Chapter } from '../diary.ts'
 import { DRAIN_MS } from './checks/closes.ts'
 import type { Place } from './place.ts'
@@ -21,6 +22,8 @@ interface Asked {
   readonly made: Made
   /** Where it is written down for the checks of a scenario. */
   readonly chapter?: Chapter | undefined
+  /** What it is a part of, or itself. */
+  readonly whole: Lease | LeaseSet
 }
 
 /** One lease in a user's hands: watched for as long as it is believed in. */
@@ -28,6 +31,7 @@ export class Holding {
   readonly grant: Grant
   readonly made: Made
   readonly lease: Lease
+  readonly whole: Lease | LeaseSet
   private readonly place: Place
   private readonly chapter: Chapter | undefined
   /** What was asked for. */
@@ -35,13 +39,14 @@ export class Holding {
   private believedUntil = 0
   private looks = 0
 
-  constructor(place: Place, { call, want, made, chapter }: Asked, lease: Lease) {
+  constructor(place: Place, { call, want, made, chapter, whole }: Asked, lease: Lease) {
     const { name, mode, weight, capacity, nesting, inside } = want
     const { index: process, world, trace } = place
     const shares = nesting === 'shares' && inside?.token === lease.token
     this.place = place
     this.made = made
     this.lease = lease
+    this.whole = whole
     this.ttl = call.ttl ?? made.ref.ttl ?? place.process.ttl
     this.chapter = shares ? undefined : chapter
     this.grant = {
@@ -59,6 +64,7 @@ export class Holding {
       lost: false,
     }
     trace.grants.push(this.grant)
+    place.given(this.grant)
     place.open.add(this)
     this.chapter?.acquired(lease)
     lease.signal.addEventListener('abort', this.lost)

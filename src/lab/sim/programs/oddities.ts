@@ -1,5 +1,6 @@
 import { Random } from '../../../testkit/random.ts'
-import type { ClosePlan, LockRef, Program, Section, Step, TaskPlan } from './program.ts'
+import { isCalm } from './program.ts'
+import type { ClosePlan, LockRef, Program, Section, Settings, Step, TaskPlan } from './program.ts'
 
 /** What is rare, by chances of its own: it changes nothing of what else a seed makes. */
 
@@ -7,10 +8,15 @@ const RARE = 0x5bd1e995
 const RARER = 0x2c1b3c6d
 const RAREST = 0x1b873593
 const IN_DOUBT = 0x38495ab5
+const PLACES = 0x7feb352d
+const EARLY = 0x846ca68b
+const TAKEN = 0x6b43a9b5
+/** More than what is done in one go: see upkeep.ts and session.ts. */
+const MANY = 520
 
 /** `permits`: there are semaphores. */
 export function odder(program: Program, permits: boolean): Program {
-  return inDoubt(rarest(rarer(rare(program), permits)))
+  return takenEarly(leavesEarly(elsewhere(inDoubt(rarest(rarer(rare(program), permits))), permits)))
 }
 
 /**
@@ -52,6 +58,160 @@ function rarest(program: Program): Program {
     tasks: long ? [...tasks, ...marathon(program.processes, chance)] : tasks,
     ...(mute && program.broken !== undefined && { mute }),
   }
+}
+
+/** A writer that goes on as a reader gives its lock back before the store has said so, while readers of its process share it. */
+function leavesEarly(program: Program): Program {
+  const chance = new Random((program.seed ^ EARLY) >>> 0)
+  if (program.world !== 'stormy' || chance.next() >= 0.06) return program
+  const process = chance.below(program.processes)
+  const common = { do: 'lock', how: 'run', times: 1, wait: 4000, end: 'release' } as const
+  const hold = (ms: number): Step => ({ do: 'sleep', ms: chance.below(ms) })
+  const write: Section = {
+    ...common,
+    locks: [{ name: 'early', mode: 'write' }],
+    inside: [{ do: 'downgrade', awaited: false }, hold(60)],
+  }
+  const read: Section = { ...common, locks: [{ name: 'early', mode: 'read' }], inside: [hold(400)] }
+  const what = chance.next() < 0.5 ? 'request' : 'reply'
+  const loss = {
+    kind: 'loss',
+    at: 0,
+    process,
+    what,
+    method: 'downgrade',
+    times: 1 + chance.below(4),
+  } as const
+  const readers = Array.from({ length: 3 }, () => ({ process, at: 5 + chance.below(60), steps: [read] }))
+  return {
+    ...program,
+    tasks: [...program.tasks, { process, at: 0, steps: [write] }, ...readers],
+    faults: [...program.faults, loss],
+  }
+}
+
+/** A lock is taken away by an operator before its holder has heard that it has it. */
+function takenEarly(program: Program): Program {
+  const chance = new Random((program.seed ^ TAKEN) >>> 0)
+  const { world, processes } = program
+  if (world !== 'stormy' || processes < 2 || chance.next() >= 0.06) return program
+  const process = chance.below(processes)
+  const how = chance.pick<Section['how']>(['run', 'acquire', 'try'])
+  const lock = chance.pick<LockRef>([
+    { name: 'taken', mode: 'mutex' },
+    { name: 'taken', mode: 'read' },
+  ])
+  const common = { do: 'lock', locks: [lock], times: 1, end: 'release' } as const
+  const hold: Step = { do: 'sleep', ms: chance.below(60) }
+  const section: Section = { ...common, how, ...(how === 'try' ? {} : { wait: 4000 }), inside: [hold] }
+  const other = (process + 1) % processes
+  const before = { ...common, locks: [{ name: 'before', mode: 'mutex' }] } as const
+  const tasks: TaskPlan[] = [
+    // Whoever has waited listens to what the store has to tell.
+    { process: other, at: 0, steps: [{ ...before, how: 'try', inside: [{ do: 'sleep', ms: 60 }] }] },
+    { process, at: 3, steps: [{ ...before, how: 'run', wait: 4000, inside: [] }] },
+    { process, at: 20, steps: [section] },
+    ...(chance.next() < 0.5 ? [{ process, at: 21, steps: [section] }] : []),
+    { process: other, at: 30, steps: [{ do: 'force', name: 'taken' }] },
+  ]
+  const reply = 60 + chance.below(100)
+  const late = { kind: 'delay', process, at: 18, until: 25, request: 0, reply, event: 0 } as const
+  return { ...program, revokes: true, tasks: [...program.tasks, ...tasks], faults: [late, ...program.faults] }
+}
+
+/** Other stores and settings than most have, and more tasks. */
+function elsewhere(program: Program, permits: boolean): Program {
+  const chance = new Random((program.seed ^ PLACES) >>> 0)
+  const [told, loud, set, many] = [chance.next(), chance.next(), chance.next(), chance.next()]
+  const [before, forever, runsOut] = [chance.next() < 0.1, chance.next() < 0.1, chance.next() < 0.15]
+  const revokes = chance.next() < 0.15
+  const line = told < 0.04 ? 'none' : told < 0.07 ? 'untold' : undefined
+  const change = (section: Section): Section => ({
+    ...section,
+    ...(before && section.abort !== undefined && chance.next() < 0.4 && { abort: 0 }),
+    ...(forever && section.wait !== undefined && section.wait > 1000 && { forever: true as const }),
+  })
+  const tasks = before || forever ? program.tasks.map((task) => changed(task, change)) : program.tasks
+  const [first] = program.closes
+  const late =
+    runsOut && first !== undefined && first.options.release === undefined ? leavesIt(first, chance) : []
+  const closes = [...program.closes, ...late]
+  const placed: Program = {
+    ...program,
+    ...(line !== undefined && { line }),
+    ...(revokes && { revokes }),
+    ...(loud < 0.5 && program.broken !== undefined && { loud: true as const }),
+    ...(set < 0.15 && { settings: settings(program, chance) }),
+    tasks,
+    closes,
+  }
+  if (many >= 0.006) return placed
+  // To look at the waits of all of them would take longer than to play them.
+  const more = isCalm(placed) ? hoard : permits && chance.next() < 0.5 ? permitsOfMany : impatient
+  return { ...placed, tasks: [...tasks, ...more(program, chance)] }
+}
+
+/** Whoever is asked to close it once more leaves what is held to run out. */
+function leavesIt({ process, at }: ClosePlan, chance: Random): ClosePlan[] {
+  return [{ process, at: at + chance.below(30), options: { release: false } }]
+}
+
+function settings({ world }: Program, chance: Random): Settings {
+  const count = chance.pick([1, 2, 10])
+  const ms = chance.pick([0, 1])
+  const turn = chance.pick<Settings['turn']>([undefined, { count }, { ms }, { count, ms }])
+  const wall = turn === undefined || chance.next() < 0.4
+  return {
+    ...(turn !== undefined && { turn }),
+    ...(wall && { clock: { wall: false as const } }),
+    ...(world !== 'direct' && chance.next() < 0.5 && { closeStore: true as const }),
+  }
+}
+
+/** So many leases that one request does not renew them all. */
+function hoard({ processes, ttl }: Program, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const section = (index: number): Section => ({
+    do: 'lock',
+    locks: [{ name: `hoard${index}`, mode: 'mutex' }],
+    how: 'acquire',
+    times: 1,
+    wait: 4000,
+    inside: [{ do: 'sleep', ms: ttl }],
+    end: 'release',
+  })
+  return Array.from({ length: MANY }, (_, index) => ({ process, at: 0, steps: [section(index)] }))
+}
+
+/** As many permits of one lock, of which some are asked for when others have come. */
+function permitsOfMany({ processes }: Program, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const section: Section = {
+    do: 'lock',
+    locks: [{ name: 'permits', mode: 'permits', capacity: MANY }],
+    how: 'acquire',
+    times: 1,
+    wait: 4000,
+    inside: [{ do: 'sleep', ms: 100 }],
+    end: 'release',
+  }
+  return Array.from({ length: MANY }, () => ({ process, at: chance.below(60), steps: [section] }))
+}
+
+/** So many who wait for one lock that their time is not over for all in one turn of the event loop. */
+function impatient({ processes }: Program, chance: Random): TaskPlan[] {
+  const process = chance.below(processes)
+  const wait = 20 + chance.below(40)
+  const common = {
+    do: 'lock',
+    locks: [{ name: 'impatient', mode: 'mutex' }],
+    times: 1,
+    end: 'release',
+  } as const
+  const holder: Section = { ...common, how: 'try', inside: [{ do: 'sleep', ms: 2 * wait }] }
+  const waiter: Section = { ...common, how: 'acquire', wait, inside: [] }
+  const waiters = Array.from({ length: MANY }, () => ({ process, at: 5, steps: [waiter] }))
+  return [{ process: chance.below(processes), at: 0, steps: [holder] }, ...waiters]
 }
 
 /** Before the first is answered, or when it has failed. */

@@ -3,7 +3,7 @@ import type { Diary } from '../diary.ts'
 import type { SimProcess, World } from '../world.ts'
 import type { CallerSignal } from './caller-signal.ts'
 import type { Holding } from './holding.ts'
-import type { Trace } from './trace.ts'
+import type { Grant, Trace } from './trace.ts'
 
 /** Whom a task belongs to, and where it writes down what it sees. */
 export interface Place {
@@ -19,6 +19,8 @@ export interface Place {
   readonly open: Set<Holding>
   /** Of all of its calls that have none of their own. */
   readonly signal: CallerSignal
+  /** One of them was given. */
+  readonly given: (grant: Grant) => void
   /** Work that goes on by itself. */
   readonly beside: (work: Promise<void>) => void
 }

@@ -9,8 +9,8 @@ import { World } from '../world.ts'
 import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
 import { examine } from './checks/index.ts'
 import { Crew } from './crew.ts'
-import { brokenStore } from './broken-store.ts'
-import type { Later } from './broken-store.ts'
+import { brokenStore, loudStore, revokingStore, untoldStore } from './broken-store.ts'
+import type { Later, Rivals } from './broken-store.ts'
 import { isCalm } from './program.ts'
 import type { Program } from './program.ts'
 import type { Finding, Trace } from './trace.ts'
@@ -65,13 +65,17 @@ class Stage {
     this.world = new World(program.seed)
     this.witness = new Witness(() => this.world.now())
     const backend = backendOf(program, this.world, this.witness)
-    const { broken, mute } = program
+    const { broken, mute, loud, line } = program
     const { env } = this.world
-    const later: Later | undefined =
-      mute === true ? (ms, call) => void env.setTimer(call, ms, true) : undefined
+    const later: Later = (ms, call) => void env.setTimer(call, ms, true)
+    const rivals: Rivals = { refused: new Set(), given: new Map() }
     const connect: Backend['connect'] = (network, chance) => {
-      const store = backend.connect(network, chance)
-      return broken === undefined ? store : brokenStore(store, broken, this.world.fork(), later)
+      const own = backend.connect(network, chance)
+      const store = line === undefined ? own : untoldStore(own, line, rivals)
+      if (broken === undefined) return store
+      const how = { share: broken, mute: mute === true, loud: loud === true }
+      const wrong = brokenStore(store, how, this.world.fork(), later)
+      return loud === true ? loudStore(wrong, this.world.fork()) : wrong
     }
     const seen: Backend['connect'] = (network, chance) => this.witness.before(connect(network, chance))
     this.backend = {
@@ -80,12 +84,16 @@ class Stage {
       // One that answers at once goes on doing so.
       connect: program.world === 'direct' ? connect : seen,
     }
-    const { ttl, fair } = program
-    const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS }
+    const { ttl, fair, settings = {} } = program
+    const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS, ...settings }
     const processes = Array.from({ length: program.processes }, () =>
       this.world.addProcess(this.backend, options),
     )
     this.crew = new Crew(this.world, processes, this.calm)
+    this.crew.onGrant = ({ name, token, inside }) => {
+      if (inside === undefined && this.witness.wasRevoked(name, token))
+        this.trace.found('signal', `"${name}" (token ${token}) was given after it was told to be taken away`)
+    }
     this.crew.onClosed = (index) => this.closed(index)
     this.trace = this.crew.trace
   }
@@ -200,7 +208,7 @@ class Stage {
   }
 }
 
-function backendOf({ world: kind }: Program, world: World, witness: Witness): Backend {
+function backendOf({ world: kind, revokes }: Program, world: World, witness: Witness): Backend {
   const { env } = world
   if (kind === 'direct') {
     const store = memoryStore({ now: () => env.instant() })
@@ -215,6 +223,9 @@ function backendOf({ world: kind }: Program, world: World, witness: Witness): Ba
     now: () => world.now(),
     later: (ms, callback) => void env.setTimer(callback, ms, true),
     settings: {},
-    watched: (store) => witness.within(store),
+    watched: (store) => {
+      const seen = witness.within(store)
+      return revokes === true ? revokingStore(seen, witness.took) : seen
+    },
   })
 }

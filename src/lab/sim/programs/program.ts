@@ -21,13 +21,28 @@ export interface Program {
   readonly broken?: number
   /** And some of these end long after their time, or never. */
   readonly mute?: true
+  /** And what it says by itself is no better. */
+  readonly loud?: true
   /** Nobody listens to what happens to locks. */
   readonly unheard?: true
+  /** `none`: the store keeps no line, whoever asks first has it. `untold`: it keeps one, and whoever stands in it has to ask. */
+  readonly line?: 'none' | 'untold'
+  /** Whoever holds what is taken away is told of it, at the end of a network. */
+  readonly revokes?: true
+  /** What its Holdfasts were told of clocks and turns. */
+  readonly settings?: Settings
 }
 
-/** Nothing goes wrong on the way to the store, nor in it. */
-export function isCalm({ world, broken }: Pick<Program, 'world' | 'broken'>): boolean {
-  return world !== 'stormy' && broken === undefined
+export interface Settings {
+  /** They end with their stores, of which each has its own. */
+  readonly closeStore?: true
+  readonly clock?: { readonly wall: false }
+  readonly turn?: { readonly count?: number; readonly ms?: number }
+}
+
+/** Nothing goes wrong on the way to the store, nor in it, and who waits is told. */
+export function isCalm({ world, broken, line }: Pick<Program, 'world' | 'broken' | 'line'>): boolean {
+  return world !== 'stormy' && broken === undefined && line === undefined
 }
 
 export interface TaskPlan {
@@ -85,7 +100,9 @@ export interface Section {
   readonly ttl?: number
   readonly permits?: number
   readonly maxHold?: number
-  /** The caller's signal aborts so long after the call. */
+  /** Instead of `wait`: for as long as it takes. */
+  readonly forever?: true
+  /** The caller's signal aborts so long after the call; 0: it has aborted before. */
   readonly abort?: number
   /** And ends all calls of the process that share it. */
   readonly sharedSignal?: true
@@ -100,8 +117,8 @@ export interface Section {
 
 /** For people. */
 export function print(program: Program): string {
-  const { seed, world, processes, ttl, fair, tasks, closes, faults, broken, mute, unheard } = program
-  const odd = `${broken === undefined ? '' : `, a store that is broken (${broken}${mute === true ? ', mute' : ''})`}${unheard === true ? ', unheard' : ''}`
+  const { seed, world, processes, ttl, fair, tasks, closes, faults } = program
+  const odd = oddOf(program)
   return [
     `seed ${seed}: ${world} world, ${processes} processes, ttl ${ttl}, fair: ${fair}${odd}`,
     ...tasks.map(({ process, at, steps }) => `  p${process} at ${at}: ${printAll(steps)}`),
@@ -111,6 +128,17 @@ export function print(program: Program): string {
     ),
     ...faults.map((fault) => `  ${JSON.stringify(fault)}`),
   ].join('\n')
+}
+
+function oddOf({ broken, mute, loud, unheard, line, revokes, settings }: Program): string {
+  const how = `${mute === true ? ', mute' : ''}${loud === true ? ', loud' : ''}`
+  return [
+    broken === undefined ? '' : `, a store that is broken (${broken}${how})`,
+    unheard === true ? ', unheard' : '',
+    line === undefined ? '' : `, line: ${line}`,
+    revokes === true ? ', revokes' : '',
+    settings === undefined ? '' : `, settings ${JSON.stringify(settings)}`,
+  ].join('')
 }
 
 function printAll(steps: readonly Step[]): string {

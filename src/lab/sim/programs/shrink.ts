@@ -55,6 +55,8 @@ function* simpler(program: Program): Iterable<Program> {
   yield* without(faults).map((rest) => ({ ...program, faults: rest }))
   if (world === 'stormy') yield { ...program, world: 'calm', faults: [] }
   if (world === 'calm') yield { ...program, world: 'direct' }
+  for (const odd of ['settings', 'line', 'revokes', 'loud', 'mute', 'broken', 'unheard'] as const)
+    if (odd in program) yield leaveOut(program, odd)
   if (processes > 1) {
     const fits = [...tasks, ...closes, ...faults].every(
       (each) => !('process' in each) || each.process < processes - 1,
@@ -104,9 +106,9 @@ function* simplerStep(step: Step): Iterable<readonly Step[]> {
   if (step.end !== 'release') yield [{ ...step, end: 'release' }]
 }
 
-function leaveOut(step: Section, key: keyof Section): Section {
-  const { [key]: _, ...rest } = step
-  return rest as Section
+function leaveOut<T extends Section | Program>(from: T, key: keyof T): T {
+  const { [key]: _, ...rest } = from
+  return rest as T
 }
 
 function without<T>(list: readonly T[]): (readonly T[])[] {

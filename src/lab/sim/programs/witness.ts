@@ -32,6 +32,9 @@ export class Witness {
   /** Claims behind which a queue was seen, by their own process. */
   private readonly contended = new Set<string>()
   private readonly downgraded = new Set<string>()
+  /** Tokens of claims that were taken away, and of those whose process was told so. */
+  private readonly taken = new Map<string, string>()
+  private readonly revoked = new Set<string>()
   /** Releases that said that nobody was seen there. */
   readonly untrue: ClaimRef[] = []
   private readonly now: () => number
@@ -48,6 +51,15 @@ export class Witness {
   /** Its process cannot know of it, or was not answered for as long as it asked. */
   isForgiven(id: string): boolean {
     return this.copied.has(id) || this.unanswered.has(id)
+  }
+
+  /** A claim was taken away. */
+  readonly took = ({ name, id }: ClaimRef, token: bigint): void =>
+    void this.taken.set(id, leaseOf(name, token))
+
+  /** Whether somebody was told that this is taken away. */
+  wasRevoked(name: string, token: bigint): boolean {
+    return this.revoked.has(leaseOf(name, token))
   }
 
   /** The store itself, which answers at once. */
@@ -106,6 +118,7 @@ export class Witness {
       watch: (session, listener, timeout) => {
         const told: StoreListener = (event) => {
           if (event.kind === 'contended') this.contended.add(event.id)
+          if (event.kind === 'revoked') this.revoked.add(this.taken.get(event.id) ?? '')
           listener(event)
         }
         return store.watch(session, told, timeout)
@@ -159,3 +172,5 @@ function lookedAt<T>(answer: MaybePromise<T>, look: (answer: T | undefined) => v
     answer.then(look).then(null, () => {})
   return answer
 }
+
+const leaseOf = (name: string, token: bigint): string => `${name}\n${token}`

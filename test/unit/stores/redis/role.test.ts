@@ -4,7 +4,7 @@ import type { Unknown } from '../../../../src/core/contract.ts'
 import { Command } from '../../../../src/stores/redis/command.ts'
 import { Commands } from '../../../../src/stores/redis/commands.ts'
 import type { Link } from '../../../../src/stores/redis/link.ts'
-import { readReleased } from '../../../../src/stores/redis/wire.ts'
+import { readClaim, readReleased } from '../../../../src/stores/redis/wire.ts'
 import { Requests } from '../../../../src/stores/redis/requests.ts'
 
 const PRIMARY = 'role:master\r\n'
@@ -84,6 +84,24 @@ describe('an answer of a server that has not said what it is', () => {
     expect(await answer).toMatchObject({ kind: 'unknown' })
     // Nor is anything wrong with the new connection.
     expect(link.resets).toBe(0)
+    commands.close()
+  })
+
+  it('leaves no claim behind that was granted late, and given up before', async () => {
+    const { link, commands, withdraw } = started()
+    const claim = new Command({ name: 'x', id: 'ann.1' }, 'Q', '1 1 1 1000 500 ann', readClaim)
+    expect(await commands.send(claim, 1)).toMatchObject({ kind: 'unknown' })
+    const [late] = link.sent
+    const given = withdraw()
+    late?.answer('1700000000000000')
+    await tick()
+    const before = link.sent.length
+    link.move()
+    // To the new connection: the withdrawal that was asked for may have been too early, or lost.
+    expect(link.sent.slice(before)).toMatchObject([{ command: 'evalsha' }])
+    for (const { answer } of link.sent.slice(1)) answer(0)
+    link.last('info').answer(PRIMARY)
+    await given
     commands.close()
   })
 

@@ -61,6 +61,8 @@ class Judge {
     if (mayHaveChanged(call, want)) return []
     const { process, to, from, end, error } = call
     if (!isNested(call, want)) return []
+    // Nobody wants it any more.
+    if (error === 'LOCK_ABORTED') return []
     if ((this.trace.closeOf(process)?.from ?? Infinity) <= from) return []
     const where = `inside a section of its own, p${process} asked for "${want.name}" (${want.mode}) at ${from}`
     if (to === undefined || to > from) return finding('nesting', `${where} and waited until ${to}`)
