@@ -476,6 +476,25 @@ describe('a store that does not answer', () => {
     expect(a.asked.filter((what) => what === 'release').length).toBeGreaterThan(32)
   })
 
+  it('is told of everything that was released meanwhile as soon as it answers, however much that is', async () => {
+    const all = open(3)
+    const [a] = all.members as [Member]
+    const names = Array.from({ length: 200 }, (_, at) => `${at}`)
+    for (const name of names) await all.store.claim(request(name, `b.${name}`), TIMEOUT)
+    a.on.vote = fails
+    await all.store.claim(request('slow', 'a.1'), TIMEOUT)
+    const answers: ((kind: { kind: 'released' }) => void)[] = []
+    a.on.release = (call) => {
+      call()
+      return new Promise((resolve) => answers.push(resolve))
+    }
+    for (const name of names) await all.store.release({ name, id: `b.${name}` }, undefined, TIMEOUT)
+    expect(answers.length).toBeLessThanOrEqual(64)
+    answers[0]?.({ kind: 'released' })
+    await all.env.advance(1)
+    expect(names.filter((name) => 'id' in a.votes.inspect(name))).toEqual([])
+  })
+
   it.each<[string, Steer]>([
     ['said so', fails],
     ['said so later', async () => SILENT],
