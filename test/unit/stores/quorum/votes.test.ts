@@ -98,7 +98,7 @@ describe('a claim', () => {
     expect(answer).toMatchObject({ kind: 'unknown', cause: { code: 'QUORUM_UNAVAILABLE', needed: 3 } })
     expect(statesOf(answer).slice(0, 3)).toEqual(['no answer', 'no answer', 'not ready'])
     expect(((answer as Unknown).cause as Error).message).toMatch(
-      /^Only 2 of 5 stores can vote, and 3 have to agree\. .*it is silent; .*votes again in 2 s$/,
+      /^At most 2 of 5 stores can vote, and 3 have to agree\. .*it is silent; .*votes again in 2 s$/,
     )
     // Whoever did not answer may have granted it, so it is told too.
     expect([a, b].map(({ asked }) => asked.includes('release'))).toEqual([true, true])
