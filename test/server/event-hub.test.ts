@@ -80,7 +80,8 @@ it('costs no more for readers of other names, however many there are', () => {
   const leave = [hub.add(ops, 'a/', () => undefined)]
   const cost = (): number => {
     const before = process.cpuUsage()
-    for (let index = 0; index < 20_000; index++) tell({ kind: 'held', name: `a/${index}`, owner: 'o', token: '1' })
+    for (let index = 0; index < 20_000; index++)
+      tell({ kind: 'held', name: `a/${index}`, owner: 'o', token: '1' })
     const { user, system } = process.cpuUsage(before)
     return user + system
   }
