@@ -4,6 +4,9 @@ import { exitOfSignal } from './exit.ts'
 /** SIGUSR2, too: to a program that does not know it, it is an end. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']
 
+/** One wish to end may come twice: from the terminal, and from the program that has started this one and passes it on. */
+const ONE_WISH_MS = 500
+
 export interface InterruptOptions {
   readonly impatient?: boolean
   readonly ending?: readonly NodeJS.Signals[]
@@ -15,9 +18,10 @@ export class Interrupt {
   exitCode: number | undefined
   private readonly controller = new AbortController()
   private readonly impatient: boolean
+  private cameAt = 0
   private readonly handlers: readonly (readonly [NodeJS.Signals, () => void])[]
 
-  /** `impatient`: a second signal ends the process at once. `ending`: the signals that count. */
+  /** `impatient`: a second signal, half a second later or more, ends the process at once. `ending`: the signals that count. */
   constructor({ impatient = false, ending = ENDING }: InterruptOptions = {}) {
     this.impatient = impatient
     this.handlers = ending.map((signal) => [signal, () => this.came(signal)] as const)
@@ -42,8 +46,12 @@ export class Interrupt {
 
   /** As if this signal had ended it. */
   came(signal: NodeJS.Signals): void {
-    if (this.impatient && this.exitCode !== undefined) process.exit(this.exitCode)
-    this.exitCode ??= exitOfSignal(constants.signals[signal])
+    if (this.exitCode !== undefined) {
+      if (this.impatient && performance.now() - this.cameAt >= ONE_WISH_MS) process.exit(this.exitCode)
+      return
+    }
+    this.cameAt = performance.now()
+    this.exitCode = exitOfSignal(constants.signals[signal])
     this.controller.abort()
   }
 }

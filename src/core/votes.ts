@@ -112,6 +112,8 @@ export interface Voter {
     probation: number,
     timeout: number,
   ): MaybePromise<{ readonly kind: 'node'; readonly server: string; readonly readyIn: number } | Unknown>
+  /** Why it takes no new votes though it answers (its memory is full, it is a replica); `undefined` if it does. */
+  probe?(timeout: number): MaybePromise<Unknown | undefined>
   /**
    * Calls back whenever it may lead to another server than the one that it said it was, and when that one can be asked.
    * What was asked before that and is answered after it is `unknown`. A voter without it is one server for ever.

@@ -23,22 +23,29 @@ interface Group {
  * event took nearly all of a busy server's time.
  */
 export class EventHub {
-  private readonly book: Book
-  private readonly groups = new Map<Principal, Map<string, Group>>()
+  private readonly book: Pick<Book, 'listen'>
+  /** By their prefixes: an event is looked up under each beginning of its name, however many there are who watch others. */
+  private readonly groups = new Map<string, Map<Principal, Group>>()
+  /** Of the prefixes: how many of each, and the shortest first. */
+  private readonly ofLength = new Map<number, number>()
+  private lengths: readonly number[] = []
   private readonly waiting = new Set<Group>()
   private timer: NodeJS.Timeout | undefined
   private stopListening: (() => void) | null = null
 
-  constructor(book: Book) {
+  constructor(book: Pick<Book, 'listen'>) {
     this.book = book
   }
 
   add(principal: Principal, prefix: string, reader: Reader): () => void {
-    let byPrefix = this.groups.get(principal)
-    if (byPrefix === undefined) this.groups.set(principal, (byPrefix = new Map<string, Group>()))
-    let group = byPrefix.get(prefix)
+    let together = this.groups.get(prefix)
+    if (together === undefined) {
+      this.groups.set(prefix, (together = new Map<Principal, Group>()))
+      this.count(prefix.length, 1)
+    }
+    let group = together.get(principal)
     if (group === undefined)
-      byPrefix.set(prefix, (group = { principal, prefix, readers: new Set<Reader>(), text: '', count: 0 }))
+      together.set(principal, (group = { principal, prefix, readers: new Set<Reader>(), text: '', count: 0 }))
     group.readers.add(reader)
     this.stopListening ??= this.book.listen((activity) => this.hear(activity))
     return () => this.remove(group, reader)
@@ -46,15 +53,19 @@ export class EventHub {
 
   private hear({ kind, ...facts }: Activity): void {
     let text = ''
-    for (const byPrefix of this.groups.values())
-      for (const group of byPrefix.values()) {
-        if (!facts.name.startsWith(group.prefix) || !group.principal.may('read', facts.name)) continue
+    for (const length of this.lengths) {
+      if (length > facts.name.length) break
+      const together = this.groups.get(facts.name.slice(0, length))
+      if (together === undefined) continue
+      for (const group of together.values()) {
+        if (!group.principal.may('read', facts.name)) continue
         this.waiting.add(group)
         group.count++
         if (group.count > TOGETHER) continue
         if (text === '') text = `event: ${kind}\ndata: ${JSON.stringify(facts)}\n\n`
         group.text += text
       }
+    }
     if (this.waiting.size > 0) this.timer ??= setTimeout(() => this.flush(), TOGETHER_MS)
   }
 
@@ -73,12 +84,23 @@ export class EventHub {
     this.waiting.clear()
   }
 
+  private count(length: number, by: 1 | -1): void {
+    const count = (this.ofLength.get(length) ?? 0) + by
+    if (count === 0) this.ofLength.delete(length)
+    else this.ofLength.set(length, count)
+    if (this.ofLength.size !== this.lengths.length)
+      this.lengths = [...this.ofLength.keys()].sort((one, other) => one - other)
+  }
+
   private remove(group: Group, reader: Reader): void {
     group.readers.delete(reader)
     if (group.readers.size > 0) return
-    const byPrefix = this.groups.get(group.principal)
-    byPrefix?.delete(group.prefix)
-    if (byPrefix?.size === 0) this.groups.delete(group.principal)
+    const together = this.groups.get(group.prefix)
+    together?.delete(group.principal)
+    if (together?.size === 0) {
+      this.groups.delete(group.prefix)
+      this.count(group.prefix.length, -1)
+    }
     if (this.groups.size > 0) return
     this.stopListening?.()
     this.stopListening = null

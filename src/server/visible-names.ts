@@ -91,10 +91,24 @@ export function searchesOf(readable: readonly string[], prefix: string): readonl
       else if (kind === 'prefix' && prefix.startsWith(text)) searches.push({ kind, text: prefix })
     }
   }
-  const within = (one: Search, other: Search): boolean =>
-    one !== other && other.kind === 'prefix' && one.text.startsWith(other.text)
-  const unique = [...new Map(searches.map((search) => [keyOf(search), search])).values()]
-  return unique.filter((one) => !unique.some((other) => within(one, other)))
+  return outermost(searches)
+}
+
+/** Without those that are within another one, or are the same. A token may have thousands of prefixes: each is compared with one other. */
+function outermost(searches: readonly Search[]): readonly Search[] {
+  let around: string | undefined
+  return searches.toSorted(byText).filter(({ kind, text }, index, sorted) => {
+    if (around !== undefined && text.startsWith(around)) return false
+    const before = sorted[index - 1]
+    if (kind === 'prefix') around = text
+    return kind === 'prefix' || before?.text !== text
+  })
+}
+
+/** What is within a prefix comes right behind it, a name of the same text too. */
+function byText(one: Search, other: Search): number {
+  if (one.text !== other.text) return one.text < other.text ? -1 : 1
+  return Number(one.kind === 'name') - Number(other.kind === 'name')
 }
 
 function isSeparator(char: string | undefined): boolean {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 
 import { endAll, holdfast, run, sh, tempFolder } from './cli.ts'
 import type { Running } from './cli.ts'
@@ -45,3 +45,26 @@ it('a planned restart of the server ends no command, keeps locks of scripts, and
   expect((await run(['run', 'b', '--wait', '0', '--', 'true'], { url })).code).toBe(75)
   expect((await run(['release', lease.trim()], { url })).code).toBe(0)
 }, 180_000)
+
+it.each([
+  ['SIGINT', 'SIGTERM'],
+  ['SIGTERM', 'SIGINT', 'SIGQUIT'],
+  ['SIGTERM', 'SIGHUP'],
+] as const)(
+  '%s and what follows in the same moment are one stop, which loses nothing',
+  async (...signals) => {
+    const state = join(tempFolder(), 'state.json')
+    const server = await serve('127.0.0.1:0', state)
+    const { url } = server
+    const { stdout: lease } = await run(['acquire', 'a', '--ttl', '60s', '--print', 'lease'], { url })
+    const waiter = holdfast(['run', 'a', '--wait', '60s', '--', 'true'], { url })
+    await vi.waitUntil(async () => (await run(['inspect', 'a'], { url })).stdout.includes('waits'), 10_000)
+    for (const signal of signals) server.kill(signal)
+    expect(await server.end()).toBe(0)
+    const next = await serve(url.replace('holdfast://', ''), state)
+    expect(next.startsIn).toBe(0)
+    expect((await run(['release', lease.trim()], { url })).code).toBe(0)
+    expect(await waiter.end()).toBe(0)
+  },
+  60_000,
+)

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 
 import { afterEach, describe, expect, it } from 'vitest'
@@ -26,18 +28,34 @@ describe('holdfast serve', () => {
     },
   )
 
-  it('ends at once when it is told a second time', async () => {
-    const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--state', 'none'])
-    const said = await server.says(/Listening at \S+/)
-    // Half a request, which an orderly end waits for.
-    const half = connect(Number(/127\.0\.0\.1:(\d+)/.exec(said)?.[1]), '127.0.0.1')
-    half.on('error', () => undefined)
-    await new Promise<void>((resolve) => void half.write('GET /v1/health HTTP/1.1\r\n', () => resolve()))
+  it('ends at once when it is told a second time, and not in the same moment', async () => {
+    const behind = await lockServer()
+    const server = holdfast(['serve', '--listen', '127.0.0.1:0', '--store', behind.url])
+    const port = Number(/127\.0\.0\.1:(\d+)/.exec(await server.says(/Listening at \S+/))?.[1])
+    behind.kill('SIGSTOP')
+    // A claim that its store does not answer, and half a request, which is known to be there: an orderly end waits a second for each.
+    const claim = '{"name":"a","wait":60000}'
+    const post = (more: string, length: number): string =>
+      `POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nHoldfast-Request: 1\r\nContent-Type: application/json\r\n${more}Content-Length: ${length}\r\n\r\n`
+    const sockets: Socket[] = []
+    const send = (text: string): Socket => {
+      const socket = connect(port, '127.0.0.1', () => void socket.write(text)).on('error', () => undefined)
+      sockets.push(socket)
+      return socket
+    }
+    await once(send(post('', claim.length) + claim), 'connect')
+    const [told] = (await once(send(post('Expect: 100-continue\r\n', 20)), 'data')) as [Buffer]
+    expect(String(told)).toContain('100 Continue')
     server.kill('SIGTERM')
     await server.says('stopping')
-    server.kill('SIGTERM')
-    expect(await server.end()).toBe(143)
-    half.destroy()
+    const again = setInterval(() => server.kill('SIGTERM'), 50)
+    try {
+      expect(await server.end()).toBe(143)
+    } finally {
+      clearInterval(again)
+      for (const socket of sockets) socket.destroy()
+      behind.kill('SIGKILL')
+    }
   })
 
   it('opens no door for debuggers by SIGUSR1: whoever is on the machine could come in', async () => {

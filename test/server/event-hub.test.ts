@@ -1,11 +1,19 @@
 import { expect, it, vi } from 'vitest'
 
 import { Book } from '../../src/server/book.ts'
+import type { Activity } from '../../src/server/book.ts'
 import { EventHub } from '../../src/server/event-hub.ts'
 import { Principal } from '../../src/server/rights.ts'
 import { afterwards } from './helpers.ts'
 
-function setUp(): { hub: EventHub; grant: (name: string) => void; heard: (name: string) => string } {
+interface SetUp {
+  readonly hub: EventHub
+  readonly ops: Principal
+  readonly grant: (name: string) => void
+  readonly heard: (name: string) => string
+}
+
+function setUp(): SetUp {
   vi.useFakeTimers()
   afterwards(() => vi.useRealTimers())
   const book = new Book('memory')
@@ -32,7 +40,7 @@ function setUp(): { hub: EventHub; grant: (name: string) => void; heard: (name: 
       { kind: 'held', token: 1n, count: 1, contended: false },
     )
   }
-  return { hub, grant, heard: (name) => readers.get(name) ?? '' }
+  return { hub, ops, grant, heard: (name) => readers.get(name) ?? '' }
 }
 
 const namesIn = (text: string): string[] =>
@@ -58,4 +66,52 @@ it('tells how many events it left out when there are more than anybody could fol
   grant('a/last')
   await vi.advanceTimersByTimeAsync(60)
   expect(namesIn(heard('all')).at(-1)).toBe('a/last')
+})
+
+it('costs no more for readers of other names, however many there are', () => {
+  const { ops } = setUp()
+  let tell: (activity: Activity) => void = () => undefined
+  const hub = new EventHub({
+    listen: (listener) => {
+      tell = listener
+      return () => undefined
+    },
+  })
+  const leave = [hub.add(ops, 'a/', () => undefined)]
+  const cost = (): number => {
+    const before = process.cpuUsage()
+    for (let index = 0; index < 20_000; index++)
+      tell({ kind: 'held', name: `a/${index}`, owner: 'o', token: '1' })
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+  cost()
+  const alone = cost()
+  for (let index = 0; index < 4000; index++) leave.push(hub.add(ops, `other/${index}`, () => undefined))
+  expect(cost() / alone).toBeLessThan(10)
+  for (const stop of leave) stop()
+})
+
+it('tells each reader what is within its own prefix, whoever comes and goes beside it', async () => {
+  const { hub, ops, grant, heard } = setUp()
+  const told = new Map<string, string>()
+  const prefixes = ['', 'a', 'a/', 'a/1', 'a/10', 'b', 'ab', 'ä', '😀/']
+  const names = ['a', 'a/1', 'a/10', 'a/100', 'ab', 'b/1', 'ä/1', '😀/1', '😀', 'c']
+  const stops = prefixes.map((prefix) =>
+    hub.add(ops, prefix, (text) => void told.set(prefix, (told.get(prefix) ?? '') + String(text))),
+  )
+  const tell = async (): Promise<void> => {
+    told.clear()
+    for (const name of names) grant(name)
+    await vi.advanceTimersByTimeAsync(60)
+  }
+  for (let gone = 0; gone <= prefixes.length; gone++) {
+    await tell()
+    for (const [index, prefix] of prefixes.entries()) {
+      const wanted = index < gone ? [] : names.filter((name) => name.startsWith(prefix))
+      expect(namesIn(told.get(prefix) ?? '')).toEqual(wanted)
+    }
+    stops[gone]?.()
+  }
+  expect(namesIn(heard('all'))).toHaveLength(names.length * (prefixes.length + 1))
 })

@@ -84,9 +84,14 @@ async function serving(settings: Settings, json: boolean): Promise<number> {
   // Whoever read it is gone: a server that nobody listens to serves on.
   process.stderr.on('error', () => undefined)
   let server: RunningServer | undefined
-  const forget = onHangUp({
-    again: () => reload(settings, server, log),
-    ended: () => interrupt.came('SIGHUP'),
+  // To the end of this process, as for the other signals: whatever comes while it stops must not cut that short.
+  onHangUp({
+    again: () => {
+      if (interrupt.exitCode === undefined) reload(settings, server, log)
+    },
+    ended: () => {
+      if (interrupt.exitCode === undefined) interrupt.came('SIGHUP')
+    },
   })
   const storeBehind = settings.store && (await storeAt(storeAddress(settings.store)))
   const tls = readTls(settings)
@@ -105,9 +110,7 @@ async function serving(settings: Settings, json: boolean): Promise<number> {
     log.say('info', 'stopped', 'stopped')
     return EXIT.ok
   } finally {
-    forget()
     await closed(storeBehind)
-    interrupt.stop()
   }
 }
 

@@ -4,11 +4,9 @@ import { closeSync, openSync } from 'node:fs'
  * SIGHUP means two things: a terminal was closed, or somebody asks to read files again. A server that was started at a
  * terminal ends with it; nobody else could see or stop it. `ended`: the terminal is gone.
  */
-export function onHangUp({ again, ended }: { again: () => void; ended: () => void }): () => void {
+export function onHangUp({ again, ended }: { again: () => void; ended: () => void }): void {
   const hadTerminal = process.stdin.isTTY
-  const handler = (): void => (hadTerminal && !hasTerminal() ? ended() : again())
-  process.on('SIGHUP', handler)
-  return () => void process.off('SIGHUP', handler)
+  process.on('SIGHUP', () => (hadTerminal && !hasTerminal() ? ended() : again()))
 }
 
 function hasTerminal(): boolean {

@@ -39,7 +39,9 @@ export function noQuorum(states: readonly NodeState[], needed: number): Unknown 
   const missing = states.filter(({ state }) => state === 'no answer' || state === 'not ready')
   const words = missing.map(({ node, state, detail }) => `${node}: ${detail ?? state}`).join('; ')
   const usable = states.length - missing.length
-  const message = `Only ${usable} of ${states.length} stores can vote, and ${needed} have to agree. ${words}`
+  // It was decided before all had answered.
+  const some = states.some(({ state }) => state === 'asked') ? 'At most' : 'Only'
+  const message = `${some} ${usable} of ${states.length} stores can vote, and ${needed} have to agree. ${words}`
   return unknown(new QuorumUnavailableError(message, { store: 'quorum', nodes: states, needed }))
 }
 

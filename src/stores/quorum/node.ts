@@ -15,6 +15,13 @@ import { unknown } from './failure.ts'
 const PAUSE_MS = { shortest: 20, longest: 1000 }
 /** Requests that may be under way to a store that does not answer, where nothing works without it. */
 const MOST_IN_VAIN = 64
+/** Releases beyond those that are kept for it until it answers. */
+const MOST_OWED = 16_384
+
+interface Owed {
+  readonly ref: VoteRelease
+  readonly timeout: number
+}
 
 const UNCHECKED = unknown(new Error('has not said yet which server it is'))
 
@@ -35,6 +42,8 @@ export class Node {
   private underWay = 0
   private failures = 0
   private askAgainAt = 0
+  /** One slow answer, and thousands of releases right behind it: what is not told would stay there for its whole ttl. */
+  private owed: Owed[] = []
 
   constructor(voter: Voter, label: string, at: number, clock: QuorumClock) {
     this.voter = voter
@@ -107,12 +116,16 @@ export class Node {
     direct.voteThen(request, timeout, this.whenHeard(heard))
   }
 
-  /** It has to hear of this one. */
+  /** It has to hear of this one, if need be when it answers again. */
   release(ref: VoteRelease, timeout: number, heard: (answer: ReleaseAnswer, at: number) => void): void {
     const { direct } = this
+    if (this.problem !== null && !this.mayTry(true)) {
+      // Without an attempt it would release what the same claim is granted by then.
+      if (ref.attempt !== 0 && this.owed.length < MOST_OWED) this.owed.push({ ref, timeout })
+      return heard(this.problem, this.at)
+    }
     if (direct === null)
       return this.ask<ReleaseAnswer>((voter) => voter.release(ref, true, timeout), true, heard)
-    if (this.problem !== null && !this.mayTry(true)) return heard(this.problem, this.at)
     direct.releaseThen(ref, true, timeout, this.whenHeard(heard))
   }
 
@@ -136,6 +149,7 @@ export class Node {
     else if (this.problem !== null) {
       this.problem = null
       this.failures = 0
+      for (const { ref, timeout } of this.owed.splice(0)) this.release(ref, timeout, () => {})
     }
     return answer
   }

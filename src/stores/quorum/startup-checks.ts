@@ -83,6 +83,8 @@ export async function checkNode({ label, link, store }: Member, probation: numbe
     const node = await store.votes?.identify(probation, ANSWER_MS)
     if (node === undefined || node.kind === 'unknown') return gone(label, node?.cause)
     const { readyIn } = node
+    const refusal = await store.votes?.probe?.(ANSWER_MS)
+    if (refusal !== undefined) return takesNone(label, refusal.cause)
     const settings = await settingsThatMatter(link)
     const said = settings.map((finding) => ({ ...finding, message: `${label}: ${finding.message}` }))
     return { readyIn, findings: [vote(label, readyIn), ...said] }
@@ -102,6 +104,11 @@ function gone(label: string, cause: unknown): Checked {
   const does = cause instanceof StartedFromSnapshot ? 'does not vote yet' : 'does not answer'
   const message = `${label} ${does}: ${reasonOf(cause)}`
   return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message }] }
+}
+
+function takesNone(label: string, cause: unknown): Checked {
+  const message = `${label} takes no new votes: ${reasonOf(cause)}`
+  return { readyIn: undefined, findings: [{ level: 'error', code: 'writes', message }] }
 }
 
 function vote(label: string, readyIn: number): RedlockFinding {

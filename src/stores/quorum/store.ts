@@ -119,14 +119,15 @@ export class QuorumStore implements Store {
     return list(this.quorum, query, timeout)
   }
 
-  /** Nothing, or why no lock can be had: too few servers, or too few different ones. */
+  /** Nothing, or why no lock can be had: too few servers, too few different ones, or too few that take any. */
   async reach(): Promise<Unknown | undefined> {
     const { nodes, majority } = this.quorum
     const refusal = await this.membership.checkAll()
-    if (refusal !== undefined || nodes.filter(({ server }) => server !== null).length >= majority)
-      return refusal
+    if (refusal !== undefined) return refusal
+    const states = await Promise.all(nodes.map(stateNow))
+    if (states.filter(({ kind }) => kind === 'well').length >= majority) return undefined
     return noQuorum(
-      nodes.map((node) => stateOf(node.label, node.state)),
+      nodes.map(({ label }, at) => stateOf(label, states[at])),
       majority,
     )
   }
@@ -201,6 +202,12 @@ export class QuorumStore implements Store {
     const answer = await released
     return { released: answer, next: await this.claim(next, timeout) }
   }
+}
+
+/** Of one that has not said which server it is, the last that it said; of the others, whether they take votes. */
+async function stateNow({ server, state, voter }: Node): Promise<{ readonly kind: string }> {
+  if (server !== null) return (await voter.probe?.(IDENTIFY_MS)) ?? { kind: 'well' }
+  return state.kind === 'well' ? { kind: 'unchecked' } : state
 }
 
 const asResult = (released: ReleaseAnswer): ReleaseResult => ({ released })

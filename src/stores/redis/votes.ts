@@ -139,6 +139,15 @@ export class RedisVoter implements AccountableVoter, DirectVoter {
     }, timeout)
   }
 
+  async probe(timeout: number): Promise<Unknown | undefined> {
+    const key = `${this.cell('holdfast')}:p`
+    const answer = await this.requests.other(async () => {
+      await runScript(this.link, scripts.voteProbe, ['2', key, `${key}:i`])
+      return { kind: 'done' } as const
+    }, timeout)
+    return answer.kind === 'unknown' ? answer : undefined
+  }
+
   unused(
     probation: number,
     timeout: number,

@@ -256,6 +256,23 @@ describe.skipIf(!available('redis'))('servers whose memory is full', () => {
   )
   afterEach(async () => stopAll(servers))
 
+  it.each([
+    ['maxmemory', 1, /OOM/],
+    ['min-replicas-to-write', 1, /NOREPLICAS/],
+  ] as const)(
+    'or that refuse writes for another reason (%s) are told of by open, if they are a majority',
+    async (...[setting, value, says]) => {
+      await setUp(servers)
+      const [first, second] = servers as [Server, Server]
+      await redisCommand(first, 'CONFIG', 'SET', setting, value)
+      await (await openAt(servers)).close()
+      await redisCommand(second, 'CONFIG', 'SET', setting, value)
+      const opened = openAt(servers)
+      await expect(opened).rejects.toThrow(/^The quorum at .* cannot be used: Only 1 of 3 stores can vote/)
+      await expect(opened).rejects.toThrow(says)
+    },
+  )
+
   it('keep what is held, and let it go', async () => {
     await setUp(servers)
     const store = await openAt(servers, { setUp: 'wait' })

@@ -65,6 +65,8 @@ describe.skipIf(!available('redis'))('durable fencing', () => {
       const tokens = [await tokenOf(holdfast)]
       for (const jump of [thirtyYears, thirtyYears, -thirtyYears]) {
         clock.jump(jump)
+        // Valkey 9 goes by the time of before for one more command: a lease that began with that would be over at once.
+        await redisCommand(server, 'PING')
         tokens.push(await tokenOf(holdfast))
       }
       expect(tokens.every((token, at) => at === 0 || token > (tokens[at - 1] ?? 0n))).toBe(true)

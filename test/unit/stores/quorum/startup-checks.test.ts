@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import type { Unknown } from '../../../../src/core/contract.ts'
 import { UnsupportedError } from '../../../../src/core/errors.ts'
 import { checkNode, quorum } from '../../../../src/stores/quorum/startup-checks.ts'
 import type { Link } from '../../../../src/stores/redis/link.ts'
@@ -25,10 +26,15 @@ function linkTo(settings: Readonly<Record<string, string>>): Link {
 const GOOD = { maxmemory: '0', 'maxmemory-policy': 'noeviction', appendonly: 'yes', save: '' }
 
 describe('what an operator hears of a server of a quorum', () => {
-  const check = (identify?: Steer, settings: Readonly<Record<string, string>> = GOOD) => {
+  const check = (
+    identify?: Steer,
+    settings: Readonly<Record<string, string>> = GOOD,
+    probe?: () => Promise<Unknown | undefined>,
+  ) => {
     const env = new VirtualEnv()
     const { store, on } = member(env)
     if (identify !== undefined) on.identify = identify
+    if (probe !== undefined && store.votes !== undefined) Object.assign(store.votes, { probe })
     return checkNode({ label: 'a:1', link: linkTo(settings), store }, PROBATION)
   }
 
@@ -56,6 +62,14 @@ describe('what an operator hears of a server of a quorum', () => {
     const { readyIn, findings } = await check(() => ({ kind: 'unknown', cause }))
     expect(readyIn).toBeUndefined()
     expect(findings).toMatchObject([{ level, message: expect.stringContaining(`a:1 ${says}`) as string }])
+  })
+
+  it('is that it takes no new votes, though it answers', async () => {
+    const full = () => Promise.resolve({ kind: 'unknown', cause: new Error('OOM it is full') } as const)
+    expect(await check(undefined, GOOD, full)).toEqual({
+      readyIn: undefined,
+      findings: [{ level: 'error', code: 'writes', message: 'a:1 takes no new votes: OOM it is full' }],
+    })
   })
 
   it('is that it does not answer, when it throws', async () => {
