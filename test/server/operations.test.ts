@@ -1,0 +1,168 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { describe, expect, it } from 'vitest'
+
+import { hashToken } from '../../src/server/index.ts'
+import type { RunningServer } from '../../src/server/index.ts'
+import { call, eventually, serve, temporaryFolder } from './helpers.ts'
+import type { Answer } from './helpers.ts'
+
+const TOKENS = { mallory: 'mallory-0123456789-0123456789', victim: 'victim-0123456789-0123456789' }
+
+function tokensFile(): string {
+  const path = join(temporaryFolder(), 'tokens')
+  const lines = [
+    `mallory ${hashToken(TOKENS.mallory)} acquire,read mine/`,
+    `victim ${hashToken(TOKENS.victim)} acquire,read theirs/`,
+  ]
+  writeFileSync(path, lines.join('\n'), { mode: 0o600 })
+  return path
+}
+
+/** One client without a connection of its own. */
+class Caller {
+  readonly session: string
+  private readonly server: RunningServer
+  private readonly headers: Record<string, string>
+  private made = 0
+
+  constructor(server: RunningServer, session: string, token?: string) {
+    this.server = server
+    this.session = session
+    this.headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  }
+
+  id(): string {
+    return `${this.session}.${this.made++}`
+  }
+
+  send(operations: readonly unknown[]): Promise<Answer> {
+    return call(this.server, 'POST /v1/operations', { body: { operations }, headers: this.headers })
+  }
+
+  async ask(operation: string, payload: unknown): Promise<Record<string, unknown>> {
+    const { status, body, text } = await this.send([{ operation, payload, timeout: 5000 }])
+    if (status !== 200) throw new Error(text)
+    return (body as unknown as { answers: Record<string, unknown>[] }).answers[0] ?? {}
+  }
+
+  claim(name: string, whenBusy: 'queue' | 'try', id: string = this.id()): Promise<Record<string, unknown>> {
+    const shape = { weight: 1, capacity: 1, tokens: 1, whenBusy, owner: this.session }
+    return this.ask('claim', { name, id, ttl: 10_000, patience: 5000, ...shape })
+  }
+
+  watch(question: { after?: number; wait?: number; end?: boolean } = {}): Promise<Answer> {
+    return call(this.server, 'POST /v1/watch', {
+      body: { session: this.session, ...question },
+      headers: this.headers,
+    })
+  }
+
+  async hear(after: number, wait = 5000): Promise<{ fresh: boolean; last: number; events: unknown[] }> {
+    const { status, body, text } = await this.watch({ after, wait })
+    if (status !== 200) throw new Error(text)
+    return body as unknown as { fresh: boolean; last: number; events: unknown[] }
+  }
+}
+
+describe('the operations of a session over HTTP', () => {
+  it('tell a waiter of its turn, once, and again until it says that it has heard', async () => {
+    const server = await serve()
+    const [holder, waiter] = [new Caller(server, 'holder'), new Caller(server, 'waiter')]
+    expect(await waiter.hear(0)).toEqual({ fresh: true, last: 0, events: [] })
+    const id = holder.id()
+    expect(await holder.claim('a', 'queue', id)).toMatchObject({ kind: 'held', count: 1 })
+    expect(await waiter.claim('a', 'queue')).toMatchObject({ kind: 'queued' })
+    const waits = waiter.hear(0)
+    expect(await holder.ask('release', { name: 'a', id })).toMatchObject({ released: { kind: 'released' } })
+    const granted = { kind: 'granted', name: 'a', id: 'waiter.0' }
+    expect(await waits).toMatchObject({ fresh: false, last: 1, events: [granted] })
+    // As if that answer had been lost.
+    expect(await waiter.hear(0)).toMatchObject({ last: 1, events: [granted] })
+    expect(await waiter.hear(1, 1)).toEqual({ fresh: false, last: 1, events: [] })
+  })
+
+  it('answer a question that waits when a later one comes, and when nobody listens any more', async () => {
+    const server = await serve()
+    const client = new Caller(server, 'client')
+    await client.hear(0)
+    const earlier = client.hear(0, 60_000)
+    const later = client.hear(0, 60_000)
+    expect(await earlier).toMatchObject({ events: [] })
+    expect((await client.watch({ end: true })).status).toBe(200)
+    expect(await later).toMatchObject({ events: [] })
+    expect(await client.hear(0)).toMatchObject({ fresh: true })
+  })
+
+  it('say that something may have been missed to whoever is behind by too much, or ahead', async () => {
+    const server = await serve()
+    const [holder, waiter] = [new Caller(server, 'holder'), new Caller(server, 'waiter')]
+    await holder.hear(0)
+    const names = Array.from({ length: 205 }, (_, at) => `n${at}`)
+    for (const name of names) await holder.claim(name, 'queue')
+    // Each tells the holder that somebody waits.
+    for (const name of names) await waiter.claim(name, 'queue')
+    const { events, last } = await holder.hear(0)
+    expect(events[0]).toEqual({ kind: 'gap' })
+    expect(events.length).toBeLessThan(10)
+    expect(await holder.hear(last + 7)).toMatchObject({ events: [{ kind: 'gap' }] })
+  })
+
+  it('end with the server', async () => {
+    const server = await serve()
+    const client = new Caller(server, 'client')
+    await client.hear(0)
+    const waits = client.hear(0, 60_000)
+    await server.close({ grace: 2000 })
+    expect(await waits).toMatchObject({ events: [] })
+  })
+
+  it('are those of their principal: names, sessions and what they are told', async () => {
+    const server = await serve({ tokensFile: tokensFile() })
+    const victim = new Caller(server, 'victims', TOKENS.victim)
+    const mallory = new Caller(server, 'victims', TOKENS.mallory)
+    await victim.hear(0)
+    await victim.claim('theirs/a', 'queue')
+    expect((await mallory.watch()).status).toBe(403)
+    expect((await mallory.watch({ end: true })).status).toBe(403)
+    expect(await mallory.claim('mine/a', 'queue', 'victims.9')).toMatchObject({ code: 'FORBIDDEN' })
+    expect(await mallory.claim('theirs/a', 'queue', 'other.0')).toMatchObject({ code: 'FORBIDDEN' })
+    const strangers = new Caller(server, 'victims', 'nobody-0123456789-0123456789')
+    expect((await strangers.send([{ operation: 'ping' }])).status).toBe(401)
+    expect((await strangers.watch()).status).toBe(401)
+    // Nobody took it from its owner.
+    expect(await victim.hear(0, 1)).toMatchObject({ fresh: false, events: [] })
+  })
+
+  it('listen to one door for one session: a stream or these', async () => {
+    const server = await serve()
+    const secret = 'a'.repeat(22)
+    const waits = new AbortController()
+    const body = { name: 'x', ttl: 10_000 }
+    await call(server, 'POST /v1/acquire', { body })
+    const poll = call(server, 'POST /v1/acquire', {
+      body: { ...body, wait: 60_000, lease: `${secret}.${'b'.repeat(22)}` },
+      signal: waits.signal,
+    }).catch(() => null)
+    const client = new Caller(server, secret)
+    await eventually('the request waits', async () => (await client.watch()).status === 409)
+    waits.abort()
+    await poll
+  })
+
+  it.each([
+    ['no operation', []],
+    ['too many', Array.from({ length: 65 }, () => ({ operation: 'ping' }))],
+    ['one that nobody knows', [{ operation: 'reboot' }]],
+    ['one that needs a connection', [{ operation: 'watch', payload: 's' }]],
+    ['a list among others', [{ operation: 'ping' }, { operation: 'list', payload: {} }]],
+    ['a payload that is a number', [{ operation: 'claim', payload: 7 }]],
+    ['a time that is none', [{ operation: 'ping', timeout: 0 }]],
+    ['more than an operation has', [{ operation: 'ping', token: 'x' }]],
+  ])('are refused: %s', async (_what, operations) => {
+    const server = await serve()
+    const { status, body } = await new Caller(server, 's').send(operations)
+    expect([status, body.error.code]).toEqual([400, 'INVALID_ARGUMENT'])
+  })
+})

@@ -1,0 +1,160 @@
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
+
+import { afterEach, describe, expect, it } from 'vitest'
+
+import { Holdfast } from 'holdfast'
+import { httpStore, openHttpStore } from 'holdfast/http'
+import { startServer } from '../../../src/server/index.ts'
+import type { RunningServer } from '../../../src/server/index.ts'
+
+const undo: (() => unknown)[] = []
+afterEach(async () => {
+  for (let step = undo.pop(); step !== undefined; step = undo.pop()) await step()
+})
+
+async function lockServer(): Promise<RunningServer & { readonly base: string }> {
+  const server = await startServer({ listen: '127.0.0.1:0' })
+  undo.push(() => server.close({ grace: 50 }))
+  return Object.assign(server, { base: `http://${server.address}` })
+}
+
+/** Somebody else at that address. */
+async function impostor(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  undo.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const CLAIM = {
+  name: 'a',
+  id: 's.0',
+  weight: 1,
+  capacity: 1,
+  ttl: 5000,
+  patience: 5000,
+  tokens: 1,
+  whenBusy: 'try',
+  owner: 'me',
+} as const
+
+describe('a lock server by fetch alone', () => {
+  it.each([['redis://host'], ['http://user:secret@host'], ['https://host/?token=secret'], ['host:7420']])(
+    'refuses the address %s, and does not repeat what may be a secret',
+    (url) => {
+      expect(() => httpStore(url)).toThrow(/^url must/)
+      expect(() => httpStore(url)).not.toThrow(/secret/)
+    },
+  )
+
+  it('takes a function that sends requests, and a path before the routes', async () => {
+    const { base } = await lockServer()
+    const asked: string[] = []
+    const store = httpStore('https://locks.example/team/', {
+      fetch: (url, request) => {
+        asked.push(url)
+        return fetch(url.replace('https://locks.example/team', base), request)
+      },
+    })
+    await using holdfast = new Holdfast(store, { closeStore: true })
+    expect(await holdfast.mutex('a').run(() => 7)).toBe(7)
+    expect(new Set(asked)).toEqual(new Set(['https://locks.example/team/v1/operations']))
+  })
+
+  it('takes no other answer for one: what it cannot read is unknown', async () => {
+    const answers: string[] = [
+      '',
+      'null',
+      '[]',
+      '7',
+      '{}',
+      '{"answers":[]}',
+      '{"answers":[{},{}]}',
+      '{"answers":[{"kind":"hello"},{"kind":"held"}]}',
+      '{"answers":[null,{"kind":"held","token":7,"count":1,"contended":false}]}',
+      '{"answers":[null,{"kind":"held","token":"7","count":0,"contended":false}]}',
+      '{"answers":[null,{"kind":"renewed"}]}',
+      '{"answers":[null,[{"kind":"held","token":"7","count":1,"contended":false}]]}',
+      `{"answers":${'['.repeat(10_000)}`,
+    ]
+    let at = 0
+    const base = await impostor((_request, response) => response.end(answers[at++]))
+    const store = httpStore(base)
+    for (const said of answers)
+      expect(await store.claim(CLAIM, 2000), said).toMatchObject({ kind: 'unknown' })
+    await store.close()
+  })
+
+  it('sends its token nowhere else', async () => {
+    const seen: (string | undefined)[] = []
+    const elsewhere = await impostor((request, response) => {
+      seen.push(request.headers.authorization)
+      response.end('{}')
+    })
+    const base = await impostor((_request, response) =>
+      response.writeHead(307, { location: elsewhere }).end(),
+    )
+    const store = httpStore(base, { token: 'a-token-0123456789-0123456789' })
+    expect(await store.claim(CLAIM, 2000)).toMatchObject({ kind: 'unknown', retryable: false })
+    expect(seen).toEqual([])
+    await store.close()
+  })
+
+  it('says what stands at an address without a lock server, and that nobody does', async () => {
+    const base = await impostor((_request, response) => response.writeHead(404).end('not found'))
+    await expect(openHttpStore(base)).rejects.toThrow(/no lock server at this address, or an old one/)
+    await expect(openHttpStore('http://127.0.0.1:9')).rejects.toThrow(/did not answer. Start one with/)
+  })
+
+  it('does not wait for an answer that does not come for longer than it may', async () => {
+    const base = await impostor(() => undefined)
+    const store = httpStore(base)
+    const answer = await store.claim(CLAIM, 50)
+    expect(answer).toMatchObject({ kind: 'unknown' })
+    await store.close()
+  })
+
+  it('keeps no process that is done, closed or not', async () => {
+    const { base } = await lockServer()
+    const program = `
+      import { open } from 'holdfast'
+      const holdfast = await open(${JSON.stringify(base)})
+      await holdfast.mutex('a').run(() => {})
+      console.log('done')`
+    const run = promisify(execFile)
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: new URL('../../..', import.meta.url),
+      timeout: 15_000,
+    })
+    expect(stdout.trim()).toBe('done')
+  })
+
+  it('wakes a waiter, and a reader in line behind a writer, without asking again and again', async () => {
+    const { base } = await lockServer()
+    let requests = 0
+    const counting = (url: string, request: Parameters<typeof fetch>[1]): Promise<Response> => {
+      requests++
+      return fetch(url, request)
+    }
+    await using holder = new Holdfast(httpStore(base), { closeStore: true })
+    await using waiter = new Holdfast(httpStore(base, { fetch: counting }), { closeStore: true })
+    const lease = await holder.readWriteLock('b').write.acquire()
+    const reader = waiter.readWriteLock('b').read.acquire({ wait: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    // A try, the wish to listen, the place in line, the question that waits.
+    expect(requests).toBeLessThanOrEqual(6)
+    await lease.release()
+    const read = await reader
+    expect(read.held).toBe(true)
+    await read.release()
+  })
+})
