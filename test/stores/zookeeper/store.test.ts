@@ -1073,10 +1073,19 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(await own.claim(claim, TIMEOUT)).toMatchObject({
       kind: 'unknown',
       retryable: false,
-      cause: { code: 'NO_AUTH' },
+      cause: { code: 'NO_AUTH', message: expect.stringContaining('give the credentials') as string },
     })
     expect((await own.withdraw(claim, TIMEOUT)).kind).toBe('released')
     expect((await zk.getChildren(`/holdfast/${lock}`)).children).toEqual([])
+  })
+
+  it('says what acl=creator needs', async () => {
+    const own = kept(await openZooKeeperStore(`ZooKeeper://${at()}?acl=creator`))
+    expect(await own.claim(request(name()), TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+      cause: { code: 'INVALID_ACL', message: expect.stringContaining('user:password@') as string },
+    })
   })
 
   it('takes a plus in the credentials of a URL for a plus', async () => {
