@@ -1053,6 +1053,8 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect((await closed.claim(first, TIMEOUT)).kind).toBe('held')
     expect((await own.claim(second, TIMEOUT)).kind).toBe('queued')
     expect(await own.inspect(lock, TIMEOUT)).toMatchObject({ holders: [{}], waiters: [{ id: second.id }] })
+    // Its sign of life.
+    expect(await own.renew([second], TIMEOUT)).toEqual([{ kind: 'queued' }])
     await closed.release(first, undefined, TIMEOUT)
     await vi.waitFor(() => expect(events).toMatchObject([{ kind: 'granted', id: second.id }]))
     await own.release(second, undefined, TIMEOUT)
@@ -1077,6 +1079,21 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     })
     expect((await own.withdraw(claim, TIMEOUT)).kind).toBe('released')
     expect((await zk.getChildren(`/holdfast/${lock}`)).children).toEqual([])
+  })
+
+  it('lists names that it may not look into among the others', async () => {
+    const prefix = name()
+    const closed = store({ acl: 'creator', client: { auth: [{ scheme: 'digest', auth: 'other:secret' }] } })
+    const own = store()
+    const requests = [
+      [closed, request(`${prefix} a`)],
+      [closed, request(`${prefix} b`, { capacity: 2 })],
+      [own, request(`${prefix} c`)],
+    ] as const
+    for (const [at, claim] of requests) expect((await at.claim(claim, TIMEOUT)).kind).toBe('held')
+    expect(await own.list({ prefix }, TIMEOUT)).toEqual({
+      names: [`${prefix} a`, `${prefix} b`, `${prefix} c`],
+    })
   })
 
   it('says what acl=creator needs', async () => {
