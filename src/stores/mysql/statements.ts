@@ -329,10 +329,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
    * Null: this transaction could not have locked anything that is newer than what it sees. To read there would be its first look,
    * beside which a row that is made for its next guard is newer.
    */
-  private async seenInside(
-    tx: MysqlConnection | SqlRunner,
-    names: readonly string[],
-  ): Promise<Row[] | null> {
+  private async seenInside(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<Row[] | null> {
     const [refuses] = this.mayRefuseNewer === true ? await inside(tx, this.sql.isolation, {}) : []
     return text(refuses?.[0]) === '1' ? null : this.readInside(tx, names)
   }

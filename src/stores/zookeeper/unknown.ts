@@ -30,7 +30,10 @@ function advised(error: ZooKeeperError): ZooKeeperError {
   const advice = ADVICE[error.code]
   if (advice === undefined) return error
   const { code, message, path } = error
-  return new ZooKeeperError(code, `${message}; ${advice}`, { cause: error, ...(path !== undefined && { path }) })
+  return new ZooKeeperError(code, `${message}; ${advice}`, {
+    cause: error,
+    ...(path !== undefined && { path }),
+  })
 }
 
 /** The claim of a request that is under way was removed meanwhile: by its owner, who has gone, or by somebody else. Then it can be made anew. */

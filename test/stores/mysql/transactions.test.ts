@@ -81,7 +81,10 @@ describe.skipIf(!available('mariadb')).each([
   })
 
   describe('a transaction that has read before it is guarded', () => {
-    const guardAfterReading = async (name: string, { leaseFirst }: { leaseFirst: boolean }): Promise<unknown> => {
+    const guardAfterReading = async (
+      name: string,
+      { leaseFirst }: { leaseFirst: boolean },
+    ): Promise<unknown> => {
       const store = mysqlStore(pool)
       await using holdfast = new Holdfast(store)
       const lock = holdfast.mutex(name)
