@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { ClosedError, InvalidArgumentError } from '../../src/core/errors.ts'
+import { ClosedError, HoldfastError, InvalidArgumentError } from '../../src/core/errors.ts'
 import { hasSecret, redact } from '../../src/core/redact.ts'
 import { open, openStore, SCHEMES } from '../../src/open.ts'
 
@@ -47,16 +47,18 @@ describe('open', () => {
   it('finds a module behind every scheme it lists', async () => {
     // Nothing listens there, or the address makes no sense: what matters is which error comes. All at once: some drivers
     // try for five seconds.
-    const outcomes = await Promise.all(
-      SCHEMES.map((scheme) =>
-        openStore(`${scheme}://127.0.0.1:1`).then(
-          (store) => store.close(),
-          (error: unknown) => error,
-        ),
-      ),
-    )
+    const outcomeOf = (scheme: string): Promise<unknown> =>
+      openStore(`${scheme}://127.0.0.1:1`).then(
+        (store) => store.close(),
+        (error: unknown) => error,
+      )
+    const outcomes = await Promise.all(SCHEMES.map(outcomeOf))
     for (const outcome of outcomes)
       expect(String(outcome)).not.toMatch(/ERR_MODULE_NOT_FOUND|is not a function/)
+    // Schemes are the same in capitals, for the store too and not only for who looks for it.
+    const inCapitals = await Promise.all(SCHEMES.map((scheme) => outcomeOf(scheme.toUpperCase())))
+    const codeOf = (outcome: unknown): unknown => (outcome instanceof HoldfastError ? outcome.code : outcome)
+    expect(inCapitals.map(codeOf)).toEqual(outcomes.map(codeOf))
   })
 })
 

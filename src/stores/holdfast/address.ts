@@ -21,7 +21,7 @@ export function fitsSocket(path: string): boolean {
   return Buffer.byteLength(path) <= LONGEST_SOCKET
 }
 
-const UNIX = /^holdfast\+unix:(?!\/\/[^/]+@)(?:\/\/)?(\/[^?#]+)$/
+const UNIX = /^holdfast\+unix:(?!\/\/[^/]+@)(?:\/\/)?(\/[^?#]+)$/i
 
 /** `holdfast://host:7420`, `holdfasts://host:7420` (TLS), `holdfast+unix:/path`. */
 export function parseAddress(url: string): ServerAddress {

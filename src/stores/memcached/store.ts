@@ -40,7 +40,7 @@ import { readSettings } from './startup-checks.ts'
 import type { ServerReport } from './startup-checks.ts'
 
 export interface MemcachedStoreOptions {
-  /** In front of all keys. Stores with different prefixes have nothing to do with each other. Default `holdfast:`. */
+  /** In front of all keys. Stores with different prefixes have nothing to do with each other. Default: what the URL says, or `holdfast:`. */
   readonly prefix?: string | undefined
   /** For a server with a list of users (-Y). Better here than in the URL. */
   readonly user?: string | undefined
@@ -63,12 +63,12 @@ export class MemcachedStore implements Store {
 
   constructor(url: string, options: MemcachedStoreOptions) {
     checkOptions(options, OPTIONS, 'prefix')
-    const { prefix = 'holdfast:', user, password, tls } = options
+    const { prefix, user, password, tls } = options
     const parsed = parseUrl(url)
     if (tls !== undefined && !parsed.tls) {
       throw new InvalidArgumentError('tls needs an url that begins with memcacheds://', { argument: 'tls' })
     }
-    const keys = keysFor(prefix)
+    const keys = keysFor(prefix ?? parsed.prefix ?? 'holdfast:')
     const clock = new ServerClock()
     const client = new Client({
       address: parsed.address,

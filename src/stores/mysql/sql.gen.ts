@@ -11,6 +11,8 @@ export interface Scripts {
   readonly free: Script
   readonly guardFree: Script
   readonly guard: Script
+  readonly isolationSetting: Script
+  readonly isolation: Script
   readonly keep: Script
   readonly kept: Script
   readonly list: Script
@@ -45,6 +47,14 @@ export const scripts: Scripts = {
   guard: {
     sha1: 'd39168e12549a93a91e4f4be813c32b55a155e99',
     sql: 'SELECT name, version FROM holdfast_locks FORCE INDEX (PRIMARY) WHERE name IN (:guards) ORDER BY name\nLIMIT 18446744073709551615 LOCK IN SHARE MODE',
+  },
+  isolationSetting: {
+    sha1: 'ad4f480b55840028973c4191ba46e4316851cbbf',
+    sql: 'SHOW VARIABLES LIKE \'innodb_snapshot_isolation\'',
+  },
+  isolation: {
+    sha1: '1ea442ef6db64c0fde66a9133f611559eccf1c32',
+    sql: 'SELECT CAST(@@innodb_snapshot_isolation AS SIGNED) LIMIT 1',
   },
   keep: {
     sha1: '74571d0828977bd02855e12264ad9fe0946e5369',

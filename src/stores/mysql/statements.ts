@@ -86,6 +86,12 @@ const OLD_PICTURE = new DatabaseError(
   'HOLDFAST_OLD_PICTURE',
 )
 
+/** MariaDB from 11.6 on does not lock what is newer than what the transaction has seen, and has undone it by now. */
+function asOldPicture(error: unknown): never {
+  if (codeOf(error) !== 'ER_CHECKREAD') throw error
+  throw Object.assign(new DatabaseError(OLD_PICTURE.message, OLD_PICTURE.code), { cause: error })
+}
+
 /**
  * What is locked in the transaction has the version that everybody sees: it keeps them from changing it. One that has another
  * is on another server, whose lock would keep nobody here from anything. What the transaction has made itself nobody sees.
@@ -144,6 +150,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
   private readonly guards = new KnownNames()
   /** From MySQL 8.0 and MariaDB 10.6 on. */
   private skipsLocked = true
+  /** Whether a connection may refuse to lock what is newer than what it has seen: see isolation.sql. */
+  private mayRefuseNewer: boolean | undefined
 
   constructor(options: MysqlStatementOptions) {
     this.options = options
@@ -278,6 +286,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
 
   /** Makes the rows that guard the names. */
   async makeGuards(link: MysqlLink, names: readonly string[]): Promise<undefined> {
+    this.mayRefuseNewer ??= (await this.run(link, 'isolationSetting', {})).rows.length > 0
     const there = await this.read(link, names.map(guardOf))
     const known = new Set(there.map(({ name }) => name))
     for (const name of names) {
@@ -297,21 +306,32 @@ export class MysqlStatements implements Statements<MysqlLink> {
   ): Promise<readonly Row[] | undefined> {
     const { names } = wanted
     const guards = names.map(guardOf)
-    const locked = await inside(tx, this.sql.guard, { guards })
+    const locked = await inside(tx, this.sql.guard, { guards }).catch(asOldPicture)
     if (locked.length < names.length) {
       for (const name of names) this.guards.delete(name)
       return undefined
     }
-    const [rows, seen] = await Promise.all([elsewhere([...names, ...guards]), this.readInside(tx, guards)])
+    const [rows, seen] = await Promise.all([elsewhere([...names, ...guards]), this.seenInside(tx, guards)])
     requireSameServer(locked, rows)
     // What was locked is the newest; what is read here may be what the transaction saw when it first read anything.
-    const isNewest = locked.every(
-      ([name, version]) => seen.find((row) => row.name === text(name))?.version === Number(version),
-    )
+    const isNewest =
+      seen === null ||
+      locked.every(
+        ([name, version]) => seen.find((row) => row.name === text(name))?.version === Number(version),
+      )
     if (isNewest) return rows ?? this.readInside(tx, names)
     // An earlier guard has read there. That is not SERIALIZABLE, where all that is read is the newest: nothing is locked by this.
     if (rows === undefined || !wanted.areSeen(await this.readInside(tx, names))) throw OLD_PICTURE
     return rows
+  }
+
+  /**
+   * Null: this transaction could not have locked anything that is newer than what it sees. To read there would be its first look,
+   * beside which a row that is made for its next guard is newer.
+   */
+  private async seenInside(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<Row[] | null> {
+    const [refuses] = this.mayRefuseNewer === true ? await inside(tx, this.sql.isolation, {}) : []
+    return text(refuses?.[0]) === '1' ? null : this.readInside(tx, names)
   }
 
   private async readInside(tx: MysqlConnection | SqlRunner, names: readonly string[]): Promise<Row[]> {

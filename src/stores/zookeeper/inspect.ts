@@ -90,16 +90,22 @@ async function inspectSemaphore(
   }
 }
 
-async function read(zk: ZooKeeper, path: string): Promise<NodeData | null> {
+type Found = Pick<NodeData, 'data'> & Partial<NodeData>
+
+async function read(zk: ZooKeeper, path: string): Promise<Found | null> {
   try {
     return await zk.getData(path)
   } catch (error) {
     if (hasCode(error, 'NO_NODE')) return null
     if (!hasCode(error, 'NO_AUTH')) throw error
-    // Somebody else's, who lets nobody read it: that it is there can be seen all the same.
-    const stat = await zk.exists(path)
-    return stat === null ? null : { data: Buffer.alloc(0), stat }
+    // Somebody else's, who lets nobody read it: that it is there can be seen all the same, and since when at servers before 3.9.5.
+    const stat = await zk.exists(path).catch(notAllowed)
+    return stat === null ? null : { data: Buffer.alloc(0), ...(stat !== undefined && { stat }) }
   }
+}
+
+function notAllowed(error: unknown): undefined {
+  if (!hasCode(error, 'NO_AUTH')) throw error
 }
 
 interface Context {
@@ -110,16 +116,17 @@ interface Context {
   readonly known: Known
 }
 
-function describe(found: NodeData | null, { node, weight, held, zk, known }: Context): ClaimInfo | null {
+function describe(found: Found | null, { node, weight, held, zk, known }: Context): ClaimInfo | null {
   if (found === null) return null
   const note = readNote(found.data)
   const id = note?.id ?? node
   const until = known.get(id)?.until
+  const czxid = note?.czxid ?? found.stat?.czxid
   return {
     id,
     owner: note?.owner ?? found.data.toString().slice(0, 200),
     weight: note?.weight ?? weight,
-    ...(held && { token: tokenOf(note?.czxid ?? found.stat.czxid) }),
+    ...(held && czxid !== undefined && { token: tokenOf(czxid) }),
     // Only its own process knows more: as long as that lives, so does the session.
     expiresIn: until === undefined ? (note?.ttl ?? zk.sessionTimeout) : Math.max(0, until - now()),
   }
@@ -138,9 +145,10 @@ export async function listNames(zk: ZooKeeper, root: string, query: ListQuery): 
   const names: string[] = []
   for (let start = 0; start < candidates.length; start += limit) {
     const page = candidates.slice(start, start + limit)
-    const inUse = await Promise.all(page.map(({ part }) => isInUse(zk, `${root}/${part}`)))
+    const inUse = await Promise.all(page.map(({ part }) => isInUse(zk, `${root}/${part}`).catch(notAllowed)))
     for (const [index, { name }] of page.entries()) {
-      if (inUse[index] !== true) continue
+      // One that is not ours to look into is there for somebody.
+      if (inUse[index] === false) continue
       if (names.length === limit) return { names, cursor: names.at(-1) ?? '' }
       names.push(name)
     }

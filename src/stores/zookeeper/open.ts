@@ -84,7 +84,7 @@ function makeStore(
  * `zookeepers://` for TLS. `usual`: the ttl that most locks will be taken with.
  */
 export async function openZooKeeperStore(url: string, usual?: number): Promise<Store> {
-  const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/.exec(url)
+  const match = /^zookeeper(s?):\/\/(?:([^@/]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url)
   if (match === null) throw refused('must look like zookeeper://host1:2181,host2:2181/chroot')
   const [, tls, userInfo, hosts, chroot = '', search] = match
   // A plus is a plus, as before the hosts: forms write a space so, connect strings do not.
@@ -103,7 +103,7 @@ export async function openZooKeeperStore(url: string, usual?: number): Promise<S
     ttl: wholeNumber('ttl', query) ?? sessionFor(usual, max),
     ...(root !== null && { root }),
     ...(max !== undefined && { maxSessionTimeout: max }),
-    client: { auth: credentials(userInfo, query.getAll('auth')), ...(tls === 's' && { tls: {} }) },
+    client: { auth: credentials(userInfo, query.getAll('auth')), ...(tls !== '' && { tls: {} }) },
   })
   // So that the first acquire need not pay for the dial. Servers that are away now may be there when they are needed.
   await store.connected(DIAL_MS)

@@ -247,10 +247,10 @@ export class Spot {
   /** Whether our node and the one before us are still there; the second is a reason to look again, not an answer. */
   async check(): Promise<boolean> {
     const { watched } = this.nearest
-    const before = watched === null ? Promise.resolve(null) : this.zk.exists(watched)
-    const [own, behind] = await Promise.all([this.zk.exists(this.path), before])
-    if (own !== null && behind === null) this.lookAgain()
-    return own !== null
+    const before = watched !== null && isThere(this.zk, watched)
+    const [own, behind] = await Promise.all([isThere(this.zk, this.path), before])
+    if (own && !behind) this.lookAgain()
+    return own
   }
 
   /**
@@ -372,6 +372,16 @@ function nodeAt(path: string): QueueNode {
 }
 
 const asError = (error: Error): Error => error
+
+/** Of a node that they would not let us read, servers from 3.9.5 on say nothing else either; of one that is not there they say that. */
+async function isThere(zk: ZooKeeper, path: string): Promise<boolean> {
+  try {
+    return (await zk.exists(path)) !== null
+  } catch (error) {
+    if (hasCode(error, 'NO_AUTH')) return true
+    throw error
+  }
+}
 
 export function noChildren(error: unknown): { children: string[] } {
   if (hasCode(error, 'NO_NODE')) return { children: [] }

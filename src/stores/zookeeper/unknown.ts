@@ -15,9 +15,25 @@ const FINAL: ReadonlySet<ZooKeeperErrorCode> = new Set([
   'UNIMPLEMENTED',
 ] as const)
 
+/** What to do about it, where the server's word for it does not say. */
+const ADVICE: Partial<Record<ZooKeeperErrorCode, string>> = {
+  INVALID_ACL: 'acl=creator is for clients with credentials: user:password@ in the URL, or auth',
+  NO_AUTH: 'give the credentials of whoever made the directory, or take another root',
+}
+
 export function unknown(cause: unknown): Unknown {
   const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
-  return final ? { kind: 'unknown', cause, retryable: false } : { kind: 'unknown', cause }
+  return final ? { kind: 'unknown', cause: advised(cause), retryable: false } : { kind: 'unknown', cause }
+}
+
+function advised(error: ZooKeeperError): ZooKeeperError {
+  const advice = ADVICE[error.code]
+  if (advice === undefined) return error
+  const { code, message, path } = error
+  return new ZooKeeperError(code, `${message}; ${advice}`, {
+    cause: error,
+    ...(path !== undefined && { path }),
+  })
 }
 
 /** The claim of a request that is under way was removed meanwhile: by its owner, who has gone, or by somebody else. Then it can be made anew. */

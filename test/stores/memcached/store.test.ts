@@ -13,6 +13,7 @@ import { available } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
 import { memcached } from '../../../scripts/services/memcached.mjs'
 import { Holdfast } from '../../../src/index.ts'
+import { parseUrl } from '../../../src/stores/memcached/address.ts'
 import { checkMemcached, memcachedStore, openMemcachedStore } from '../../../src/stores/memcached/index.ts'
 import { nonceOf } from '../../../src/stores/memcached/keys.ts'
 import { builds, command, keys, request, sleep, take, TIMEOUT_MS } from './kit.ts'
@@ -281,6 +282,16 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
     expect((await keys(server)).filter((key) => !key.startsWith('holdfast:'))).toEqual([])
   })
 
+  it('keeps locks where the prefix in the URL says, as the option would', async () => {
+    await take(open(`${server.url}?prefix=shop:`), request('a'))
+    const others = [
+      await open(server.url, { prefix: 'shop:' }).claim(request('a'), TIMEOUT_MS),
+      await open(`${server.url}?prefix=shop:`, { prefix: 'other:' }).claim(request('a'), TIMEOUT_MS),
+      await open(server.url).claim(request('a'), TIMEOUT_MS),
+    ]
+    expect(others.map(({ kind }) => kind)).toEqual(['busy', 'held', 'held'])
+  })
+
   it('works over a unix socket', async () => {
     const path = join(server.dir, 'cache.sock')
     const local = await launchOnSocket(path, build.command ?? 'memcached')
@@ -328,13 +339,18 @@ describe('addresses', () => {
     'nonsense',
     'http://me:s3cret@h',
     'memcached://me:s3cret%zz@h',
+    'memcached://me:1#s3cret@h',
+    'memcached://h?password=s3cret',
+    'memcached:///run/memcached.sock?Prefix=shop:',
   ])('%s is refused', (url) => {
     expect(() => memcachedStore(url)).toThrow(/url must/)
     expect(() => memcachedStore(url)).not.toThrow(/s3cret/)
   })
 
   it('several servers are refused, and the message says why', () => {
-    expect(() => memcachedStore('memcached://h1:1,h2:2')).toThrow('must name one server')
+    for (const url of ['memcached://h1:1,h2:2', 'MEMCACHEDS://me:s3cret@h1,h2/?prefix=a'])
+      expect(() => memcachedStore(url)).toThrow('must name one server')
+    expect(parseUrl('memcached://me:a,b@h?prefix=c,d')).toMatchObject({ password: 'a,b', prefix: 'c,d' })
   })
 
   it('tls options need a tls address', () => {

@@ -1053,6 +1053,8 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect((await closed.claim(first, TIMEOUT)).kind).toBe('held')
     expect((await own.claim(second, TIMEOUT)).kind).toBe('queued')
     expect(await own.inspect(lock, TIMEOUT)).toMatchObject({ holders: [{}], waiters: [{ id: second.id }] })
+    // Its sign of life.
+    expect(await own.renew([second], TIMEOUT)).toEqual([{ kind: 'queued' }])
     await closed.release(first, undefined, TIMEOUT)
     await vi.waitFor(() => expect(events).toMatchObject([{ kind: 'granted', id: second.id }]))
     await own.release(second, undefined, TIMEOUT)
@@ -1073,10 +1075,34 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     expect(await own.claim(claim, TIMEOUT)).toMatchObject({
       kind: 'unknown',
       retryable: false,
-      cause: { code: 'NO_AUTH' },
+      cause: { code: 'NO_AUTH', message: expect.stringContaining('give the credentials') as string },
     })
     expect((await own.withdraw(claim, TIMEOUT)).kind).toBe('released')
     expect((await zk.getChildren(`/holdfast/${lock}`)).children).toEqual([])
+  })
+
+  it('lists names that it may not look into among the others', async () => {
+    const prefix = name()
+    const closed = store({ acl: 'creator', client: { auth: [{ scheme: 'digest', auth: 'other:secret' }] } })
+    const own = store()
+    const requests = [
+      [closed, request(`${prefix} a`)],
+      [closed, request(`${prefix} b`, { capacity: 2 })],
+      [own, request(`${prefix} c`)],
+    ] as const
+    for (const [at, claim] of requests) expect((await at.claim(claim, TIMEOUT)).kind).toBe('held')
+    expect(await own.list({ prefix }, TIMEOUT)).toEqual({
+      names: [`${prefix} a`, `${prefix} b`, `${prefix} c`],
+    })
+  })
+
+  it('says what acl=creator needs', async () => {
+    const own = kept(await openZooKeeperStore(`ZooKeeper://${at()}?acl=creator`))
+    expect(await own.claim(request(name()), TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+      cause: { code: 'INVALID_ACL', message: expect.stringContaining('user:password@') as string },
+    })
   })
 
   it('takes a plus in the credentials of a URL for a plus', async () => {
