@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 import { bundlerChecks } from './fit/bundlers.mjs'
 import { cacheChecks } from './fit/caches.mjs'
+import { edgeChecks } from './fit/edge.mjs'
 import { fastifyChecks } from './fit/fastify.mjs'
 import { frameworkChecks } from './fit/frameworks.mjs'
 import { jestChecks } from './fit/jest.mjs'
@@ -45,6 +46,7 @@ const checks = {
   ...fastifyChecks(given),
   ...schedulerChecks(given),
   ...bundlerChecks(given),
+  ...edgeChecks(given),
   ...runtimeChecks(given),
 }
 

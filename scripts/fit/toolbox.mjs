@@ -8,7 +8,11 @@ import { dirname, join } from 'node:path'
 /** Found from everywhere below the toolbox. */
 const TOOLS = {
   ...(process.platform === 'linux' && process.arch === 'x64'
-    ? { '@deno/linux-x64-glibc': '2.9.6', '@oven/bun-linux-x64': '1.4.4' }
+    ? {
+        '@deno/linux-x64-glibc': '2.9.6',
+        '@oven/bun-linux-x64': '1.4.4',
+        '@cloudflare/workerd-linux-64': '1.20261110.1',
+      }
     : {}),
   '@nestjs/common': '12.5.0',
   '@nestjs/core': '12.5.0',

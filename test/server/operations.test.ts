@@ -114,6 +114,9 @@ describe('the operations of a session over HTTP', () => {
     const client = new Caller(server, 'client')
     await client.hear(0)
     const waits = client.hear(0, 60_000)
+    // An answer on another connection: by then that question is there.
+    await client.ask('ping', {})
+    await client.ask('ping', {})
     await server.close({ grace: 2000 })
     expect(await waits).toMatchObject({ events: [] })
   })
