@@ -4,13 +4,13 @@
  */
 export interface Platform {
   /** `machine:process`, to tell holders and waiters apart. */
-  owner(): string
+  readonly owner: () => string
   /** Milliseconds since the machine was started, sleep included; or as near to that as there is. */
-  bootTime(): number
+  readonly bootTime: () => number
   /** 128 random bits as text without `.`. */
-  randomId(): string
+  readonly randomId: () => string
   /** 0 ≤ x < 1. */
-  random(): number
+  readonly random: () => number
   setTimeout(callback: () => void, ms: number): Timeout
   clearTimeout(timeout: Timeout): void
   /** After the event loop has looked for input. */

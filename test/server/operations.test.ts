@@ -150,6 +150,7 @@ describe('the operations of a session over HTTP', () => {
     }).catch(() => null)
     const client = new Caller(server, secret)
     await eventually('the request waits', async () => (await client.watch()).status === 409)
+    expect((await client.watch()).body.error.code).toBe('ID_IN_USE')
     waits.abort()
     await poll
   })

@@ -53,10 +53,11 @@ async function perform(call: Call, { service, sessions, hello }: OperationsParts
   load.begin(size)
   try {
     const operations = new Operations({ service, sessions }, call.caller, () => () => undefined)
-    const answers = asked.map(({ operation, payload, timeout }) => {
-      return operation === 'hello' ? hello : operations.run(operation, payload, timeout)
-    })
-    return ok({ answers: await Promise.all<Spoken>(answers) })
+    // One after the other they are asked, and none is waited for before the next.
+    const answers = asked.map(async ({ operation, payload, timeout }): Promise<Spoken> =>
+      operation === 'hello' ? hello : operations.run(operation, payload, timeout),
+    )
+    return ok({ answers: await Promise.all(answers) })
   } finally {
     load.end(size)
   }

@@ -89,8 +89,9 @@ describe('a lock server by fetch alone', () => {
     let at = 0
     const base = await impostor((_request, response) => response.end(answers[at++]))
     const store = httpStore(base)
-    for (const said of answers)
-      expect(await store.claim(CLAIM, 2000), said).toMatchObject({ kind: 'unknown' })
+    const kinds: string[] = []
+    for (const _ of answers) kinds.push((await store.claim(CLAIM, 2000)).kind)
+    expect(kinds).toEqual(answers.map(() => 'unknown'))
     await store.close()
   })
 
