@@ -1,7 +1,9 @@
 import { MikroORM } from '@mikro-orm/mysql'
 import { PrismaMariaDb } from '@prisma/adapter-mariadb'
 import { drizzle } from 'drizzle-orm/mysql2'
+import { Holdfast } from 'holdfast'
 import { fenced, mysqlStore, openMysqlStore, optimistic } from 'holdfast/mysql'
+import type { SqlRunner } from 'holdfast/mysql'
 import knex from 'knex'
 import { Kysely, MysqlDialect } from 'kysely'
 import { createPool as createMariadbPool } from 'mariadb'
@@ -134,11 +136,30 @@ describe.skipIf(!available('mariadb'))('MariaDB', () => {
     )
   })
 
-  it('has no store for a pool of the driver mariadb, and says so before it is used', async () => {
+  it('takes the driver mariadb for a function alone, and says so before it is used', async () => {
     const pool = createMariadbPool(`${server.url.replace('mysql:', 'mariadb:')}?connectionLimit=1`)
-    expect(() => mysqlStore(pool as never)).toThrow(/driver mariadb/)
     const connection = await pool.getConnection()
-    expect(() => mysqlStore(connection as never)).toThrow(/driver mariadb/)
+    await admin.query(`INSERT INTO stock VALUES ('d', 1, 5, 0, NULL)`)
+    const store = mysqlStore(admin)
+    const holdfast = new Holdfast(store)
+    const lease = await holdfast.mutex('driver mariadb').acquire()
+    const places = { table: 'stock', key: ['shop', 'item'] }
+    for (const one of [pool, connection] as never[]) {
+      expect(() => mysqlStore(one)).toThrow(/driver mariadb/)
+      expect(() => fenced(one, places)).toThrow(/driver mariadb/)
+      expect(() => optimistic(one, places)).toThrow(/driver mariadb/)
+      await expect(store.guard(lease, one)).rejects.toThrow(/driver mariadb/)
+    }
+    const run: SqlRunner = (sql, params) => connection.query(sql, params)
+    await connection.beginTransaction()
+    await store.guard(lease, run)
+    const row = { shop: 'd', item: 1 }
+    expect(await fenced(run, places).update(row, lease, { left_count: 4 })).toBe('written')
+    expect(await optimistic(run, places).update(row, () => ({ left_count: 3 }))).toMatchObject({
+      kind: 'updated',
+    })
+    await connection.rollback()
+    await holdfast.close({ drain: 0 })
     await connection.release()
     await pool.end()
   })

@@ -87,15 +87,24 @@ export const isFinal = (code: string): boolean => FINAL.has(code)
 /** What clusters of mysql2, and what their `of` gives, have: with promises, and with callbacks. */
 const CLUSTER = ['poolCluster', 'poolNamespace', 'of', '_cluster']
 
+/** It has the same names for other things, and fails where nobody can catch it, or after it has written. */
+export function refuseMariadb(client: object, argument: string, instead: string): void {
+  if ('batch' in client || 'importFile' in client) {
+    throw new InvalidArgumentError(
+      `What belongs here is of mysql2, and this is of the driver mariadb. ${instead}`,
+      {
+        argument,
+      },
+    )
+  }
+}
+
+export const PASS_FUNCTION = 'Pass a function: (sql, params) => connection.query(sql, params)'
+
 /** Accepts what mysql2 makes, with promises or callbacks. */
 export function mysqlDriver(client: MysqlClient, close: () => Promise<void>): MysqlDriver {
   const promised = 'promise' in client && typeof client.promise === 'function' ? client.promise() : client
-  // The driver `mariadb` has the same names for other things, and fails where nobody can catch it.
-  if ('batch' in promised || 'importFile' in promised) {
-    throw new InvalidArgumentError('mysqlStore needs a pool of mysql2; this one is of the driver mariadb', {
-      argument: 'client',
-    })
-  }
+  refuseMariadb(promised, 'client', 'Make a pool of mysql2 for locks')
   if (CLUSTER.some((property) => property in promised)) {
     throw new InvalidArgumentError(
       'mysqlStore needs a pool, not a cluster of them: each of its servers would give out locks of its own. Make a pool ' +

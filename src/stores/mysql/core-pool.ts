@@ -1,3 +1,4 @@
+import { POOL_ENDED } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import type { MysqlQuery } from './client.ts'
@@ -15,6 +16,8 @@ export interface CorePool {
   /** Those that nobody uses just now, and all; not of every version. */
   readonly _freeConnections?: { readonly length: number }
   readonly _allConnections?: { readonly length: number }
+  /** Its owner has called `end`. */
+  readonly _closed?: boolean
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
 
@@ -71,6 +74,7 @@ export function corePool(source: object): CorePool | undefined {
 }
 
 export function coreConnection(pool: CorePool): Promise<LentConnection> {
+  if (pool._closed === true) return Promise.reject(POOL_ENDED)
   return new Promise((resolve, reject) => {
     pool.getConnection((error, connection) => {
       if (error !== null && error !== undefined) reject(error)

@@ -10,7 +10,7 @@ import { insideTransaction } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import { SqlStore } from '../sql/store.ts'
 import type { Tidied, TidyOptions } from '../sql/tidy.ts'
-import { isFinal, mysqlDriver, requireTransaction } from './client.ts'
+import { isFinal, mysqlDriver, PASS_FUNCTION, refuseMariadb, requireTransaction } from './client.ts'
 import type { MysqlClient, MysqlConnection, MysqlDriver, MysqlLink } from './client.ts'
 import { MysqlStatements } from './statements.ts'
 import type { Elsewhere, MysqlStatementOptions } from './statements.ts'
@@ -121,6 +121,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
     if (typeof tx === 'function') {
       await insideTransaction(tx, async () => guard.begin(await this.rowsOf(guard, tx)))
     } else {
+      refuseMariadb(tx, 'tx', PASS_FUNCTION)
       guard.begin(await this.rowsOf(guard, tx))
       await requireTransaction(tx)
     }

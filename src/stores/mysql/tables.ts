@@ -6,7 +6,7 @@ import type { OptimisticOptions, OptimisticTable, Row } from '../sql/optimistic.
 import { runChange, runRows } from '../sql/runner.ts'
 import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
-import { isInTransaction } from './client.ts'
+import { isInTransaction, PASS_FUNCTION, refuseMariadb } from './client.ts'
 import type { MysqlPoolConnection } from './client.ts'
 
 /** A pool or connection of mysql2, inside a transaction or not. */
@@ -27,6 +27,7 @@ export type MysqlTables = MysqlExecutor | { promise(): MysqlExecutor }
 const UNDONE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
 
 function userTables(client: MysqlTables | SqlRunner): UserTables {
+  if (typeof client !== 'function') refuseMariadb(client, 'client', PASS_FUNCTION)
   const rows = (sql: string, values: readonly unknown[], how: object = {}): Promise<Rows> =>
     typeof client === 'function'
       ? runRows(client, sql, values.map(plain))

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly, isSqlState, isUnfit } from '../sql/causes.ts'
+import { codeOf, DatabaseError, isReadOnly, isSqlState, isUnfit, POOL_ENDED } from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -250,6 +250,7 @@ function cancelUnanswered(client: PostgresClient): void {
  * nobody.
  */
 export function lend(pool: PostgresPool): Promise<PostgresPoolClient> {
+  if (pool.ending === true) return Promise.reject(POOL_ENDED)
   return new Promise((resolve, reject) => {
     const arrived = awaitConnect(pool)
     pool.connect((error, client) => {

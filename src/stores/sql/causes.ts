@@ -14,6 +14,13 @@ export class DatabaseError extends Error {
   }
 }
 
+/** What to ask of it again is in vain. */
+export const POOL_ENDED: DatabaseError = new DatabaseError(
+  'The pool was ended, and gives no connections any more. Close what takes locks there first: `holdfast.close()`, then end ' +
+    'the pool',
+  'HOLDFAST_ENDED',
+)
+
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return ''
   return typeof error.code === 'string' ? error.code : ''

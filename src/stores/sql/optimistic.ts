@@ -82,10 +82,11 @@ export function optimisticTable<R extends object>(
   ): Promise<OptimisticResult<R> | 'conflict'> => {
     const [row] = await read(value)
     if (row === undefined) return { kind: 'missing' }
-    await checkCount(tables, table, version, row[version])
+    const seen = cell(row, version)
+    await checkCount(tables, table, version, seen)
     const changes = change(row as R)
     if (changes === skip) return { kind: 'skipped', row: row as R }
-    const changed = await write(value, row[version], changes, inside)
+    const changed = await write(value, seen, changes, inside)
     return changed > 0 ? { kind: 'updated', row: row as R, attempts: 1 } : 'conflict'
   }
 
@@ -119,6 +120,15 @@ export function optimisticTable<R extends object>(
     },
   }
 }
+
+/** A column's value, also where something between has given the columns other names: ORMs make `rowVersion` of `row_version`. */
+function cell(row: Row, column: string): unknown {
+  if (column in row) return row[column]
+  const named = Object.keys(row).find((key) => plainName(key) === plainName(column))
+  return named === undefined ? undefined : row[named]
+}
+
+const plainName = (name: string): string => name.replaceAll('_', '').toLowerCase()
 
 /** The largest numbers of the types that are used to count. */
 const LARGEST = new Set([7, 8, 15, 16, 23, 24, 31, 32, 63, 64].map((bits) => 2n ** BigInt(bits) - 1n))

@@ -69,6 +69,8 @@ const REPLACED = /^(ER_SP_DOES_NOT_EXIST|1305)$/
 
 /** Guards that are under way in this process, in whatever transaction. */
 let underWay = 0
+/** Looks that ever began. */
+let looks = 0
 const ATTEMPTS = 10
 
 /**
@@ -76,20 +78,22 @@ const ATTEMPTS = 10
  * statement (MySQL), or refused (PostgreSQL); and so it is with a function that uses another connection each time.
  *
  * The work may be done several times. Another guard in the same transaction takes the savepoint along when it releases its
- * own (MySQL), and which functions are on one connection nobody knows. So whoever finds it gone while others are under way
- * looks again, not in step with them: of those that look together one finds its own each time.
+ * own (MySQL), and which functions are on one connection nobody knows. So whoever finds it gone while others are, or were, under
+ * way looks again, not in step with them: of those that look together one finds its own each time.
  */
 export async function insideTransaction<T>(run: SqlRunner, work: () => Promise<T>): Promise<T> {
   underWay += 1
   try {
     for (let attempt = 1, beside = underWay > 1; ; attempt++) {
+      const look = (looks += 1)
       await savepoint(run, `SAVEPOINT ${NAME}`)
       const result = await work()
       try {
         await savepoint(run, `RELEASE SAVEPOINT ${NAME}`)
         return result
       } catch (error) {
-        beside ||= underWay > 1
+        // One that began after this may be over already.
+        beside ||= underWay > 1 || looks > look
         if (!beside || !tells(error, REPLACED) || attempt === ATTEMPTS) throw error
       }
       await pause(attempt)

@@ -311,6 +311,15 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     await connection.end()
   })
 
+  it('says at once that the pool was ended', async () => {
+    const pool = createPool(server.url)
+    const store = mysqlStore(pool)
+    expect(await store.inspect('ended', 5000)).toMatchObject({ holders: [] })
+    await pool.end()
+    const ended = { kind: 'unknown', retryable: false, cause: { code: 'HOLDFAST_ENDED' } }
+    expect(await store.claim(request('ended'), 5000)).toMatchObject(ended)
+  })
+
   it('refuses a connection without autocommit rather than to grant what is not committed', async () => {
     await withPool({}, async (pool) => {
       await mysqlStore(pool).inspect('x', 5000)

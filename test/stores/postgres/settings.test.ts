@@ -67,6 +67,15 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     )
   })
 
+  it('says at once that the pool was ended', async () => {
+    const pool = new Pool({ connectionString: server.url })
+    const store = postgresStore(pool)
+    expect(await store.inspect('ended', 5000)).toMatchObject({ holders: [] })
+    await pool.end()
+    const ended = { kind: 'unknown', retryable: false, cause: { code: 'HOLDFAST_ENDED' } }
+    expect(await store.claim(request('ended'), 5000)).toMatchObject(ended)
+  })
+
   const SETTINGS = [
     `-c default_transaction_isolation=serializable`,
     `-c default_transaction_isolation=repeatable\\ read`,

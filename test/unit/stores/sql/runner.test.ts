@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
+import { optimistic } from '../../../../src/stores/postgres/index.ts'
 import { insideTransaction, runChange, runRows } from '../../../../src/stores/sql/runner.ts'
 
 const told = (result: unknown) => (): unknown => result
@@ -50,6 +51,39 @@ describe('a function that runs SQL', () => {
   ])('is refused outside of a transaction, told %s', async (_, error) => {
     const run = (sql: string): unknown => (sql.startsWith('RELEASE') ? Promise.reject(error as Error) : [])
     await expect(insideTransaction(run, () => Promise.resolve(1))).rejects.toMatchObject({ argument: 'tx' })
+  })
+
+  it.each([
+    { id: 1, rowVersion: '7' },
+    { Id: 1, ROW_VERSION: '7' },
+    { rowVersion: '6', row_version: '7' },
+  ])('finds the count by what an ORM has made of its name: %j', async (row) => {
+    const written: unknown[][] = []
+    const run = (sql: string, params: unknown[]): unknown => {
+      if (sql.startsWith('SELECT')) return [row]
+      written.push(params)
+      return [{ changed: 1 }]
+    }
+    const bonus = optimistic(run, { table: 'bonus', key: 'id', version: 'row_version' })
+    expect(await bonus.update(1, () => ({ left_count: 3 }))).toMatchObject({ kind: 'updated', row })
+    expect(written).toEqual([[3, 1, '7']])
+  })
+
+  it('looks again when a guard that came later, in the same transaction, was faster', async () => {
+    const savepoints = new Set<string>()
+    // As MySQL does it: one of the same name takes the other's place, and is released for both.
+    const run = (sql: string): Promise<unknown[]> => {
+      const name = sql.split(' ').at(-1) ?? ''
+      if (!sql.startsWith('RELEASE')) savepoints.add(name)
+      else if (!savepoints.delete(name)) return Promise.reject(Object.assign(new Error(sql), { errno: 1305 }))
+      return Promise.resolve([])
+    }
+    let looks = 0
+    const first = insideTransaction(run, async () => {
+      if ((looks += 1) === 1) await insideTransaction(run, () => Promise.resolve())
+      return looks
+    })
+    expect(await first).toBe(2)
   })
 
   it('passes on what else goes wrong', async () => {
