@@ -1,4 +1,4 @@
-import { checkOptions } from './core/arguments.ts'
+import { checkOptions, said } from './core/arguments.ts'
 import type { Store } from './core/contract.ts'
 import { InvalidArgumentError } from './core/errors.ts'
 import { redact } from './core/redact.ts'
@@ -11,6 +11,16 @@ export interface StoreOptions {
   readonly token?: string | undefined
   /** Certificates to trust instead of the system's when a lock server is reached by TLS, as PEM. */
   readonly ca?: string | undefined
+  /** Redis and Redlock: what all keys and channels begin with. Default `hf`. */
+  readonly prefix?: string | undefined
+  /** Redis and Redlock: which package to connect with. Default: `ioredis` if it is installed, else `redis`. */
+  readonly driver?: 'ioredis' | 'redis' | undefined
+  /** Redis: where tokens come from. Default `hybrid`. */
+  readonly fencing?: 'hybrid' | 'durable' | undefined
+  /** Redis: how many replicas must have a grant before it is believed. Default 0. */
+  readonly replicas?: number | undefined
+  /** Redis: milliseconds that the replicas may take. Default 100. */
+  readonly replicaTimeout?: number | undefined
 }
 
 export interface OpenOptions extends Omit<HoldfastOptions, 'closeStore'>, StoreOptions {}
@@ -26,11 +36,11 @@ const stores = {
   },
   redis: async (): Promise<Opener> => {
     const { openRedisStore } = await import('./stores/redis/open.ts')
-    return (url) => openRedisStore(url)
+    return (url, options) => openRedisStore(url, options)
   },
   redlock: async (): Promise<Opener> => {
     const { openRedlockStore } = await import('./stores/quorum/open.ts')
-    return (url) => openRedlockStore(url)
+    return (url, options) => openRedlockStore(url, options)
   },
   mysql: async (): Promise<Opener> => {
     const { openMysqlStore } = await import('./stores/mysql/open.ts')
@@ -93,23 +103,33 @@ export async function openStore(url: string, options: StoreOptions = {}, ttl?: n
       argument: 'url',
     })
   }
+  // Credentials may be given for any store: a program has them before it knows the URL.
+  const { token, ca, ...others } = options
+  const settings = said(others)
+  const known = SETTINGS.get(opener) ?? []
+  for (const name of Object.keys(settings)) {
+    if (known.includes(name)) continue
+    const message = `The store behind ${scheme}: has no option "${name}".`
+    throw new InvalidArgumentError(message, { argument: name })
+  }
   const open = await opener()
-  return open(url, options, ttl)
+  return open(url, known.length > 0 ? settings : { token, ca }, ttl)
 }
 
-/** What stores are told in their URL, and what is looked for here. */
-const IN_URL = Object.fromEntries(
-  ['prefix', 'driver', 'fencing', 'replicas', 'replicaTimeout'].map((name) => [
-    name,
-    `It belongs to the URL of a store that has it: ?${name}=…`,
-  ]),
-)
+const SETTINGS_OF_REDIS: readonly string[] = ['prefix', 'driver', 'fencing', 'replicas', 'replicaTimeout']
+
+/** Options that only some stores have. */
+const SETTINGS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  [stores.redis, SETTINGS_OF_REDIS],
+  [stores.redlock, ['prefix', 'driver']],
+])
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
 export async function open(url: string, given: OpenOptions = {}): Promise<Holdfast> {
-  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl', IN_URL)
-  const { token, ca, ...options } = given
-  const store = await openStore(url, { token, ca }, options.ttl)
+  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca', ...SETTINGS_OF_REDIS], 'ttl')
+  const { token, ca, prefix, driver, fencing, replicas, replicaTimeout, ...options } = given
+  const ofStore = { token, ca, prefix, driver, fencing, replicas, replicaTimeout }
+  const store = await openStore(url, ofStore, options.ttl)
   try {
     return new Holdfast(store, { ...options, closeStore: true })
   } catch (error) {
