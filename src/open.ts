@@ -1,6 +1,6 @@
 import { openers } from '#openers'
 
-import { checkOptions } from './core/arguments.ts'
+import { checkOptions, said } from './core/arguments.ts'
 import type { Store } from './core/contract.ts'
 import { InvalidArgumentError } from './core/errors.ts'
 import { redact } from './core/redact.ts'
@@ -27,23 +27,30 @@ export async function openStore(url: string, options: StoreOptions = {}, ttl?: n
       argument: 'url',
     })
   }
-  const open = await opener()
-  return open(url, options, ttl)
+  // A program has its credentials before it knows the URL.
+  const { token, ca, ...others } = options
+  const settings: StoreOptions = said(others)
+  const known: readonly string[] = opener.options ?? []
+  const foreign = Object.keys(settings).find((name) => !known.includes(name))
+  if (foreign !== undefined) {
+    const message = `The store behind ${scheme}: has no option "${foreign}".`
+    throw new InvalidArgumentError(message, { argument: foreign })
+  }
+  const open = await opener.load()
+  return open(url, known.length > 0 ? settings : { token, ca }, ttl)
 }
 
-/** What stores are told in their URL, and what is looked for here. */
-const IN_URL = Object.fromEntries(
-  ['prefix', 'driver', 'fencing', 'replicas', 'replicaTimeout'].map((name) => [
-    name,
-    `It belongs to the URL of a store that has it: ?${name}=…`,
-  ]),
-)
+/** Options that only some stores have. */
+const SETTINGS: readonly string[] = [
+  ...new Set(Object.values(openers).flatMap(({ options = [] }) => options)),
+]
 
 /** Locks at the store behind a URL: `redis://localhost`, `memory:` … Closing the Holdfast closes the store too. */
 export async function open(url: string, given: OpenOptions = {}): Promise<Holdfast> {
-  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca'], 'ttl', IN_URL)
-  const { token, ca, ...options } = given
-  const store = await openStore(url, { token, ca }, options.ttl)
+  checkOptions(given, [...OPTIONS.holdfast, 'token', 'ca', ...SETTINGS], 'ttl')
+  const { token, ca, prefix, driver, fencing, replicas, replicaTimeout, ...options } = given
+  const ofStore = { token, ca, prefix, driver, fencing, replicas, replicaTimeout }
+  const store = await openStore(url, ofStore, options.ttl)
   try {
     return new Holdfast(store, { ...options, closeStore: true })
   } catch (error) {

@@ -1,44 +1,69 @@
-import type { Opener, Openers } from './opener.ts'
+import type { Openers, Row } from './opener.ts'
 
 const stores = {
-  memory: async (): Promise<Opener> => {
-    const { memoryStore } = await import('../stores/memory/index.ts')
-    return () => Promise.resolve(memoryStore())
+  memory: {
+    load: async () => {
+      const { memoryStore } = await import('../stores/memory/index.ts')
+      return () => Promise.resolve(memoryStore())
+    },
   },
-  redis: async (): Promise<Opener> => {
-    const { openRedisStore } = await import('../stores/redis/open.ts')
-    return (url) => openRedisStore(url)
+  redis: {
+    load: async () => {
+      const { openRedisStore } = await import('../stores/redis/open.ts')
+      return (url, options) => openRedisStore(url, options)
+    },
+    options: ['prefix', 'driver', 'fencing', 'replicas', 'replicaTimeout'],
   },
-  redlock: async (): Promise<Opener> => {
-    const { openRedlockStore } = await import('../stores/quorum/open.ts')
-    return (url) => openRedlockStore(url)
+  redlock: {
+    load: async () => {
+      const { openRedlockStore } = await import('../stores/quorum/open.ts')
+      return (url, options) => openRedlockStore(url, options)
+    },
+    options: ['prefix', 'driver'],
   },
-  mysql: async (): Promise<Opener> => {
-    const { openMysqlStore } = await import('../stores/mysql/open.ts')
-    return (url) => openMysqlStore(url)
+  mysql: {
+    load: async () => {
+      const { openMysqlStore } = await import('../stores/mysql/open.ts')
+      return (url) => openMysqlStore(url)
+    },
   },
-  postgres: async (): Promise<Opener> => {
-    const { openPostgresStore } = await import('../stores/postgres/open.ts')
-    return (url) => openPostgresStore(url)
+  postgres: {
+    load: async () => {
+      const { openPostgresStore } = await import('../stores/postgres/open.ts')
+      return (url) => openPostgresStore(url)
+    },
   },
-  sqlite: async (): Promise<Opener> => {
-    const { openSqliteStore } = await import('../stores/sqlite/open.ts')
-    return (url) => openSqliteStore(url)
+  sqlite: {
+    load: async () => {
+      const { openSqliteStore } = await import('../stores/sqlite/open.ts')
+      return (url) => openSqliteStore(url)
+    },
   },
-  zookeeper: async (): Promise<Opener> => {
-    const { openZooKeeperStore } = await import('../stores/zookeeper/open.ts')
-    return (url, _, ttl) => openZooKeeperStore(url, ttl)
+  zookeeper: {
+    load: async () => {
+      const { openZooKeeperStore } = await import('../stores/zookeeper/open.ts')
+      return (url, _, ttl) => openZooKeeperStore(url, ttl)
+    },
   },
-  memcached: async (): Promise<Opener> => {
-    const { openMemcachedStore } = await import('../stores/memcached/open.ts')
-    return (url) => openMemcachedStore(url)
+  memcached: {
+    load: async () => {
+      const { openMemcachedStore } = await import('../stores/memcached/open.ts')
+      return (url) => openMemcachedStore(url)
+    },
   },
-  holdfast: async (): Promise<Opener> => (await import('../stores/holdfast/open.ts')).openHoldfastStore,
-  http: async (): Promise<Opener> => {
-    const { openHttpStore } = await import('../stores/http/open.ts')
-    return (url, { token }) => openHttpStore(url, { token })
+  holdfast: {
+    load: async () => {
+      const { openHoldfastStore } = await import('../stores/holdfast/open.ts')
+      return (url, { token, ca }) => openHoldfastStore(url, { token, ca })
+    },
   },
-}
+  http: {
+    load: async () => {
+      const { openHttpStore } = await import('../stores/http/open.ts')
+      return (url, { token }) => openHttpStore(url, { token })
+    },
+  },
+} satisfies Record<string, Row>
 
 export const openers: Openers = {
   memory: stores.memory,

@@ -1,15 +1,19 @@
-import type { Opener, Openers } from './opener.ts'
+import type { Openers, Row } from './opener.ts'
 
-const http = async (): Promise<Opener> => {
-  const { openHttpStore } = await import('../stores/http/open.ts')
-  return (url, { token }) => openHttpStore(url, { token })
+const http: Row = {
+  load: async () => {
+    const { openHttpStore } = await import('../stores/http/open.ts')
+    return (url, { token }) => openHttpStore(url, { token })
+  },
 }
 
 /** Without `node:` modules there are no sockets. */
 export const openers: Openers = {
-  memory: async () => {
-    const { memoryStore } = await import('../stores/memory/index.ts')
-    return () => Promise.resolve(memoryStore())
+  memory: {
+    load: async () => {
+      const { memoryStore } = await import('../stores/memory/index.ts')
+      return () => Promise.resolve(memoryStore())
+    },
   },
   http,
   https: http,

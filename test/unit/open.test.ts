@@ -34,9 +34,19 @@ describe('open', () => {
     for (const scheme of SCHEMES) await expect(refused).rejects.toThrow(scheme)
   })
 
-  it('says that the options of a store belong to its URL', async () => {
-    const options = { prefix: 'app' } as object
-    await expect(open('redis://localhost', options)).rejects.toThrow('?prefix=')
+  const others = SCHEMES.filter((scheme) => !scheme.startsWith('redi') && !scheme.startsWith('redl'))
+  it.each([...others, 'redlock'])(
+    'refuses options that the store behind %s: does not have',
+    async (scheme) => {
+      await expect(open(`${scheme}://localhost`, { fencing: 'durable' })).rejects.toThrow(
+        `behind ${scheme}: has no option "fencing"`,
+      )
+    },
+  )
+
+  it('refuses a driver that there is not, also beside a URL', async () => {
+    for (const url of ['redis://localhost', 'redlock://a,b,c'])
+      await expect(open(url, { driver: 'node-redis' as 'redis' })).rejects.toThrow('driver must be')
   })
 
   it('never shows a password in its refusal', async () => {

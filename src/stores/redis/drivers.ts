@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 
 import type * as IoredisModule from 'ioredis'
 
-import { DriverMissingError } from '../../core/errors.ts'
+import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { absent, driver } from '../../transport/driver.ts'
 import type { Driver } from '../../transport/driver.ts'
 import type { RedisClient } from './client.ts'
@@ -30,9 +30,12 @@ export interface NodeRedis {
  */
 
 export type DriverName = 'ioredis' | 'redis'
+const NAMES: readonly unknown[] = ['ioredis', 'redis'] satisfies DriverName[]
 
 export async function connectTo(address: RedisAddress, wanted: DriverName | undefined): Promise<RedisClient> {
   let outdated: DriverMissingError | undefined
+  if (wanted !== undefined && !NAMES.includes(wanted))
+    throw new InvalidArgumentError('driver must be ioredis or redis', { argument: 'driver' })
   if (wanted !== 'redis') {
     // An old one may be there for another package, and the user's own be the other.
     const ioredis = await driver(IOREDIS).catch((error: unknown) => {

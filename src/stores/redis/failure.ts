@@ -21,6 +21,10 @@ const FINAL = new Set([
 const FINAL_TEXT =
   /^ERR (DB index is out of range|unknown command|invalid password|unknown subcommand|wrong number of arguments)|This instance has cluster support disabled|HFLAYOUT|user_script|AUTH.* called without any password/i
 
+/** A script that hits a full memory or a read-only server, or that an operator ends, reports it with its own name; that passes. */
+const PASSING =
+  /\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|Script killed by user)\b/
+
 export function unknown(cause: Error): Unknown {
   return { kind: 'unknown', cause }
 }
@@ -45,7 +49,7 @@ export function failed(error: unknown): Unknown {
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /\bREADONLY\b/,
-    'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis',
+    'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis, client.destroy() and client.connect() in node-redis',
   ],
   [
     /NOPERM|user executing the script can't|ACL failure in script/,
@@ -124,9 +128,7 @@ export function isReadOnly(error: unknown): boolean {
 
 function isFinal(message: string): boolean {
   const word = message.slice(0, message.indexOf(' '))
-  // A script that hits a full memory or a read-only server reports it with its own name; that passes.
-  if (/\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b/.test(message))
-    return false
+  if (PASSING.test(message)) return false
   return FINAL.has(word) || FINAL_TEXT.test(message)
 }
 

@@ -30,7 +30,12 @@ export interface IoredisNode extends IoredisClient {
     readonly host?: string
     readonly port?: number
   }
-  readonly stream?: { unref?(): unknown; readonly remoteAddress?: string; readonly remotePort?: number }
+  readonly stream?: {
+    readonly writable?: boolean
+    readonly remoteAddress?: string
+    readonly remotePort?: number
+    unref?(): unknown
+  }
   duplicate(options: object): IoredisNode
   subscribe(...channels: string[]): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
@@ -93,7 +98,9 @@ export class IoredisLink implements Link {
   }
 
   ready(): boolean {
-    return this.client.status === 'ready' && !this.dropping
+    // The driver calls a connection that the server has ended ready until it is closed, and gives back what it is told to send.
+    const { status, stream } = this.client as IoredisNode
+    return status === 'ready' && stream?.writable !== false && !this.dropping
   }
 
   onReady(listener: () => void): () => void {

@@ -22,6 +22,8 @@ describe('a failed command', () => {
     'LOADING Redis is loading the dataset in memory',
     "READONLY You can't write against a read only replica. script: abc, on @user_script:7.",
     "OOM command not allowed when used memory > 'maxmemory'. script: abc, on @user_script:7.",
+    'ERR Script killed by user with SCRIPT KILL. script: abc, on @user_script:7.',
+    'ERR Error running script (call to f_abc): @user_script:7: Script killed by user with SCRIPT KILL...',
     'CLUSTERDOWN The cluster is down',
     'TRYAGAIN Multiple keys request during rehashing of slot',
     'MISCONF Redis is configured to save RDB snapshots',

@@ -56,6 +56,10 @@ describe.skipIf(!available('redis')).each(DRIVERS)('a store that is opened throu
     expect(await keys('?prefix=app')).toEqual(['app:{lock}'])
     expect(await keys('?prefix=app', { prefix: 'mine' })).toEqual(['mine:{lock}'])
     expect(await keys('?prefix=app', { prefix: undefined })).toEqual(['app:{lock}'])
+    await using holdfast = await open(`${server.url}?prefix=app`, { driver, prefix: 'root', ttl: 5000 })
+    await holdfast.mutex('lock').run(() => {})
+    expect(await redisCommand(server, 'KEYS', 'root:*')).toEqual(['root:{lock}'])
+    await expect(open(server.url, { driver, replicas: 101 })).rejects.toThrow('replicas')
     expect(await at(server, '?replicas=many')).toContain('replicas')
     await expect(openRedisStore(`${server.url}?fencing=some`, { driver })).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
