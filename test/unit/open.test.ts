@@ -4,6 +4,19 @@ import { ClosedError, HoldfastError, InvalidArgumentError } from '../../src/core
 import { hasSecret, redact } from '../../src/core/redact.ts'
 import { open, openStore, SCHEMES } from '../../src/open.ts'
 
+const PLACES: Readonly<Record<string, string>> = {
+  sqlite: 'sqlite:/nowhere/locks.db',
+  'holdfast+unix': 'holdfast+unix:/nowhere/locks.sock',
+  'redis+sentinel': 'redis+sentinel://127.0.0.1:1/primary',
+  'rediss+sentinel': 'rediss+sentinel://127.0.0.1:1/primary',
+}
+/** What a URL says to the store; other tests show that it is heard. Drivers of databases have settings without number. */
+const TAKEN: readonly (readonly [RegExp, readonly string[]])[] = [
+  [/^(redis|redlock|memcached)/, ['prefix']],
+  [/^(mysql|postgres)/, ['table', 'schema', 'no-such-setting']],
+  [/^zookeeper/, ['root']],
+]
+
 describe('open', () => {
   it('gives locks at the store behind the URL', async () => {
     await using holdfast = await open('memory:')
@@ -47,6 +60,26 @@ describe('open', () => {
   it('refuses a driver that there is not, also beside a URL', async () => {
     for (const url of ['redis://localhost', 'redlock://a,b,c'])
       await expect(open(url, { driver: 'node-redis' as 'redis' })).rejects.toThrow('driver must be')
+  })
+
+  // Where memory: leads, nobody else is to be met.
+  const settled = SCHEMES.filter((scheme) => scheme !== 'memory').flatMap((scheme) =>
+    ['prefix', 'table', 'schema', 'root', 'migrate', 'Table', 'no-such-setting'].map(
+      (setting) => [scheme, setting] as const,
+    ),
+  )
+  it.each(settled)('%s: a URL takes ?%s=, or is refused: nothing is passed over', async (scheme, setting) => {
+    const taken: readonly string[] = TAKEN.find(([schemes]) => schemes.test(scheme))?.[1] ?? []
+    if (taken.includes(setting)) return
+    const place = PLACES[scheme] ?? `${scheme}://127.0.0.1:1`
+    await expect(openStore(`${place}?${setting}=x`)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      argument: 'url',
+    })
+  })
+
+  it('takes two slashes before a relative path for a mistake: it would lead to the root', async () => {
+    await expect(openStore('sqlite://nowhere/locks.db')).rejects.toMatchObject({ argument: 'url' })
   })
 
   it('never shows a password in its refusal', async () => {

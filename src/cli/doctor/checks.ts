@@ -24,6 +24,7 @@ const ROUNDS = 20
 const TTL = 10_000
 const SLOW_MS = 100
 const OFF_MS = 1000
+const IN_LINE_MS = 500
 
 /** Whether a lock that nobody else uses can be had at once. */
 export async function givesLocks(holdfast: Holdfast): Promise<boolean> {
@@ -127,8 +128,9 @@ async function handOver(first: Holdfast, second: Holdfast, name: string): Promis
     (next) => ({ next, at: performance.now() }),
     () => undefined,
   )
-  // Until it stands in line, or as long as that could take where there is none to stand in.
-  for (let tries = 0; tries < 50 && (await first.inspect(name)).waiters.length === 0; tries++) {
+  // Until it stands in line, or as long as that could take where there is none to stand in; not so many looks: a store may be far.
+  const until = performance.now() + IN_LINE_MS
+  while (performance.now() < until && (await first.inspect(name)).waiters.length === 0) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   const released = performance.now()

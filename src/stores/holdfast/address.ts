@@ -31,9 +31,16 @@ export function parseAddress(url: string): ServerAddress {
   const scheme = parsed?.protocol
   if (parsed === undefined || parsed.hostname === '' || (scheme !== 'holdfast:' && scheme !== 'holdfasts:')) {
     const wanted = 'holdfast://host:port, holdfasts://host:port (TLS) or holdfast+unix:/path'
-    throw new InvalidArgumentError(`url must look like ${wanted}; got "${redact(url)}"`, { argument: 'url' })
+    throw refused(url, `must look like ${wanted}`)
   }
-  const { hostname, port, password } = parsed
+  const { hostname, port, username, password, pathname, search, hash } = parsed
+  // What is not understood is not left out: it would be taken for said.
+  if (username !== '' && password === '')
+    throw new InvalidArgumentError('url must have the token behind a colon: holdfast://:token@host', {
+      argument: 'url',
+    })
+  if (!['', '/'].includes(pathname) || search !== '' || hash !== '')
+    throw refused(url, 'must end with the port: a lock server has no settings in its URL')
   const address: Address = {
     kind: 'tcp',
     host: hostname.replace(/^\[|\]$/g, ''),
@@ -41,6 +48,10 @@ export function parseAddress(url: string): ServerAddress {
     tls: scheme === 'holdfasts:',
   }
   return password === '' ? { address } : { address, token: decoded(password, 'token') }
+}
+
+function refused(url: string, problem: string): InvalidArgumentError {
+  return new InvalidArgumentError(`url ${problem}; got "${redact(url)}"`, { argument: 'url' })
 }
 
 function short(path: string): string {

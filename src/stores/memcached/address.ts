@@ -23,7 +23,9 @@ export function parseUrl(url: string): ParsedUrl {
   if (SEVERAL.test(url)) return refuse(url, several)
   if (parsed === undefined || (scheme !== 'memcached:' && scheme !== 'memcacheds:'))
     return refuse(url, wanted)
-  const { username, password, pathname, searchParams, hash } = parsed
+  const { username, password, pathname, search, hash } = parsed
+  // A plus is a plus, as before the host.
+  const searchParams = new URLSearchParams(search.replaceAll('+', '%2B'))
   if (![username, password, pathname].every(isEscaped)) return refuse(url, escapes)
   const address = addressOf(parsed)
   if (address === undefined) return refuse(url, wanted)

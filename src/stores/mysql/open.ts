@@ -1,7 +1,7 @@
-import { checkOptions } from '../../core/arguments.ts'
+import { checkOptions, said } from '../../core/arguments.ts'
 import { absent, driver } from '../../transport/driver.ts'
 import type { Driver } from '../../transport/driver.ts'
-import { checkUrl, closing, notInstalled, OpenSockets, reached } from '../sql/open.ts'
+import { closing, notInstalled, OpenSockets, parseUrl, reached } from '../sql/open.ts'
 import type * as Mysql2 from 'mysql2/promise'
 import type { MysqlPool } from './client.ts'
 import { MYSQL_OPTIONS, MysqlSqlStore } from './store.ts'
@@ -13,15 +13,19 @@ export async function openMysqlStore(
   options: MysqlStoreOptions = {},
 ): Promise<MysqlStore<MysqlPool>> {
   checkOptions(options, MYSQL_OPTIONS, 'table')
-  checkUrl(url)
+  const { uri, options: inUrl } = parseUrl(url)
   const mysql2 = await driver(MYSQL2)
   if (mysql2 === undefined) throw notInstalled('mysql', 'mysql2')
-  const pool = mysql2.createPool({ uri: url, connectionLimit: 10, connectTimeout: 5000 })
+  const pool = mysql2.createPool({ uri, connectionLimit: 10, connectTimeout: 5000 })
   const sockets = new OpenSockets()
   pool.on('connection', (connection: object) => {
     if ('stream' in connection) sockets.add(connection.stream)
   })
-  const store = new MysqlSqlStore(pool, { ...options, close: closing(() => pool.end(), sockets) })
+  const store = new MysqlSqlStore(pool, {
+    ...inUrl,
+    ...said(options),
+    close: closing(() => pool.end(), sockets),
+  })
   return (await reached(store, url)) as unknown as MysqlStore<MysqlPool>
 }
 

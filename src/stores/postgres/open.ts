@@ -1,7 +1,7 @@
-import { checkOptions } from '../../core/arguments.ts'
+import { checkOptions, said } from '../../core/arguments.ts'
 import { absent, driver } from '../../transport/driver.ts'
 import type { Driver } from '../../transport/driver.ts'
-import { checkUrl, closing, notInstalled, OpenSockets, reached } from '../sql/open.ts'
+import { closing, notInstalled, OpenSockets, parseUrl, reached } from '../sql/open.ts'
 import type * as Pg from 'pg'
 import type { PostgresPool } from './client.ts'
 import { POSTGRES_OPTIONS, PostgresSqlStore } from './store.ts'
@@ -13,17 +13,21 @@ export async function openPostgresStore(
   options: PostgresStoreOptions = {},
 ): Promise<PostgresStore<PostgresPool>> {
   checkOptions(options, POSTGRES_OPTIONS, 'table')
-  checkUrl(url)
+  const { uri, options: inUrl } = parseUrl(url)
   const pg = await driver(PG)
   if (pg === undefined) throw notInstalled('postgres', 'pg')
-  const pool = new pg.Pool({ connectionString: url, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
+  const pool = new pg.Pool({ connectionString: uri, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })
   // An idle connection that breaks is replaced when it is needed; nobody else has to hear of it.
   pool.on('error', () => {})
   const sockets = new OpenSockets()
   pool.on('connect', ({ connection }: { readonly connection?: { readonly stream: unknown } }) => {
     sockets.add(connection?.stream)
   })
-  const store = new PostgresSqlStore(pool, { ...options, close: closing(() => pool.end(), sockets) })
+  const store = new PostgresSqlStore(pool, {
+    ...inUrl,
+    ...said(options),
+    close: closing(() => pool.end(), sockets),
+  })
   return (await reached(store, url)) as unknown as PostgresStore<PostgresPool>
 }
 

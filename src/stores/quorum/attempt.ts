@@ -7,7 +7,7 @@ import type {
   VoteRequest,
 } from '../../core/contract.ts'
 import { Agreement } from './agreement.ts'
-import { noQuorum, stateOf } from './failure.ts'
+import { isLate, noQuorum, stateOf } from './failure.ts'
 import type { Grants } from './grants.ts'
 import type { Quorum } from './quorum.ts'
 
@@ -18,6 +18,9 @@ export interface AttemptTerms {
   /** Called when the outcome is known, before anybody hears of it. */
   readonly over: () => void
 }
+
+const FURTHER_AWAY =
+  '. Servers that are further away than that need a larger nodeTimeout: several round trips'
 
 /**
  * One round of votes for a claim. Ends as soon as the outcome is certain, whoever has not answered by then; if it is not
@@ -99,6 +102,7 @@ export class Attempt {
     return noQuorum(
       nodes.map(({ label }, at) => stateOf(label, this.answers[at])),
       majority,
+      this.answers.some(isLate) ? FURTHER_AWAY : '',
     )
   }
 

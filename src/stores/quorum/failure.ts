@@ -1,6 +1,7 @@
 import type { Unknown, VoteAnswer } from '../../core/contract.ts'
 import { QuorumUnavailableError } from '../../core/errors.ts'
 import type { NodeState } from '../../core/errors.ts'
+import { NoAnswerError } from '../redis/failure.ts'
 
 export function unknown(cause: unknown): Unknown {
   return { kind: 'unknown', cause }
@@ -34,14 +35,21 @@ export function stateOf(node: string, answer: { readonly kind: string } | undefi
   }
 }
 
-/** Too few stores can vote. */
-export function noQuorum(states: readonly NodeState[], needed: number): Unknown {
+/** It is there, and was not heard in time: it may only be far away. */
+export function isLate(answer: { readonly kind: string } | undefined): boolean {
+  if (answer?.kind !== 'unknown') return false
+  const { cause } = answer as Unknown
+  return cause instanceof NoAnswerError && cause.connected
+}
+
+/** Too few stores can vote. `advice`: a sentence more. */
+export function noQuorum(states: readonly NodeState[], needed: number, advice = ''): Unknown {
   const missing = states.filter(({ state }) => state === 'no answer' || state === 'not ready')
   const words = missing.map(({ node, state, detail }) => `${node}: ${detail ?? state}`).join('; ')
   const usable = states.length - missing.length
   // It was decided before all had answered.
   const some = states.some(({ state }) => state === 'asked') ? 'At most' : 'Only'
-  const message = `${some} ${usable} of ${states.length} stores can vote, and ${needed} have to agree. ${words}`
+  const message = `${some} ${usable} of ${states.length} stores can vote, and ${needed} have to agree. ${words}${advice}`
   return unknown(new QuorumUnavailableError(message, { store: 'quorum', nodes: states, needed }))
 }
 

@@ -91,6 +91,11 @@ export function probationOf({ maxTtl = MAX_TTL.usual, setUp }: QuorumOptions): n
   return setUp === 'now' ? 0 : Math.max(maxTtl, LEAST_PROBATION_MS)
 }
 
+/** Milliseconds for which a vote is waited for at least, if the ttl is not very short. */
+export function leastTimeoutOf({ nodeTimeout = NODE_MS.least }: QuorumOptions): number {
+  return nodeTimeout
+}
+
 function refuse(argument: string, message: string): never {
   throw new InvalidArgumentError(message, { argument })
 }

@@ -12,7 +12,7 @@ import { parseUrl } from '../redis/url.ts'
 import { StartedFromSnapshot } from '../redis/votes-unused.ts'
 import { systemClock } from './clock.ts'
 import { reasonOf } from './failure.ts'
-import { probationOf } from './options.ts'
+import { leastTimeoutOf, probationOf } from './options.ts'
 import { setUp } from './set-up.ts'
 import { parseRedlockUrl } from './url.ts'
 
@@ -25,6 +25,7 @@ export interface RedlockFinding {
 
 /** How long a server may take to say whether it votes. */
 const ANSWER_MS = 1_000
+const LOOKS = 3
 
 /** What an operator should know of a quorum and of each of its servers. */
 export async function checkRedlock(
@@ -38,7 +39,8 @@ export async function checkRedlock(
     const voters = members.flatMap(({ store }) => store.votes ?? [])
     // As whoever takes the first lock would: to look at a new server must not make it wait.
     await setUp(voters, { probation, timeout: ANSWER_MS, setTimer: systemClock.setTimer })
-    const each = await Promise.all(members.map((one) => checkNode(one, probation)))
+    const terms = { probation, nodeTimeout: leastTimeoutOf(options) }
+    const each = await Promise.all(members.map((one) => checkNode(one, terms)))
     return [
       quorum(each.map(({ readyIn }) => readyIn)),
       ...(probation === 0 ? [atOnce] : []),
@@ -78,13 +80,24 @@ interface Checked {
   readonly findings: readonly RedlockFinding[]
 }
 
-export async function checkNode({ label, link, store }: Member, probation: number): Promise<Checked> {
+interface Terms {
+  readonly probation: number
+  /** How long its vote is waited for. */
+  readonly nodeTimeout: number
+}
+
+export async function checkNode(
+  { label, link, store }: Member,
+  { probation, nodeTimeout }: Terms,
+): Promise<Checked> {
   try {
     const node = await store.votes?.identify(probation, ANSWER_MS)
     if (node === undefined || node.kind === 'unknown') return gone(label, node?.cause)
     const { readyIn } = node
     const refusal = await store.votes?.probe?.(ANSWER_MS)
     if (refusal !== undefined) return takesNone(label, refusal.cause)
+    const roundTrip = await roundTripTo(link)
+    if (roundTrip >= nodeTimeout) return tooFar(label, roundTrip, nodeTimeout)
     const settings = await settingsThatMatter(link)
     const said = settings.map((finding) => ({ ...finding, message: `${label}: ${finding.message}` }))
     return { readyIn, findings: [vote(label, readyIn), ...said] }
@@ -104,6 +117,24 @@ function gone(label: string, cause: unknown): Checked {
   const does = cause instanceof StartedFromSnapshot ? 'does not vote yet' : 'does not answer'
   const message = `${label} ${does}: ${reasonOf(cause)}`
   return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message }] }
+}
+
+/** The shortest of some: this machine may be busy just then. */
+async function roundTripTo(link: Link): Promise<number> {
+  const [node] = await link.primaries()
+  let shortest = Infinity
+  for (let look = 0; look < LOOKS; look++) {
+    const began = performance.now()
+    await node?.send(['time'])
+    shortest = Math.min(shortest, performance.now() - began)
+  }
+  return shortest
+}
+
+function tooFar(label: string, roundTrip: number, nodeTimeout: number): Checked {
+  const message = `${label} is too far away: it answers after ${Math.ceil(roundTrip)} ms, and its vote is waited for ${nodeTimeout} ms`
+  const hint = `Set nodeTimeout to several round trips: ?nodeTimeout=${Math.ceil(roundTrip / 25) * 100}`
+  return { readyIn: undefined, findings: [{ level: 'warning', code: 'node', message, hint }] }
 }
 
 function takesNone(label: string, cause: unknown): Checked {

@@ -23,7 +23,7 @@ import type {
 import { UnsupportedError } from '../../core/errors.ts'
 import { Attempt } from './attempt.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
+import { isLate, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
 import { Grants } from './grants.ts'
 import { leave } from './leaving.ts'
 import type { Tell } from './leaving.ts'
@@ -39,6 +39,8 @@ import { Watching } from './watching.ts'
 
 /** How long a store may take to say which server it is. */
 const IDENTIFY_MS = 1000
+/** For how long too few that are there are asked again: the first time they make a connection, too, and look for the quorum's beginning. */
+const REACH_MS = 5000
 
 const NO_TIME = unknown(
   new Error('the same claim was being asked for, and no time was left when that was over'),
@@ -121,15 +123,19 @@ export class QuorumStore implements Store {
 
   /** Nothing, or why no lock can be had: too few servers, too few different ones, or too few that take any. */
   async reach(): Promise<Unknown | undefined> {
-    const { nodes, majority } = this.quorum
-    const refusal = await this.membership.checkAll()
-    if (refusal !== undefined) return refusal
-    const states = await Promise.all(nodes.map(stateNow))
-    if (states.filter(({ kind }) => kind === 'well').length >= majority) return undefined
-    return noQuorum(
-      nodes.map(({ label }, at) => stateOf(label, states[at])),
-      majority,
-    )
+    const { nodes, majority, settings } = this.quorum
+    const until = settings.clock.now() + REACH_MS
+    for (;;) {
+      const refusal = await this.membership.checkAll()
+      if (refusal !== undefined) return refusal
+      const states = await Promise.all(nodes.map(stateNow))
+      if (states.filter(({ kind }) => kind === 'well').length >= majority) return undefined
+      if (this.quorum.short && states.some(isLate) && settings.clock.now() < until) continue
+      return noQuorum(
+        nodes.map(({ label }, at) => stateOf(label, states[at])),
+        majority,
+      )
+    }
   }
 
   async close(): Promise<void> {

@@ -20,9 +20,10 @@ export function parseRedlockUrl(url: string): RedlockAddress {
   const [, tls = '', credentials, places = '', path = '', query] = SHAPE.exec(url) ?? []
   if (places === '') return refuse(url, 'must look like redlock://h1:port,h2:port,h3:port')
   const login = credentials === undefined ? '' : `${credentials}@`
-  const given = new URLSearchParams(query)
+  // A plus is a plus, as before the hosts.
+  const given = new URLSearchParams(query?.replaceAll('+', '%2B'))
   const forEach = new URLSearchParams([...given].filter(([name]) => OF_NODES.has(name)))
-  const suffix = forEach.size === 0 ? path : `${path}?${forEach.toString()}`
+  const suffix = forEach.size === 0 ? path : `${path}?${forEach.toString().replaceAll('+', '%20')}`
   const nodes = places.split(',').map((place) => {
     const host = place.trim()
     // An address of version 6 has colons of its own.

@@ -150,3 +150,13 @@ function messageOf(error: unknown): string {
   const said = error.message === '' ? error.name : error.message
   return last instanceof Error ? `${said} ${messageOf(last)}` : said
 }
+
+/** Nothing was heard in all that time. `connected`: the server may only be far away. */
+export class NoAnswerError extends Error {
+  readonly connected: boolean
+
+  constructor(connected: boolean, ms: number) {
+    super(`no ${connected ? 'answer from' : 'connection to'} the Redis server within ${ms} ms`)
+    this.connected = connected
+  }
+}

@@ -1,6 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
 import { Deadline, Deadlines } from '../../transport/deadlines.ts'
-import { failed, unknown, unknownForGood } from './failure.ts'
+import { failed, NoAnswerError, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
 const UNOPENED_MS = 1000
@@ -82,12 +82,10 @@ export class Requests {
   /** Why there is no answer after all that time. */
   late(timeout: number): Unknown {
     if (this.closed) return unknown(new Error('the store was closed before the server answered'))
-    if (this.link.ready()) return unknown(new Error(`no answer from the Redis server within ${timeout} ms`))
+    if (this.link.ready()) return unknown(new NoAnswerError(true, timeout))
     const reason = this.link.notReadyBecause()
     if (reason !== undefined && this.link.unopened?.() === true) return unknownForGood(reason)
-    return reason === undefined
-      ? unknown(new Error(`no connection to the Redis server within ${timeout} ms`))
-      : failed(reason)
+    return reason === undefined ? unknown(new NoAnswerError(false, timeout)) : failed(reason)
   }
 
   /** Of a client that its owner has ended: nothing is waited for any more. */

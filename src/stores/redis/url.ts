@@ -56,7 +56,8 @@ export function parseUrl(url: string): RedisAddress {
     .slice(1)
     .map((part) => decode(part, url))
     .filter((part) => part !== '')
-  const options = new URLSearchParams(query)
+  // A plus is a plus, as before the hosts.
+  const options = new URLSearchParams(query?.replaceAll('+', '%2B'))
   const database = options.get('db') ?? (kind === 'server' ? name : more[0]) ?? '0'
   if (!/^\d{1,4}$/.test(database)) return refuse(url, 'has a database that is not a number')
   if (more.length > (kind === 'sentinel' ? 1 : 0) || (kind === 'cluster' && name !== undefined)) {

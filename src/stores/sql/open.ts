@@ -29,10 +29,41 @@ export async function reached<S extends Reachable>(store: S, url: string): Promi
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : 'no answer')
 
-/** Said by us, because what Node and the drivers say contains the URL, and so the password. */
-export function checkUrl(url: string): void {
-  if (URL.canParse(url)) return
-  throw new InvalidArgumentError(`The URL "${redact(url)}" cannot be read`, { argument: 'url' })
+/** What a store's URL says beside the driver's own settings. */
+interface ParsedUrl {
+  /** For the driver. */
+  readonly uri: string
+  readonly options: { readonly table?: string; readonly schema?: string }
+}
+
+/** All options of stores, in small letters. Drivers pass over them: two processes that mean the same lock would not meet. */
+const OF_STORES: ReadonlySet<string> = new Set([
+  'table',
+  'schema',
+  'prefix',
+  'root',
+  'migrate',
+  'keepidle',
+  'listen',
+])
+
+/** Refused by us, because what Node and the drivers say contains the URL, and so the password. */
+export function parseUrl(url: string): ParsedUrl {
+  if (!URL.canParse(url)) return refuse(url, 'cannot be read')
+  const parsed = new URL(url)
+  const options: { table?: string; schema?: string } = {}
+  for (const [name, value] of new URLSearchParams(parsed.search)) {
+    if (!OF_STORES.has(name.toLowerCase())) continue
+    if (name !== 'table' && name !== 'schema')
+      return refuse(url, `has ${name}: of the store's options a URL can say table and schema`)
+    options[name] = value
+    parsed.searchParams.delete(name)
+  }
+  return { uri: Object.keys(options).length === 0 ? url : parsed.href, options }
+}
+
+function refuse(url: string, problem: string): never {
+  throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}`, { argument: 'url' })
 }
 
 /** For a driver that is the user's to install. */

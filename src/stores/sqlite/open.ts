@@ -18,8 +18,12 @@ export async function openSqliteStore(
 ): Promise<SqliteStore<SqliteDatabase>> {
   checkOptions(options, SQLITE_OPTIONS, 'table')
   const path = url.replace(/^sqlite:(\/\/(?=\/))?/i, '')
-  if (path === '')
-    throw new InvalidArgumentError('The URL names no file: sqlite:locks.db', { argument: 'url' })
+  if (path === '') throw refused('names no file: sqlite:locks.db')
+  // Part of a file's name, they would lead to another file, with other locks in it.
+  if (path.includes('?'))
+    throw refused('can say no settings, only a file; give sqliteStore() a file with a ? in its name')
+  if (/^sqlite:\/\/[^/]/i.test(url))
+    throw refused('has two slashes: sqlite:locks.db from here, sqlite:/var/lib/locks.db from the root')
   const database = new (databaseClass())(path)
   try {
     if (fileOf(database) === '') throw inMemory()
@@ -34,6 +38,10 @@ export async function openSqliteStore(
   }
   const store = new SqliteSqlStore(database, { ...options, close: () => database.close() })
   return (await reached(store, url)) as unknown as SqliteStore<SqliteDatabase>
+}
+
+function refused(problem: string): InvalidArgumentError {
+  return new InvalidArgumentError(`The URL ${problem}`, { argument: 'url' })
 }
 
 function inMemory(): InvalidArgumentError {

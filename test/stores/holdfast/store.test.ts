@@ -311,7 +311,14 @@ it("says at once that nobody is there, without keeping the address's token in it
     expect(() => holdfastStore(wrong)).toThrow('url must look like')
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }
-  for (const wrong of ['holdfast+unix:/a%zz', 'holdfast://:secret%@h']) {
+  for (const wrong of [
+    'holdfast+unix:/a%zz',
+    'holdfast://:secret%@h',
+    'holdfast://secret@h',
+    'holdfast://:secret@h/shop',
+    'holdfast://h?token=secret',
+    'holdfast://:secret@h#shop',
+  ]) {
     expect(() => holdfastStore(wrong)).toThrow(InvalidArgumentError)
     expect(() => holdfastStore(wrong)).not.toThrow('secret')
   }

@@ -290,6 +290,9 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
       await open(server.url).claim(request('a'), TIMEOUT_MS),
     ]
     expect(others.map(({ kind }) => kind)).toEqual(['busy', 'held', 'held'])
+    await take(open(`${server.url}?prefix=a+b:`), request('plus'))
+    const plus = await open(server.url, { prefix: 'a+b:' }).claim(request('plus'), TIMEOUT_MS)
+    expect(plus.kind).toBe('busy')
   })
 
   it('works over a unix socket', async () => {

@@ -364,6 +364,9 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     const options = { schema: 'elsewhere', table: 'our_locks', migrate: false }
     const store = await openMysqlStore(url, options)
     await expectShortRun(store, 'elsewhere')
+    const said = await openMysqlStore(`${url}?schema=elsewhere&table=our_locks`, { migrate: false })
+    await expectShortRun(said, 'elsewhere')
+    await said.close()
     const holdfast = new Holdfast(store)
     const work = (lease: Lease): Promise<string> => store.guarded(lease, () => Promise.resolve('done'))
     await expect(holdfast.mutex('elsewhere').run(work)).resolves.toBe('done')

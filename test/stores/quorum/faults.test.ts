@@ -134,6 +134,24 @@ describe.skipIf(!available('redis'))('without a majority', () => {
     await lease.release()
     await other.close()
   })
+
+  it('of servers that are far away, open waits for them, and the error of a lock says what to set', async () => {
+    const far = await Promise.all(servers.slice(3).map((server) => FaultProxy.open(server)))
+    try {
+      for (const proxy of far) proxy.set('replies', { latency: 300 })
+      const said = new Holdfast(await openAt(far, { nodeTimeout: 2_000 }), { closeStore: true })
+      await said.mutex('far').run(() => {})
+      await said.close()
+      const unsaid = new Holdfast(await openAt(far), { ttl: 1_000, closeStore: true })
+      await expect(unsaid.mutex('far').tryAcquire()).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        cause: { message: expect.stringContaining('need a larger nodeTimeout') as string },
+      })
+      await unsaid.close()
+    } finally {
+      for (const proxy of far) await proxy.close()
+    }
+  })
 })
 
 /** A lease on three servers; the other two stand still meanwhile. Then one of the three forgets it. */

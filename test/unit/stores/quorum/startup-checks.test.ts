@@ -35,7 +35,10 @@ describe('what an operator hears of a server of a quorum', () => {
     const { store, on } = member(env)
     if (identify !== undefined) on.identify = identify
     if (probe !== undefined && store.votes !== undefined) Object.assign(store.votes, { probe })
-    return checkNode({ label: 'a:1', link: linkTo(settings), store }, PROBATION)
+    return checkNode(
+      { label: 'a:1', link: linkTo(settings), store },
+      { probation: PROBATION, nodeTimeout: 50 },
+    )
   }
 
   it('is that it votes', async () => {
@@ -44,6 +47,22 @@ describe('what an operator hears of a server of a quorum', () => {
       readyIn: 0,
       findings: [{ level: 'ok', code: 'node', message: 'a:1 votes' }],
     })
+  })
+
+  it('is that it is too far away for its vote to be waited for, and what to set then', async () => {
+    const { store, on } = member(new VirtualEnv())
+    on.identify = () => ({ kind: 'node', node: '1', readyIn: 0 })
+    const send = (): Promise<unknown> => new Promise((resolve) => void setTimeout(resolve, 20))
+    const link = { cluster: false, primaries: () => Promise.resolve([{ send }]) } as unknown as Link
+    const { readyIn, findings } = await checkNode(
+      { label: 'a:1', link, store },
+      { probation: PROBATION, nodeTimeout: 10 },
+    )
+    expect(readyIn).toBe(undefined)
+    expect(findings).toMatchObject([
+      { level: 'warning', code: 'node', hint: expect.stringContaining('?nodeTimeout=') as string },
+    ])
+    expect(findings[0]?.message).toMatch(/^a:1 is too far away: .* for 10 ms$/)
   })
 
   it('is in how many seconds it votes, if it came up empty', async () => {

@@ -39,6 +39,9 @@ describe('a redlock URL', () => {
       { hosts: [{ host: 'b' }], database: 3, options: { prefix: 'my&app', driver: 'redis' } },
     ])
     expect(options).toEqual({ maxTtl: 5_000, labels: ['a:6379', 'b:6379'] })
+    // As before the hosts, a plus is a plus; the option would say so, too.
+    const [node] = parseRedlockUrl('redlock://a,b?prefix=a+b%20c').nodes
+    expect(parseUrl(node?.url ?? '').options.prefix).toBe('a+b c')
   })
 
   it.each([
