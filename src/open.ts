@@ -82,18 +82,21 @@ const OPENERS: Readonly<Record<string, () => Promise<Opener>>> = {
 /** The schemes that `open` understands. */
 export const SCHEMES: readonly string[] = Object.keys(OPENERS)
 
-/** The store behind a URL. Whoever opens it closes it. */
-export async function openStore(url: string, options: StoreOptions = {}, ttl?: number): Promise<Store> {
+/** What opens this URL, if anything does. */
+export function openerOf(url: string): () => Promise<Opener> {
   const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
   const opener = scheme !== undefined && Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined
-  if (opener === undefined) {
-    const problem =
-      scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
-    throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}. Known: ${SCHEMES.join(', ')}.`, {
-      argument: 'url',
-    })
-  }
-  const open = await opener()
+  if (opener !== undefined) return opener
+  const problem =
+    scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
+  throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}. Known: ${SCHEMES.join(', ')}.`, {
+    argument: 'url',
+  })
+}
+
+/** The store behind a URL. Whoever opens it closes it. */
+export async function openStore(url: string, options: StoreOptions = {}, ttl?: number): Promise<Store> {
+  const open = await openerOf(url)()
   return open(url, options, ttl)
 }
 
