@@ -21,7 +21,7 @@ put() {
   done
 }
 
-mkdir -p "$root/tmp" "$root/proc" "$root/etc/holdfast" "$root/var/lib/holdfast" "$root/opt/holdfast/node_modules/holdfast"
+mkdir -p "$root/tmp" "$root/proc" "$root/etc/holdfast" "$root/var/lib/holdfast" "$root/var/log/holdfast" "$root/opt/holdfast/node_modules/holdfast"
 mkdir -p "$root/dev"
 mknod -m 666 "$root/dev/null" c 1 3
 put "$(node -p process.execPath)" /usr/local/bin/node
@@ -32,17 +32,22 @@ put /usr/bin/env /usr/bin/env
 cp -R "$here/dist" "$here/package.json" "$root/opt/holdfast/node_modules/holdfast/"
 ln -sf /opt/holdfast/node_modules/holdfast/dist/cli/main.js "$root/usr/local/bin/holdfast"
 chmod +x "$root/opt/holdfast/node_modules/holdfast/dist/cli/main.js"
-printf '%s\n' '{ "listen": "127.0.0.1:0", "state": "/var/lib/holdfast/state.json", "log": { "format": "json" } }' > "$root/etc/holdfast/config.json"
-# What the image's volume is: the only place that it may write to.
-mkdir -p "$work/volume"
-chown 10001:10001 "$work/volume"
-chmod 700 "$work/volume"
+# The one beside this, without what only its own machine has: a certificate, tokens, a name and a port.
+node -p "
+  const { tls, tokensFile, hosts, ...rest } = JSON.parse(fs.readFileSync('$here/deploy/config.json', 'utf8'))
+  JSON.stringify({ ...rest, listen: '127.0.0.1:0' })" > "$root/etc/holdfast/config.json"
+chmod 644 "$root/etc/holdfast/config.json"
+# What the image's volumes are: the only places that it may write to.
+mkdir -p "$work/volume" "$work/logs"
+chown 10001:10001 "$work/volume" "$work/logs"
+chmod 700 "$work/volume" "$work/logs"
 
-# Inside: read-only root, the volume, proc of the new namespace; then the user and the entry point of the image.
+# Inside: read-only root, the volumes, proc of the new namespace; then the user and the entry point of the image.
 cat > "$work/inside" <<INSIDE
 set -eu
 mount --bind "$root" "$root"
 mount --bind "$work/volume" "$root/var/lib/holdfast"
+mount --bind "$work/logs" "$root/var/log/holdfast"
 mount -o remount,bind,ro "$root"
 mount -t proc proc "$root/proc"
 cd "$root"
@@ -91,6 +96,8 @@ ok "the root is read-only"
   fail "it grants locks"
 [ -s "$work/volume/state.json" ] || fail "it keeps its state in the volume"
 ok "it keeps its state in the volume"
+grep -q '"what":"start"' "$work/logs/audit.log" || fail "it records in the volume for logs"
+ok "it records in the volume for logs"
 
 # Orphans of a process that is gone fall to process 1. Node would leave them as zombies.
 inside 'for i in 1 2 3 4 5; do (sleep 0.2 &) ; done; exit 0'

@@ -7,7 +7,7 @@ import { redact } from './core/redact.ts'
 import { Holdfast } from './locks/holdfast.ts'
 import { OPTIONS } from './locks/options.ts'
 import type { HoldfastOptions } from './locks/options.ts'
-import type { StoreOptions } from './openers/opener.ts'
+import type { Row, StoreOptions } from './openers/opener.ts'
 
 export type { StoreOptions } from './openers/opener.ts'
 
@@ -16,24 +16,30 @@ export interface OpenOptions extends Omit<HoldfastOptions, 'closeStore'>, StoreO
 /** The schemes that `open` understands. */
 export const SCHEMES: readonly string[] = Object.keys(openers)
 
+const schemeOf = (url: string): string | undefined => /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
+
+/** What opens this URL, if anything does. */
+export function openerOf(url: string): Row {
+  const scheme = schemeOf(url)
+  const opener = scheme !== undefined && Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
+  if (opener !== undefined) return opener
+  const problem =
+    scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
+  throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}. Known: ${SCHEMES.join(', ')}.`, {
+    argument: 'url',
+  })
+}
+
 /** The store behind a URL. Whoever opens it closes it. */
 export async function openStore(url: string, options: StoreOptions = {}, ttl?: number): Promise<Store> {
-  const scheme = /^[a-z][a-z0-9+.-]*(?=:)/i.exec(url)?.[0].toLowerCase()
-  const opener = scheme !== undefined && Object.hasOwn(openers, scheme) ? openers[scheme] : undefined
-  if (opener === undefined) {
-    const problem =
-      scheme === undefined ? 'has no scheme' : `has the scheme ${scheme}:, which no store answers to`
-    throw new InvalidArgumentError(`The URL "${redact(url)}" ${problem}. Known: ${SCHEMES.join(', ')}.`, {
-      argument: 'url',
-    })
-  }
+  const opener = openerOf(url)
   // A program has its credentials before it knows the URL.
   const { token, ca, ...others } = options
   const settings: StoreOptions = said(others)
   const known: readonly string[] = opener.options ?? []
   const foreign = Object.keys(settings).find((name) => !known.includes(name))
   if (foreign !== undefined) {
-    const message = `The store behind ${scheme}: has no option "${foreign}".`
+    const message = `The store behind ${schemeOf(url)}: has no option "${foreign}".`
     throw new InvalidArgumentError(message, { argument: foreign })
   }
   const open = await opener.load()

@@ -24,9 +24,13 @@ interface Group {
  */
 export class EventHub {
   private readonly book: Pick<Book, 'listen'>
-  /** By their prefixes: an event is looked up under each beginning of its name, however many there are who watch others. */
-  private readonly groups = new Map<string, Map<Principal, Group>>()
-  /** Of the prefixes: how many of each, and the shortest first. */
+  /**
+   * By the hashes of their prefixes: an event is looked up under each beginning of its name, however many there are who
+   * watch others. A hash is that of the beginning before it and one character more. To look up the beginnings themselves
+   * would be to read a long name as often as there are lengths.
+   */
+  private readonly groups = new Map<number, Set<Group>>()
+  /** Of the groups: how many of each, and the shortest first. */
   private readonly ofLength = new Map<number, number>()
   private lengths: readonly number[] = []
   private readonly waiting = new Set<Group>()
@@ -38,27 +42,33 @@ export class EventHub {
   }
 
   add(principal: Principal, prefix: string, reader: Reader): () => void {
-    let together = this.groups.get(prefix)
-    if (together === undefined) {
-      this.groups.set(prefix, (together = new Map<Principal, Group>()))
+    const hash = hashed(prefix)
+    let together = this.groups.get(hash)
+    if (together === undefined) this.groups.set(hash, (together = new Set<Group>()))
+    let group = [...together].find((one) => one.principal === principal && one.prefix === prefix)
+    if (group === undefined) {
+      together.add((group = { principal, prefix, readers: new Set<Reader>(), text: '', count: 0 }))
       this.count(prefix.length, 1)
     }
-    let group = together.get(principal)
-    if (group === undefined)
-      together.set(principal, (group = { principal, prefix, readers: new Set<Reader>(), text: '', count: 0 }))
     group.readers.add(reader)
     this.stopListening ??= this.book.listen((activity) => this.hear(activity))
     return () => this.remove(group, reader)
   }
 
   private hear({ kind, ...facts }: Activity): void {
+    const { name } = facts
     let text = ''
+    let hash = NOTHING
+    let at = 0
     for (const length of this.lengths) {
-      if (length > facts.name.length) break
-      const together = this.groups.get(facts.name.slice(0, length))
+      if (length > name.length) break
+      hash = hashed(name, { hash, from: at, to: length })
+      at = length
+      const together = this.groups.get(hash)
       if (together === undefined) continue
-      for (const group of together.values()) {
-        if (!group.principal.may('read', facts.name)) continue
+      const beginning = name.slice(0, length)
+      for (const group of together) {
+        if (group.prefix !== beginning || !group.principal.may('read', name)) continue
         this.waiting.add(group)
         group.count++
         if (group.count > TOGETHER) continue
@@ -95,16 +105,24 @@ export class EventHub {
   private remove(group: Group, reader: Reader): void {
     group.readers.delete(reader)
     if (group.readers.size > 0) return
-    const together = this.groups.get(group.prefix)
-    together?.delete(group.principal)
-    if (together?.size === 0) {
-      this.groups.delete(group.prefix)
-      this.count(group.prefix.length, -1)
-    }
+    const hash = hashed(group.prefix)
+    const together = this.groups.get(hash)
+    if (together?.delete(group) === true) this.count(group.prefix.length, -1)
+    if (together?.size === 0) this.groups.delete(hash)
     if (this.groups.size > 0) return
     this.stopListening?.()
     this.stopListening = null
     clearTimeout(this.timer)
     this.timer = undefined
   }
+}
+
+/** FNV-1a. Two texts may have the same one: who finds something by it looks at the text. */
+const NOTHING = 0x811c9dc5
+const FACTOR = 0x01000193
+
+function hashed(text: string, { hash, from, to } = { hash: NOTHING, from: 0, to: text.length }): number {
+  let sum = hash
+  for (let at = from; at < to; at++) sum = Math.imul(sum ^ text.charCodeAt(at), FACTOR)
+  return sum
 }

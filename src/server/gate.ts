@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { WRITE_HEADER } from '../stores/holdfast/wire.ts'
 import { Failure } from './failure.ts'
+import { MAX_HEADERS } from './http-server.ts'
 import { ANYBODY } from './rights.ts'
 import type { Principal } from './rights.ts'
 import type { Tokens } from './tokens.ts'
@@ -60,6 +61,8 @@ export class Gate {
    */
   assertFromHere(request: IncomingMessage): Readonly<Record<string, string>> | null {
     const { headers, socket } = request
+    const incomplete = withoutSomeHeaders(request)
+    if (incomplete !== null) throw incomplete
     // Node goes by the first of two; whoever stands in front may have gone by the second.
     if ((request.headersDistinct['host']?.length ?? 0) > 1)
       throw new Failure('WRONG_HOST', 'A request has one Host.')
@@ -104,6 +107,12 @@ export class Gate {
       )
     }
   }
+}
+
+/** Null when all of them were seen. Of those that are missing, one may be a second Host, or the length of the body. */
+export function withoutSomeHeaders({ rawHeaders }: IncomingMessage): Failure | null {
+  if (rawHeaders.length < MAX_HEADERS * 2) return null
+  return new Failure('TOO_LARGE', `The request must have less than ${MAX_HEADERS} headers.`)
 }
 
 function isOwnAddress(host: string, local: string | undefined): boolean {

@@ -110,7 +110,9 @@ function parseLine(words: string, number: number): Entry {
 
 /** Reads a tokens file. One that others may change would let them in. */
 export function readTokens(path: string): Tokens {
-  if (process.platform !== 'win32' && (statSync(path).mode & 0o022) !== 0) {
+  const found = statSync(path)
+  if (found.isDirectory()) throw refuse(`is a folder: ${path}`)
+  if (process.platform !== 'win32' && (found.mode & 0o022) !== 0) {
     throw refuse(`can be changed by others. Run: chmod go-w ${path}`)
   }
   return parseTokens(readFileSync(path, 'utf8'))

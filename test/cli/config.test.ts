@@ -84,6 +84,8 @@ describe('serve --config', () => {
     ['an open door', { listen: '0.0.0.0:7420' }, ['listen: ', 'TLS and tokens']],
     ['a rule without its file', { audit: { required: true } }, ['audit.required: needs audit.file']],
     ['two stores', { store: { url: 'redis://a', urlFile: 'b' } }, ['store: has both']],
+    ['a store of no scheme that there is', { store: { url: 'foo://x' } }, ['store: ', 'foo:', 'Known: ']],
+    ['a folder for a tokens file', { tokensFile: '.' }, ['tokensFile: ', `is a folder: ${folder}`]],
     ['a store that ends with the server', { store: { url: 'memory:' } }, ['store: ', 'Leave the store out']],
     ['a token for no store', { store: { tokenFile: 'b' } }, ['store: needs url']],
     [

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { afterAll, describe, expect, it } from 'vitest'
@@ -203,6 +203,22 @@ describe('systemd and containers', () => {
     expect(text).toContain('\nCMD ["serve", "--config", "/etc/holdfast/config.json"]\n')
   })
 
+  it('the image and the unit have every folder that the config writes to', () => {
+    const { state, audit, log } = configOf(read('config.json'))
+    const folders = [state, audit?.file, log?.file].filter((file) => typeof file === 'string').map(dirname)
+    expect(folders).toContain('/var/log/holdfast')
+    const lines = read('Dockerfile').split('\n')
+    const made = lines.find((line) => line.includes('install -d -o 10001 -g 10001'))?.split(' ')
+    const volumes = lines.find((line) => line.startsWith('VOLUME '))?.split(' ')
+    const unit = read('systemd/holdfast.service')
+    for (const folder of folders) {
+      expect(made).toContain(folder)
+      expect(volumes).toContain(folder)
+      const directory = folder.startsWith('/var/log/') ? 'LogsDirectory' : 'StateDirectory'
+      expect(unit).toContain(`\n${directory}=${basename(folder)}\n`)
+    }
+  })
+
   const possible =
     process.platform === 'linux' &&
     process.getuid?.() === 0 &&
@@ -222,7 +238,7 @@ describe('systemd and containers', () => {
         },
       )
       expect([status, stderr]).toEqual([0, ''])
-      expect(stdout.match(/^ok: /gm)).toHaveLength(9)
+      expect(stdout.match(/^ok: /gm)).toHaveLength(10)
     },
     120_000,
   )

@@ -484,3 +484,18 @@ it('takes no request with two hosts: whoever stands in front may go by the other
   expect(await ask(one + two)).toContain('HTTP/1.1 421')
   expect(await ask(one + one)).toContain('HTTP/1.1 421')
 })
+
+it('takes no request with more headers than it sees: a second host may be behind them', async () => {
+  const server = await serve()
+  const ask = (count: number, last: string): Promise<string> => {
+    const more = Array.from({ length: count }, (_, index) => `x-${index}: 1\r\n`).join('')
+    return raw(
+      server,
+      `GET /v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${more}${last}\r\n`,
+    )
+  }
+  expect(await ask(61, '')).toContain('HTTP/1.1 200')
+  expect(await ask(60, 'origin: https://evil.example\r\n')).toContain('HTTP/1.1 403')
+  for (const last of ['', 'host: evil.example\r\n', 'origin: https://evil.example\r\n'])
+    for (const count of [63, 64, 90]) expect(await ask(count, last)).toContain('HTTP/1.1 413')
+})

@@ -10,6 +10,7 @@ import { assertSafe, DEFAULT_LISTEN, parseListen } from '../../server/listen.ts'
 import type { ListenAt } from '../../server/listen.ts'
 import { behindLinks, defaultStatePath } from '../../server/state-path.ts'
 import { readTokens } from '../../server/tokens.ts'
+import { openerOf } from '../../open.ts'
 import { UsageError } from '../exit.ts'
 import { storeAddress } from '../store-option.ts'
 import type { StoreGiven } from '../store-option.ts'
@@ -43,6 +44,7 @@ function storeBehind(store: StoreGiven): string {
     throw new UsageError(
       "memory: would forget every lease at a restart. Leave the store out: the server's own memory goes on after it.",
     )
+  openerOf(url)
   return shown
 }
 

@@ -5,7 +5,7 @@ import { PROTOCOL, SESSION_PATH } from '../../stores/holdfast/wire.ts'
 import type { App } from '../app.ts'
 import type { Connections } from '../connections.ts'
 import { Failure, tooMany } from '../failure.ts'
-import { MAX_HEADERS } from '../http-server.ts'
+import { withoutSomeHeaders } from '../gate.ts'
 import type { StreamCounts } from '../stream-counts.ts'
 import { SessionStream } from './stream.ts'
 import type { StreamParts } from './stream.ts'
@@ -51,9 +51,9 @@ export class Streams {
     if (!wanted.startsWith('holdfast')) {
       // Its answer would overtake those under way. Nobody who offers sends the next request before the answer.
       if (this.app.isBusy(socket)) return void socket.destroy()
-      // Without the length of its body, which may be among those that are missing, the body would be the next request.
-      if (request.rawHeaders.length >= MAX_HEADERS * 2)
-        return refuse(new Failure('TOO_LARGE', `The request must have less than ${MAX_HEADERS} headers.`))
+      // Put back without the length of its body, the body would be the next request.
+      const incomplete = withoutSomeHeaders(request)
+      if (incomplete !== null) return refuse(incomplete)
       return this.ignore(request, socket, head)
     }
     socket.on('error', () => undefined)
