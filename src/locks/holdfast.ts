@@ -31,6 +31,7 @@ import {
 } from '../core/errors.ts'
 import { bare } from '../core/error-printing.ts'
 import type { HoldfastError } from '../core/errors.ts'
+import { unheard } from '../core/unheard.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { CloseResult } from '../runtime/closing.ts'
 import { systemEnv } from '../runtime/env.ts'
@@ -305,7 +306,7 @@ export class Holdfast implements AsyncDisposable {
 
   private async closeTheStore(): Promise<void> {
     try {
-      await this.store.close()
+      unheard(await this.store.close())
     } catch (cause) {
       throw brokenStore(this.store.kind, 'close', 'threw', cause)
     }

@@ -7,7 +7,7 @@ import type { LoopTurns } from '../runtime/loop-turns.ts'
  * What the function of `run` may return: a value, a promise, or now one and now the other. T is inferred from all of it and not from
  * what the promise holds: that is why the second half is written so that nothing can be inferred from it.
  */
-export type Returned<T> = T | PromiseLike<[Awaited<T>][T extends unknown ? 0 : never]>
+export type Returned<T> = T | PromiseLike<NoInfer<T>>
 
 /** What `run` needs of a lease, or of several under one roof. */
 export type Releasable = Pick<Lease, 'name' | 'token' | 'assertHeld' | 'release'>

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { CLAIM, inShort, RELEASE } from '../core/answers.ts'
 import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
 import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
+import { inBackground } from '../runtime/background.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { brokenStore } from '../runtime/lane-errors.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
@@ -127,7 +128,8 @@ async function asked<A>(
 ): Promise<A | Unknown> {
   let timer: Timer | undefined
   try {
-    const answer = call(timeout)
+    // Like all that a store is asked; see runtime/requests.ts.
+    const answer = inBackground(() => call(timeout))
     const silence = new Promise<Unknown>((resolve) => {
       const cause = new Error(`The store did not answer within ${timeout} ms, nor later`)
       timer = env.setTimer(() => resolve({ kind: 'unknown', cause }), 2 * timeout + GRACE_MS, background)

@@ -323,7 +323,8 @@ export class Lane {
     claim.reserved = true
     ask(claim, now)
     claim.reserved = false
-    return claim.state === 'held' ? holding.lend(claim, now, maxHold) : null
+    // Told that it was taken away meanwhile, it is asked about; then it is for who is first in line.
+    return claim.state === 'held' && !claim.revoked ? holding.lend(claim, now, maxHold) : null
   }
 
   /** `only`: the task that it is for, and that will not wait. */

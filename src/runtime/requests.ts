@@ -3,6 +3,8 @@ import { platform } from '#platform'
 import { inShort } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import type { MaybePromise, Unknown } from '../core/contract.ts'
+import { unheard } from '../core/unheard.ts'
+import { inBackground } from './background.ts'
 import { LOOK_EVERY_MS } from './jump-watch.ts'
 import { brokenStore } from './lane-errors.ts'
 import { Line } from './line.ts'
@@ -60,7 +62,9 @@ export class Requests {
     let answer: MaybePromise<T>
     let promise: Promise<T> | null
     try {
-      answer = call()
+      // What it asks belongs to more than its caller: a claim is renewed, handed on and given up by others. A client that takes its transaction
+      // or its tenant from the caller's context would have each of these in another one.
+      answer = inBackground(call)
       // Not only Promise: a store may have those of another realm, or of a library.
       promise = isThenable<T>(answer) ? answer : null
     } catch (cause) {
@@ -116,6 +120,7 @@ export class Requests {
   private fitting<T>(shape: Shape, answer: T): T | Unknown {
     try {
       if (shape.fits(answer)) return answer
+      unheard(answer)
       return { ...this.broken(shape, `answered ${inShort(answer, shape.each)}`), retryable: false }
     } catch (cause) {
       // An object of a connection that is gone, or one that makes its fields when they are read.

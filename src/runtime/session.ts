@@ -2,7 +2,7 @@ import type { ClaimRef, MaybePromise, Store, StoreEvent, Unknown, Watch } from '
 import { EVENT, GUARDS, inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
 import { trustedStores } from '../core/trusted-stores.ts'
-import { inBackground } from './background.ts'
+import { endWatch, unheard } from '../core/unheard.ts'
 import type { Claim } from './claim.ts'
 import { claimOf, NO_CLAIMS } from './claims.ts'
 import type { Claims } from './claims.ts'
@@ -245,6 +245,7 @@ export class Session {
       const answer: unknown = store.guards(claimId)
       if (GUARDS.fits(answer)) return answer as boolean
       requests.broken(GUARDS, `answered ${inShort(answer)}`)
+      unheard(answer)
     } catch (cause) {
       requests.broken(GUARDS, 'threw', cause)
     }
@@ -292,7 +293,7 @@ export class Session {
     this.watch = 'starting'
     this.ask<Watch | Unknown>(
       WATCH,
-      () => inBackground(() => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout)),
+      () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
       (answer) => {
         this.watch = answer.kind === 'watching' ? answer : null
         if (this.watching) this.era++
@@ -324,11 +325,7 @@ export class Session {
     const { watch } = this
     this.watch = null
     if (watch === null || watch === 'starting') return
-    try {
-      watch.stop()
-    } catch (cause) {
-      this.requests.broken(WATCH, 'threw when it was to stop', cause)
-    }
+    endWatch(watch, (how, cause) => this.requests.broken(WATCH, `${how} when it was to stop`, cause))
   }
 
   /** Milliseconds until a waiter shows again that it is there, and asks. */

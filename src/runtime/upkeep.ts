@@ -3,7 +3,6 @@ import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
 import { extended, renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
-import { inBackground } from './background.ts'
 import type { Claim } from './claim.ts'
 import { Deadlines } from './deadlines.ts'
 import { events } from './events.ts'
@@ -155,8 +154,7 @@ export class Upkeep {
     for (const claim of batch) timeout = Math.min(timeout, this.timeoutOf(claim))
     this.session.ask<readonly RenewAnswer[]>(
       RENEW,
-      // They are many callers' claims.
-      () => inBackground(() => store.renew(batch.map(renewalOf), timeout)),
+      () => store.renew(batch.map(renewalOf), timeout),
       (answers) => this.settleAll(batch, { sentAt, era }, answers),
     )
     for (const claim of batch) if (claim.inFlight) this.expireUnanswered(claim)

@@ -1,5 +1,6 @@
 import { sessionOf } from '../core/claim-queue.ts'
 import type { MaybePromise, Store, StoreEvent, StoreListener, Unknown, Watch } from '../core/contract.ts'
+import { endWatch } from '../core/unheard.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
@@ -139,7 +140,7 @@ export class Sessions {
   }
 
   close(): void {
-    for (const { watch } of this.sessions.values()) watch?.stop()
+    for (const { watch } of this.sessions.values()) if (watch) endWatch(watch)
     this.sessions.clear()
     this.counts.clear()
   }
@@ -152,7 +153,7 @@ export class Sessions {
     }
     session.watch = answer
     // The server has stopped while the store was asked.
-    if (this.sessions.get(id) !== session) answer.stop()
+    if (this.sessions.get(id) !== session) endWatch(answer)
     return answer
   }
 
@@ -165,7 +166,7 @@ export class Sessions {
     const session = this.sessions.get(id)
     if (this.stopping || session?.listener !== listener || --session.times > 0) return
     this.forget(id)
-    session.watch?.stop()
+    if (session.watch) endWatch(session.watch)
   }
 
   private forget(id: string): void {

@@ -3,6 +3,9 @@ import { randomInt } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 
 import { explain, play, print, programFrom, shrinkProgram } from '../../src/lab/sim/programs/index.ts'
+import { Witness } from '../../src/lab/sim/programs/witness.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import { sharedStore } from '../../src/testkit/shared-store.ts'
 import { regressions } from './regressions.ts'
 import type { Played, Program, Section, Step } from '../../src/lab/sim/programs/index.ts'
 
@@ -40,6 +43,14 @@ describe('a program that once broke a promise keeps it', () => {
       const { findings } = await play({ ...program, seed })
       expect({ seed, findings }).toEqual({ seed, findings: [] })
     }
+  })
+})
+
+describe('the witness of what a store is asked', () => {
+  it('hands on what a broken store answers, also nothing: what looks like an answer would be believed', () => {
+    const store = { ...sharedStore(memoryStore()), downgrade: () => undefined as never }
+    const { downgrade } = new Witness(() => 0).before(store)
+    expect(downgrade?.({ name: 'x', id: 'p.0' }, 100)).toBeUndefined()
   })
 })
 

@@ -1,4 +1,5 @@
 import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
+import { endWatch } from '../../core/unheard.ts'
 import type { QuorumClock } from './clock.ts'
 import { noQuorum, stateOf } from './failure.ts'
 import type { Quorum } from './quorum.ts'
@@ -96,7 +97,7 @@ class SessionWatch {
     this.stopped = true
     this.again?.()
     for (const { stopTimer } of this.freed.values()) stopTimer()
-    for (const watch of this.watches) watch?.stop()
+    for (const watch of this.watches) if (watch !== null) endWatch(watch)
   }
 
   private watchAll(timeout: number, heard: (answer: Watch | Unknown, at: number) => void): void {
@@ -107,7 +108,7 @@ class SessionWatch {
         (voter) => voter.watch(this.session, (event) => this.told(event, at), timeout),
         (answer) => {
           if (answer.kind === 'watching') {
-            if (this.stopped) answer.stop()
+            if (this.stopped) endWatch(answer)
             else this.watches[at] = answer
           }
           heard(answer, at)

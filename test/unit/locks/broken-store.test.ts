@@ -61,6 +61,8 @@ const FAULTS: Readonly<Record<string, () => unknown>> = {
   'resolves what cannot be read': () => Promise.resolve([UNREADABLE]),
   'never answers': () => new Promise(() => {}),
   'is a thenable that fails': () => thenable((_, fail) => fail(new Error('later'))),
+  'answers with a list of promises that fail': () => [Promise.reject(new Error('not waited for'))],
+  'answers with promises that fail': () => ({ released: Promise.reject(new Error('not waited for')) }),
 }
 const METHODS: readonly Method[] = [
   'claim',
@@ -157,6 +159,7 @@ describe('a store whose guards', () => {
     ['throws', FAULTS['throws']],
     ['answers with what cannot be read', FAULTS['answers with what cannot be read']],
     ['answers with a promise', () => Promise.resolve(false)],
+    ['answers with a promise that fails', FAULTS['rejects']],
     ['is no method', undefined],
   ])('%s: the lock goes to the next one by way of the store, and it is told', async (_, act) => {
     const warnings: Error[] = []
@@ -180,6 +183,24 @@ describe('a store whose guards', () => {
     expect(warnings).toMatchObject([{ code: 'HOLDFAST_STORE_BROKEN' }])
     expect(warnings[0]?.message).toContain('guards()')
   })
+})
+
+describe('a store whose watch, when it is to stop,', () => {
+  it.each(['throws', 'rejects', 'rejects nothing', 'is a thenable that fails'])(
+    '%s: nothing dies, and it is told',
+    async (fault) => {
+      const warnings: Error[] = []
+      const heard = (warning: Error): number => warnings.push(warning)
+      process.on('warning', heard)
+      const seen = await useAll(world({ watch: () => ({ kind: 'watching', stop: FAULTS[fault] }) }))
+      await new Promise((resolve) => void setImmediate(resolve))
+      process.off('warning', heard)
+      expect(unhandled).toEqual([])
+      expect(seen.at(-1)).toMatchObject({ cutShort: [] })
+      expect(warnings).toMatchObject([{ code: 'HOLDFAST_STORE_BROKEN' }])
+      expect(warnings[0]?.message).toContain('watch()')
+    },
+  )
 })
 
 describe('a store with promises of its own kind', () => {

@@ -54,8 +54,8 @@ export function results(holdfast: Holdfast, mutex: Lock, mixed: () => Mixed): re
 }
 
 /** A program's own function around it, which leaves the type to its callers. */
-export function wrapped<T>(mutex: Lock, body: () => Promise<T>): readonly Promise<T>[] {
-  return [mutex.run(body), mutex.run(async () => body())]
+export function wrapped<T>(mutex: Lock, body: () => Promise<T>): readonly Promise<T | Awaited<T>>[] {
+  return [mutex.run(body), mutex.run(async () => body()), mutex.run<T>(body)]
 }
 
 export function refused(mutex: Lock, lease: Promise<Lease>): unknown[] {

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { Holdfast } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
 import type { Store } from '../../../src/core/contract.ts'
+import { once } from '../../../src/recipes/once.ts'
 import { systemEnv } from '../../../src/runtime/env.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { changed } from '../testkit/lesser-stores.ts'
@@ -55,6 +56,51 @@ describe('what no caller waits for', () => {
       () => new Promise((resolve) => systemEnv.defer(() => resolve(whose()))),
     )
     expect(inside).toBe('nobody')
+  })
+})
+
+/** Every method of a store that a caller's request may lead to. */
+const ASKED = ['claim', 'renew', 'release', 'withdraw', 'downgrade', 'watch', 'inspect', 'list'] as const
+
+describe('what the store is asked', () => {
+  it('is asked in nobody’s context, whoever calls: a client that takes its transaction from there has one for none', async () => {
+    const store = memoryStore()
+    const seen = new Map<string, string>()
+    let answering = true
+    const method = (name: (typeof ASKED)[number]): [string, unknown] => [
+      name,
+      (...args: unknown[]) => {
+        if (whose() !== 'nobody' || !seen.has(name)) seen.set(name, whose())
+        if (name === 'claim' && !answering) return Promise.reject(new Error('the connection is gone'))
+        return Promise.resolve((store[name] as (...given: unknown[]) => unknown).apply(store, args))
+      },
+    ]
+    const holdfast = new Holdfast(changed(store, Object.fromEntries(ASKED.map(method))), { ttl: 300 })
+    await request.run('Ann', async () => {
+      const lock = holdfast.readWriteLock('x')
+      await lock.write.run(async (lease) => {
+        const next = request.run('Bob', () => lock.read.run(() => {}))
+        await lock.downgrade(lease)
+        await next
+      })
+      const mutex = holdfast.mutex('m')
+      await Promise.all(['Cid', 'Dan'].map((who) => request.run(who, () => mutex.run(() => {}))))
+      await holdfast.inspect('x')
+      await holdfast.list()
+      await once(holdfast, 'job', { every: 1000, run: () => {} }).tick()
+      answering = false
+      await holdfast
+        .mutex('y')
+        .tryAcquire()
+        .catch(() => {})
+      answering = true
+      const held = await mutex.acquire()
+      const waiting = request.run('Eve', () => mutex.acquire())
+      await held.release()
+      await (await waiting).release()
+      await holdfast.close()
+    })
+    expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(ASKED.map((name) => [name, 'nobody'])))
   })
 })
 

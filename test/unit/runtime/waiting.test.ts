@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { LockAbortedError, LockTimeoutError, StoreUnavailableError } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
-import type { ClaimRequest, NameInfo } from '../../../src/core/contract.ts'
+import type { ClaimAnswer, ClaimRequest, NameInfo, RenewAnswer } from '../../../src/core/contract.ts'
 import { isClean, world } from './far-store.ts'
 
 /** The fields of a claim that are not its own properties. */
@@ -134,6 +134,50 @@ describe('waiting between processes', () => {
     await theirs.release()
     const lease = await env.until(waits)
     expect(lease.held && lease.token > theirs.token).toBe(true)
+    await env.until(holdfast.close({ drain: 0 }))
+    expect(await other).toMatchObject({ code: 'CLOSED' })
+  })
+
+  it.each([
+    ['at once', 'at once'],
+    ['at once', 'later'],
+    ['later', 'at once'],
+    ['later', 'later'],
+  ])('nor by a store that answers claims %s and renewals %s', async (claims, renewals) => {
+    const { env, process, server } = world()
+    const { holdfast, store } = process()
+    await env.until(holdfast.mutex('y').acquire())
+    const other = holdfast
+      .mutex('y')
+      .acquire()
+      .catch((error: unknown) => error)
+    await env.advance(10)
+    let theirs: ClaimRequest | null = null
+    const handedOn: unknown[] = []
+    const answered = <A>(when: string, answer: A): A | Promise<A> =>
+      when === 'at once' ? answer : env.sleep(50).then(() => answer)
+    store.claim = (request, timeout) => {
+      const answer = server.claim(request, timeout)
+      if (theirs === null) {
+        const { name, id } = request
+        store.forge({ kind: 'revoked', name, id })
+        theirs = { ...request, id: 'theirs.0', ttl: 1000 }
+        handedOn.push(server.withdraw({ name, id }, timeout), server.claim(theirs, timeout))
+      }
+      return answered(claims, answer as ClaimAnswer)
+    }
+    store.renew = (requests, timeout) =>
+      answered(renewals, server.renew(requests, timeout) as readonly RenewAnswer[])
+    let given = false
+    const waits = holdfast
+      .mutex('x')
+      .acquire()
+      .finally(() => (given = true))
+    await env.advance(500)
+    expect(handedOn).toMatchObject([{ kind: 'released' }, { kind: 'held' }])
+    expect(await server.inspect('x', 1000)).toMatchObject({ holders: [{ id: 'theirs.0' }] })
+    expect(given).toBe(false)
+    expect((await env.until(waits)).held).toBe(true)
     await env.until(holdfast.close({ drain: 0 }))
     expect(await other).toMatchObject({ code: 'CLOSED' })
   })

@@ -85,6 +85,7 @@ export class Witness {
 
   /** The same, as one process sees it. */
   before(store: Store): Store {
+    const { downgrade } = store
     return replaced(store, {
       claim: (request, timeout) => {
         this.spoken([request])
@@ -109,11 +110,11 @@ export class Witness {
         return lookedAt(store.withdraw(claim, timeout), (answer) => this.givenUp(claim, answer))
       },
       downgrade:
-        store.downgrade &&
+        downgrade &&
         ((claim, timeout) => {
           // It asks anew who waits for a reader to go.
           this.downgraded.add(claim.id)
-          return store.downgrade?.(claim, timeout) ?? { kind: 'lost' }
+          return downgrade.call(store, claim, timeout)
         }),
       watch: (session, listener, timeout) => {
         const told: StoreListener = (event) => {
