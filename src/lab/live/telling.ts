@@ -26,11 +26,15 @@ export function recordOf(
   }
 }
 
-/** A record that was written down, judged again by the rules of today. Without evidence nothing in it is believed that would be a success. */
+/**
+ * A record that was written down, judged again by the rules of today. All that is told of the run follows from its evidence, too. Without
+ * evidence nothing in it is believed that would be a success.
+ */
 export function judgeAgain(record: RunRecord): RunRecord {
   if (record.evidence === undefined) return { ...record, verdicts: record.verdicts.map(unproven) }
   const evidence = revive(record.evidence)
-  return { ...record, ...judgeEvidence(evidence), evidence }
+  const { counts, ...about } = record
+  return recordOf({ ...about, command: counts?.command }, evidence, judgeEvidence(evidence))
 }
 
 function unproven(verdict: Verdict): Verdict {
