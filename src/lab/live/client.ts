@@ -33,7 +33,8 @@ function goesOnWithout(pids: readonly number[]): () => void {
   watcher.on('error', () => undefined)
   watcher.stdin.on('error', () => undefined)
   watcher.unref()
-  return () => watcher.stdin.destroy()
+  // At once: a late word of it would let go whoever was stopped again by then.
+  return () => void watcher.kill('SIGKILL')
 }
 
 /** One client process, seen from the lab. */

@@ -10,7 +10,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import { toJson } from '../../../src/lab/live/index.ts'
 import type { RunRecord } from '../../../src/lab/record.ts'
 import { REDIS_LIKE, Script } from '../checkers/evidence.ts'
-import { dies, endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
+import { alive, endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
 
 afterEach(endAll)
 
@@ -113,7 +113,7 @@ describe('holdfast lab', () => {
     )
     running.kill('SIGKILL')
     await running.end()
-    await dies(Number(stopped))
+    await vi.waitFor(() => expect(alive(Number(stopped))).toBe(false), SOON)
   })
 
   it('touches nothing that is not on this machine unless told to', async () => {
