@@ -33,6 +33,10 @@ export function recordOf(
 export function judgeAgain(record: RunRecord): RunRecord {
   if (record.evidence === undefined) return { ...record, verdicts: record.verdicts.map(unproven) }
   const evidence = revive(record.evidence)
+  const names = new Set(evidence.settings.names.map(({ name }) => name))
+  // It would not be looked at.
+  const stray = evidence.history.find(({ name }) => !names.has(name))
+  if (stray !== undefined) throw new Error(`a call on "${stray.name}", which is none of its locks`)
   const { counts, ...about } = record
   return recordOf({ ...about, command: counts?.command }, evidence, judgeEvidence(evidence))
 }

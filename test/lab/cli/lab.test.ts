@@ -289,7 +289,7 @@ describe('holdfast lab', () => {
     writeFileSync(file, toJson([{ id: 'live/x', verdicts: [], evidence: { ...evidence, settings } }]))
     const { code, stderr } = await run(['lab', '--judge', file])
     expect(code).toBe(64)
-    expect(stderr).toContain('a part is missing')
+    expect(stderr).toContain('a call on "seat", which is none of its locks')
   })
 
   it('refuses what would do nothing where it only judges', async () => {
