@@ -37,6 +37,18 @@ const options = {
   ...STORE_OPTIONS,
 } as const
 
+/** What makes a run the same one. */
+const REPEATED = [
+  'clients',
+  'for',
+  'faults',
+  'seed',
+  'hurt-server',
+  'heal-server',
+  'token-file',
+  'ca-file',
+] as const
+
 /** Without a run there is nothing that these could say. */
 const { judge: _judge, html: _html, ...OF_RUNS } = options
 
@@ -70,10 +82,11 @@ const lab: Command = command({
         throw new UsageError(`--judge makes no run: --${useless} has nothing to do with it.`)
       return judged(judge, html, url)
     }
-    const clients = whole('--clients', given.clients ?? '8', 2, 100)
-    const forMs = parseDuration('--for', given.for ?? '60s')
+    const { clients: many = '8', for: time = '60s', faults = 'pause,kill,cut' } = given
+    const clients = whole('--clients', many, 2, 100)
+    const forMs = parseDuration('--for', time)
     const seed = given.seed === undefined ? randomInt(1, 2 ** 31) : whole('--seed', given.seed, 0, 2 ** 31)
-    const nemeses = [...parseFaults(given.faults ?? 'pause,kill,cut'), ...serverFaults(given)]
+    const nemeses = [...parseFaults(faults), ...serverFaults(given)]
     const address = storeAddress(given, url)
     const what = `${clients} clients will contend for locks there for ${showDuration(forMs)}.`
     await consent(address, what, { yes: given.yes === true })
@@ -83,23 +96,10 @@ const lab: Command = command({
     // Before anything is said: whoever reads it may interrupt at once.
     const interrupt = new Interrupt()
     print(`${clients} clients on ${address.shown} for ${showDuration(forMs)}, seed ${seed}`)
-    const command = [
-      `holdfast lab ${address.shown} --clients ${clients} --for ${showDuration(forMs)}`,
-      `--faults ${given.faults ?? 'pause,kill,cut'} --seed ${seed}`,
-      ...(['hurt-server', 'heal-server'] as const).flatMap((option) => {
-        const { [option]: deed } = given
-        return deed === undefined ? [] : [`--${option} '${deed.replaceAll("'", `'\\''`)}'`]
-      }),
-    ].join(' ')
+    const command = again(address, { ...given, clients: many, for: time, faults, seed: String(seed) })
     const records = await play(stage, nemeses, { seed, forMs, command, signal: interrupt.signal })
     interrupt.stop()
-    print(
-      records
-        .map(verdicts)
-        .filter((text) => text !== '')
-        .join('\n\n'),
-    )
-    print(`\n${inTheEnd(records)}`)
+    print(`${allVerdicts(records)}\n\n${inTheEnd(records)}`)
     if (given.html !== undefined)
       writeFileSync(given.html, report(records, { about: `${address.shown}, seed ${seed};` }))
     if (given.json !== undefined) writeFileSync(given.json, toJson(records))
@@ -108,6 +108,22 @@ const lab: Command = command({
 })
 
 export default lab
+
+/** How to make the same run again, for a shell. What holds a secret is not among it: the environment or a file has that. */
+function again(
+  { shown }: StoreAddress,
+  given: Readonly<Record<string, string | boolean | undefined>>,
+): string {
+  const words = REPEATED.flatMap((option) => {
+    const value = given[option]
+    return typeof value === 'string' ? [`--${option}`, value] : []
+  })
+  return ['holdfast', 'lab', shown, ...words].map(quoted).join(' ')
+}
+
+function quoted(word: string): string {
+  return /^[\w:/@.,=+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}
 
 function serverFaults(given: {
   readonly 'hurt-server'?: string | undefined
@@ -186,6 +202,13 @@ const SEEN: Readonly<Record<Pile, string>> = {
   notRun: 'not run',
 }
 
+function allVerdicts(records: readonly RunRecord[]): string {
+  return records
+    .map(verdicts)
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
 function verdicts(run: RunRecord): string {
   if (run.counts === undefined) return ''
   const rows = run.verdicts.map((verdict) => {
@@ -213,24 +236,24 @@ function inTheEnd(records: readonly RunRecord[]): string {
 /** The rules of today on the evidence of an earlier run. */
 function judged(file: string, html: string | undefined, url: string | undefined): number {
   if (url !== undefined) throw new UsageError('--judge makes no run, and needs no store.')
-  const records = recordsIn(file).map((record) => judgedIn(file, record))
-  print(
-    records
-      .map(verdicts)
-      .filter((text) => text !== '')
-      .join('\n\n'),
-  )
-  print(`\n${inTheEnd(records)}`)
-  if (html !== undefined) writeFileSync(html, report(records, { about: `${file}, judged again;` }))
-  return exitCode(tally(records))
+  const written = recordsIn(file)
+  const { text, page, code } = fromFile(file, () => {
+    const records = written.map(judgeAgain)
+    return {
+      text: `${allVerdicts(records)}\n\n${inTheEnd(records)}`,
+      page: html === undefined ? '' : report(records, { about: `${file}, judged again;` }),
+      code: exitCode(tally(records)),
+    }
+  })
+  print(text)
+  if (html !== undefined) writeFileSync(html, page)
+  return code
 }
 
 /** What is in a file may be anything, however deep. */
-function judgedIn(file: string, record: RunRecord): RunRecord {
+function fromFile<T>(file: string, read: () => T): T {
   try {
-    const again = judgeAgain(record)
-    tally([again])
-    return again
+    return read()
   } catch (error) {
     throw new UsageError(
       `--judge cannot read the evidence in ${file}: it was changed, or is broken (${error instanceof Error ? error.message : String(error)})`,

@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -18,6 +18,24 @@ const THERE = new Set<() => void>()
 process.on('exit', () => {
   for (const kill of THERE) kill()
 })
+
+/**
+ * Lets a process go on when the lab has ended in whatever way: nobody who is killed says goodbye, and what is stopped then would stay so for
+ * ever. The lab holds one end of a pipe. Returns what ends this.
+ */
+function goesOnWithout(pids: readonly number[]): () => void {
+  const script = 'read -r _; kill -CONT "$@" 2>/dev/null'
+  const stdio = ['pipe', 'ignore', 'ignore'] as const
+  const watcher = spawn('/bin/sh', ['-c', script, 'sh', ...pids.map(String)], {
+    detached: true,
+    stdio: [...stdio],
+  })
+  watcher.on('error', () => undefined)
+  watcher.stdin.on('error', () => undefined)
+  watcher.unref()
+  // At once: a late word of it would let go whoever was stopped again by then.
+  return () => void watcher.kill('SIGKILL')
+}
 
 /** One client process, seen from the lab. */
 export class LiveClient {
@@ -43,6 +61,7 @@ export class LiveClient {
   state: 'starting' | 'working' | 'done' | 'dead' = 'starting'
   /** The process that does its work, where it has another one for that. */
   private companion: number | undefined
+  private unwatch: (() => void) | undefined
   private readonly child: ChildProcess
   private readonly gone: Promise<void>
   private readonly events: ClientEvents
@@ -72,6 +91,7 @@ export class LiveClient {
     this.gone = new Promise((resolve) => {
       this.child.on('exit', (code, signal) => {
         THERE.delete(this.killNow)
+        this.unwatch?.()
         const how = signal === null ? `exit code ${code}` : signal
         this.exit = { at: events.now(), how, planned: this.planned }
         if (this.state !== 'done') this.state = 'dead'
@@ -104,11 +124,15 @@ export class LiveClient {
   }
 
   stop(): void {
+    const pids = [this.companion, this.child.pid].filter((pid) => pid !== undefined)
+    this.unwatch ??= goesOnWithout(pids)
     this.signal('SIGSTOP')
   }
 
   resume(): void {
     this.signal('SIGCONT')
+    this.unwatch?.()
+    this.unwatch = undefined
   }
 
   async kill(): Promise<void> {

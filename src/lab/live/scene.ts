@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Capabilities, NameInfo, Store } from '../../core/contract.ts'
 import type { StoreOptions } from '../../open.ts'
+import { holdsOf } from '../../testkit/holds.ts'
 import { Random } from '../../testkit/random.ts'
 import { Resource } from '../resource/process.ts'
 import { LiveClient } from './client.ts'
@@ -164,7 +165,7 @@ export class Scene {
     this.clients.push(client)
     const begun = await this.until(() => client.state !== 'starting' || failure !== undefined, START_MS)
     if (!begun || client.state !== 'working')
-      throw new Error(`${client.label} did not start: ${failure ?? 'no sign'}`)
+      throw new Error(`${client.label} did not start: ${failure ?? client.record.exit?.how ?? 'no sign'}`)
     return client
   }
 
@@ -253,14 +254,21 @@ export class Scene {
     for (const client of working) this.goOn(client)
   }
 
-  /** Those who stand still hold it until they are told to go on: it is among the names of the store. */
+  /**
+   * Those who stand still hold it until they are told to go on: it is among the names of the store. Where that takes long to answer, what
+   * they had may have been lost meanwhile.
+   */
   private async listed(name: string): Promise<void> {
+    const asked = process.hrtime.bigint()
     let cursor: string | undefined
     do {
       const page = await this.store.list({ prefix: name, cursor }, ANSWER_MS)
       if ('kind' in page || page.names.includes(name)) return
       cursor = page.cursor
     } while (cursor !== undefined)
+    const answered = process.hrtime.bigint()
+    const holds = holdsOf(this.diary.history).filter((hold) => hold.name === name)
+    if (!holds.some(({ from, to }) => from < asked && to > answered)) return
     const message = `the store does not list "${name}", which is held`
     this.stuck.push({ check: 'inspection', message, at: this.diary.now() })
   }

@@ -26,11 +26,19 @@ export function recordOf(
   }
 }
 
-/** A record that was written down, judged again by the rules of today. Without evidence nothing in it is believed that would be a success. */
+/**
+ * A record that was written down, judged again by the rules of today. All that is told of the run follows from its evidence, too. Without
+ * evidence nothing in it is believed that would be a success.
+ */
 export function judgeAgain(record: RunRecord): RunRecord {
   if (record.evidence === undefined) return { ...record, verdicts: record.verdicts.map(unproven) }
   const evidence = revive(record.evidence)
-  return { ...record, ...judgeEvidence(evidence), evidence }
+  const names = new Set(evidence.settings.names.map(({ name }) => name))
+  // It would not be looked at.
+  const stray = evidence.history.find(({ name }) => !names.has(name))
+  if (stray !== undefined) throw new Error(`a call on "${stray.name}", which is none of its locks`)
+  const { counts, ...about } = record
+  return recordOf({ ...about, command: counts?.command }, evidence, judgeEvidence(evidence))
 }
 
 function unproven(verdict: Verdict): Verdict {

@@ -368,6 +368,28 @@ describe('A signal', () => {
   })
 })
 
+describe('Renewal', () => {
+  it('was looked at only where a section of each kind of lock outlived its ttl', () => {
+    const script = new Script()
+    const end = script.turns(10, 20)
+    script.section('a', end, end + 10, end + 600)
+    const evidence = script.evidence([facts('none')], {})
+    const renewal = (ttl: number, ...more: Evidence['settings']['names']): Verdict =>
+      verdict({ ...evidence, settings: { ...evidence.settings, ttl, names: [...seats, ...more] } }, 'renewal')
+    const { names: seats } = evidence.settings
+    expect(renewal(500).seen).toBe('held')
+    expect(renewal(700)).toMatchObject({
+      seen: 'not run',
+      why: 'no section outlived its ttl while no fault was there',
+    })
+    const permits = { name: 'seat:permits', kind: 'semaphore', capacity: 3 } as const
+    expect(renewal(500, permits)).toMatchObject({
+      seen: 'not run',
+      why: 'no section of a semaphore outlived its ttl while no fault was there',
+    })
+  })
+})
+
 describe('Evidence without anything in it', () => {
   it('is no success', () => {
     const nothing = new Script().evidence([facts('none')])

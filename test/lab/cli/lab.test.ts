@@ -10,7 +10,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import { toJson } from '../../../src/lab/live/index.ts'
 import type { RunRecord } from '../../../src/lab/record.ts'
 import { REDIS_LIKE, Script } from '../checkers/evidence.ts'
-import { endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
+import { alive, endAll, holdfast, lockServer, program, run, Running, tempFolder } from '../../cli/cli.ts'
 
 afterEach(endAll)
 
@@ -69,11 +69,16 @@ describe('holdfast lab', () => {
   )
 
   it('ends in order when it is interrupted', async () => {
-    const running = holdfast(['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset'])
+    const json = join(tempFolder(), 'lab.json')
+    const words = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'reset', '--seed', '3']
+    const running = holdfast([...words, '--json', json])
     await running.says('seed')
     running.kill('SIGINT')
     expect(await running.end()).toBe(130)
     expect(running.stdout).toContain('grants')
+    // As it was asked for, and not as times are told to people: a shell has to understand it.
+    const [record] = JSON.parse(readFileSync(json, 'utf8')) as RunRecord[]
+    expect(record?.counts?.command).toBe(['holdfast', ...words].join(' '))
     const { stdout: left } = await run(['ls', '--json'], { url: server.url })
     expect(left).not.toContain('holdfast-lab-')
   })
@@ -95,6 +100,21 @@ describe('holdfast lab', () => {
       expect(running.stdout).toMatch(/clients +holds +held/)
     },
   )
+
+  it('leaves no client stopped when it is killed itself', async () => {
+    const args = ['lab', server.url, '--clients', '2', '--for', '1h', '--faults', 'pause']
+    const running = holdfast(args)
+    const said = (...command: readonly [string, ...string[]]) =>
+      spawnSync(command[0], command.slice(1), { encoding: 'utf8' }).stdout.trim()
+    const clients = (): readonly string[] => said('pgrep', '-P', String(running.pid)).split('\n')
+    const stopped = await vi.waitUntil(
+      () => clients().find((pid) => said('ps', '-o', 'stat=', '-p', pid).startsWith('T')),
+      SOON,
+    )
+    running.kill('SIGKILL')
+    await running.end()
+    await vi.waitFor(() => expect(alive(Number(stopped))).toBe(false), SOON)
+  })
 
   it('touches nothing that is not on this machine unless told to', async () => {
     const { code, stderr } = await run(['lab', 'redis://192.0.2.1', ...SHORT])
@@ -202,6 +222,28 @@ describe('holdfast lab', () => {
     expect(code).toBe(64)
   })
 
+  it('says so of what is broken beside the evidence, when that is to be shown', async () => {
+    const folder = tempFolder()
+    const [file, html] = [join(folder, 'lab.json'), join(folder, 'lab.html')]
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = script.evidence([{ kind: 'none', what: 'nothing happens' }])
+    writeFileSync(file, toJson([{ id: 5, verdicts: [], evidence }]))
+    const { code, stderr } = await run(['lab', '--judge', file, '--html', html])
+    expect(stderr).toMatch(/^holdfast: --judge cannot read the evidence in .*broken \(.*\)\n$/)
+    expect(code).toBe(64)
+  })
+
+  it('counts again what it judges again', async () => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = script.evidence([{ kind: 'none', what: 'nothing happens' }])
+    const counts = { grants: 5000, respawns: 7, ttl: 1 }
+    writeFileSync(file, toJson([{ id: 'live/x', verdicts: [], clients: [], faults: [], counts, evidence }]))
+    expect((await run(['lab', '--judge', file])).stdout).toMatch(/^3 grants, 0 faults, \d clients \(0 in/)
+  })
+
   it('believes nothing that has no evidence, and keeps what it says against itself', async () => {
     const file = join(tempFolder(), 'lab.json')
     const script = new Script()
@@ -236,6 +278,18 @@ describe('holdfast lab', () => {
     const { code, stderr } = await run(['lab', '--judge', file])
     expect(code).toBe(64)
     expect(stderr).toContain('a part is missing')
+  })
+
+  it('does not judge calls on a lock that it knows nothing of', async () => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(3, 20)
+    const evidence = script.evidence([])
+    const settings = { ...evidence.settings, names: [] }
+    writeFileSync(file, toJson([{ id: 'live/x', verdicts: [], evidence: { ...evidence, settings } }]))
+    const { code, stderr } = await run(['lab', '--judge', file])
+    expect(code).toBe(64)
+    expect(stderr).toContain('a call on "seat", which is none of its locks')
   })
 
   it('refuses what would do nothing where it only judges', async () => {

@@ -141,8 +141,13 @@ function renewalsOf(
     const next = Math.min(...windows.map((window) => (window.from >= begins ? window.from : Infinity)))
     return Math.min(since(began, to), next) - begins > expiryOf(settings) && !troubled(windows, begins)
   })
+  const kinds = new Map(settings.names.map(({ name, kind }) => [name, kind]))
+  const seen = new Set(long.map(({ name }) => kinds.get(name)))
+  const missing = [...new Set(kinds.values())].filter((kind) => !seen.has(kind))
   const idle = new Map<string, string>()
   if (long.length === 0) idle.set('renewal', 'no section outlived its ttl while no fault was there')
+  else if (missing.length > 0)
+    idle.set('renewal', `no section of a ${missing.join(' or a ')} outlived its ttl while no fault was there`)
   return { violations, idle }
 }
 
