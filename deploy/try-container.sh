@@ -30,8 +30,8 @@ put /bin/sh /bin/sh
 put /bin/sleep /bin/sleep
 put /usr/bin/env /usr/bin/env
 cp -R "$here/dist" "$here/package.json" "$root/opt/holdfast/node_modules/holdfast/"
-ln -sf /opt/holdfast/node_modules/holdfast/dist/cli/main.js "$root/usr/local/bin/holdfast"
-chmod +x "$root/opt/holdfast/node_modules/holdfast/dist/cli/main.js"
+ln -sf /opt/holdfast/node_modules/holdfast/dist/cli/start.cjs "$root/usr/local/bin/holdfast"
+chmod +x "$root/opt/holdfast/node_modules/holdfast/dist/cli/start.cjs"
 printf '%s\n' '{ "listen": "127.0.0.1:0", "state": "/var/lib/holdfast/state.json", "log": { "format": "json" } }' > "$root/etc/holdfast/config.json"
 # What the image's volume is: the only place that it may write to.
 mkdir -p "$work/volume"
