@@ -178,7 +178,8 @@ for (const { name, present, start } of servers) {
       await waiting(holder, lock, 0)
       await over
       frozen.resume()
-      expect(await late).toBe('LOCK_TIMEOUT')
+      // The second one if it was frozen before it had read that it stands in line: no answer came in time.
+      expect(['LOCK_TIMEOUT', 'STORE_UNAVAILABLE']).toContain(await late)
       await held.release()
       const after = await holder.mutex(lock).tryAcquire()
       expect(after?.held).toBe(true)
