@@ -88,9 +88,9 @@ describe('holdfast run -- true, at a lock server', () => {
   })
   afterAll(() => server.kill('SIGKILL'))
 
-  // 40 to 45 on a quiet machine, 55 on a busy one; 63 and 80 as separate modules, with the HTTP client that newer Nodes bring 95.
-  it('adds at most 75 ms of processor time to an empty Node', () => {
-    expect(added(server.url)).toBeLessThan(75)
+  // 40 to 45, 55 on a very busy machine; as separate modules 63 and 80, on newer Nodes, where HTTP brought `fetch` along, 95.
+  it('adds at most 65 ms of processor time to an empty Node', () => {
+    expect(added(server.url)).toBeLessThan(65)
   })
 
   it('loads few files, none of them a module, and nothing of what serves the other commands', () => {
@@ -114,13 +114,14 @@ describe.skipIf(!available('redis'))('holdfast run -- true, on Redis', () => {
   })
   afterAll(() => server.stop())
 
-  // 75 to 80 on a quiet machine, 90 on a busy one; half of it is the driver's. As separate modules 120 and 140.
-  it('adds at most 115 ms of processor time to an empty Node', () => {
-    expect(added(server.url)).toBeLessThan(115)
+  // 75 to 80, 90 on a very busy machine; half of it is the driver's. As separate modules 120 and 140.
+  it('adds at most 105 ms of processor time to an empty Node', () => {
+    expect(added(server.url)).toBeLessThan(105)
   })
 
   it('loads few files besides the driver, and one driver', () => {
     const { ours, drivers } = loadedBy(server.url)
+    expect(ours.length).toBeGreaterThan(10)
     expect(ours.length).toBeLessThan(35)
     expect(drivers.some((file) => file.includes('/ioredis/'))).toBe(true)
     expect(drivers.filter((file) => file.includes('/@redis/'))).toEqual([])
