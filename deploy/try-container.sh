@@ -30,8 +30,8 @@ put /bin/sh /bin/sh
 put /bin/sleep /bin/sleep
 put /usr/bin/env /usr/bin/env
 cp -R "$here/dist" "$here/package.json" "$root/opt/holdfast/node_modules/holdfast/"
-ln -sf /opt/holdfast/node_modules/holdfast/dist/cli/main.js "$root/usr/local/bin/holdfast"
-chmod +x "$root/opt/holdfast/node_modules/holdfast/dist/cli/main.js"
+ln -sf /opt/holdfast/node_modules/holdfast/dist/cli/start.cjs "$root/usr/local/bin/holdfast"
+chmod +x "$root/opt/holdfast/node_modules/holdfast/dist/cli/start.cjs"
 # The one beside this, without what only its own machine has: a certificate, tokens, a name and a port.
 node -p "
   const { tls, tokensFile, hosts, ...rest } = JSON.parse(fs.readFileSync('$here/deploy/config.json', 'utf8'))

@@ -23,7 +23,7 @@ import {
 import { startAll } from '../scripts/services/group.mjs'
 import { launch } from '../scripts/services/process.mjs'
 
-const CLI = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+const CLI = fileURLToPath(new URL('../dist/cli/start.cjs', import.meta.url))
 
 /** No database holds without its data, and only Redis has scripts to forget. */
 const DATABASE = ['wipe', 'script-flush', 'failover']

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, posix, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { apiReports } from './api.mjs'
@@ -52,6 +52,22 @@ function fail(faults) {
   if (faults.length > 0) throw new Error(faults.join('\n'))
 }
 
+/** Where Node begins: what is imported by name, the command, and the programs that it starts. */
+const STARTS = [
+  ...new Set(
+    [manifest.exports, manifest.bin]
+      .flatMap(leaves)
+      .filter((path) => /\.c?js$/.test(path))
+      .map((path) => path.slice(2)),
+  ),
+  'dist/commonjs/command.cjs',
+  'dist/commonjs/keeper.cjs',
+  'dist/cli/demo/seller.js',
+  'dist/lab/live/worker.js',
+  'dist/lab/resource/server.js',
+  'dist/testkit/taker-child.js',
+]
+
 let packed
 
 const checks = {
@@ -66,7 +82,6 @@ const checks = {
 
   'every export is a file in it': () => {
     const files = new Set(packed.files.map(({ path }) => `./${path}`))
-    const leaves = (target) => (typeof target === 'string' ? [target] : Object.values(target).flatMap(leaves))
     const targets = [
       manifest.exports,
       manifest.bin,
@@ -99,6 +114,32 @@ const checks = {
     })
     fail(missing)
     return `${documents.length} documents`
+  },
+
+  'no module in it lacks another, or is there for nobody': () => {
+    const modules = packed.files.map(({ path }) => path).filter((path) => /\.c?js$/.test(path))
+    const reached = new Set()
+    const lacking = []
+    const reach = (path, from) => {
+      if (reached.has(path)) return
+      if (!modules.includes(path)) return void lacking.push(`${from} lacks ${path}`)
+      reached.add(path)
+      for (const next of importsOf(path)) reach(next, path)
+    }
+    for (const path of STARTS) reach(path, 'the package')
+    fail([
+      ...lacking,
+      ...modules.filter((path) => !reached.has(path) && !isEmpty(path)).map((path) => `of no use: ${path}`),
+    ])
+    return `${modules.length} modules`
+  },
+
+  'the command starts, also what of it is loaded another way': () => {
+    const command = join(consumer, 'node_modules', manifest.name, manifest.bin.holdfast)
+    const said = run(process.execPath, [command, '--version']).trim()
+    if (said !== manifest.version) throw new Error(`it says it is ${said}`)
+    for (const name of ['run', 'lab', 'conformance', 'demo', 'serve', 'doctor'])
+      run(process.execPath, [command, name, '--help'])
   },
 
   publint: () => void tool('publint', ['--strict', join(temp, 'package')]),
@@ -151,6 +192,24 @@ const checks = {
     run(process.execPath, ['commonjs.cjs'], { cwd: consumer })
     return `${pairs.length} entries`
   },
+}
+
+function leaves(target) {
+  return typeof target === 'string' ? [target] : Object.values(target).flatMap(leaves)
+}
+
+/** The modules of the package that one of them names. `start.cjs` gives some commands to modules, so that the CommonJS form is without. */
+function importsOf(path) {
+  const text = readFileSync(join(temp, 'package', path), 'utf8')
+  const named = [...text.matchAll(/(?:\bfrom |\bimport |\bimport\(|\brequire\()\s*['"](\.[^'"]+)['"]/g)]
+  return named
+    .map(([, name]) => posix.join(posix.dirname(path), name))
+    .filter((name) => !name.startsWith('dist/commonjs/cli/'))
+}
+
+/** What is left of a file that holds nothing but types. */
+function isEmpty(path) {
+  return readFileSync(join(temp, 'package', path), 'utf8').trim() === 'export {};'
 }
 
 /** The strictest reader: every declaration file is checked, and nothing is installed beside the types of Node. */

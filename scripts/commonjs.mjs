@@ -2,6 +2,7 @@
 // in a CommonJS project. Node takes the modules for `require` too (the condition `module-sync`), so that a process
 // has one copy of everything. docs/adr/0009-commonjs.md has the reasons. Expects dist; part of `npm run build`.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -19,7 +20,17 @@ for (const { require: required, default: module } of Object.values(entries)) {
   input[required.default.replace(`./${folder}/`, '').replace(/\.cjs$/, '')] = join(root, module)
 }
 
-const bundle = await rolldown({ input, platform: 'node', external: [/^node:/, ...drivers] })
+const quick = createRequire(import.meta.url)('../dist/cli/start.cjs')
+/** Programs that are started again and again, and load faster from here. */
+const programs = { command: join(root, 'dist/cli/main.js'), keeper: join(root, 'dist/cli/keeper/main.js') }
+/** `start.cjs` gives those to dist/cli/main.js. */
+const slow = new RegExp(`/dist/cli/commands/(?!(${quick.join('|')})\\.js$)[^/]+$`)
+
+const bundle = await rolldown({
+  input: { ...input, ...programs },
+  platform: 'node',
+  external: [/^node:/, ...drivers, slow],
+})
 await bundle.write({
   dir: join(root, folder),
   format: 'cjs',

@@ -22,7 +22,7 @@ export const workload = {
   columns: ['added', 'p50', 'bare', 'max'],
   async round(stage, { store }, { times }) {
     const env = { ...process.env, HOLDFAST_URL: stage.endpoint.urls[store] }
-    const command = [pathOf('cli/main.js'), 'run', stage.name(), '--', 'true']
+    const command = [pathOf('cli/start.cjs'), 'run', stage.name(), '--', 'true']
     // The first of each reads its files from the disk.
     await started(command, env)
     await started(['-e', ''], env)

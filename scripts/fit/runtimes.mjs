@@ -17,7 +17,7 @@ const OTHERS = {
 
 export function runtimeChecks({ full, env }) {
   const [redis] = env.URLS.split(' ')
-  const command = full.path('node_modules/holdfast/dist/cli/main.js')
+  const command = full.path('node_modules/holdfast/dist/cli/start.cjs')
   const conformance = async (program, args, urls) => {
     const each = urls.flatMap((url) =>
       CASES.map(async (only) => {

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { COMMANDS } from './commands.ts'
 import { EXIT, exitCodeOf, explain, UsageError } from './exit.ts'
 import { parse } from './parse.ts'

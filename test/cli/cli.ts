@@ -10,7 +10,7 @@ import { afterAll, vi } from 'vitest'
 
 /** The command as people get it: built, in a process of its own. `npm test` builds before it runs; another build may be named. */
 export const program: string =
-  process.env['HOLDFAST_PROGRAM'] ?? fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+  process.env['HOLDFAST_PROGRAM'] ?? fileURLToPath(new URL('../../dist/cli/start.cjs', import.meta.url))
 
 export interface RunOptions {
   readonly url?: string | undefined

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -24,3 +24,16 @@ it('holdfast/testing loads the clock of the testkit, and nothing else of it', ()
     'testkit/virtual-env.ts',
   ])
 })
+
+const stores = readdirSync(join(src, 'stores')).filter((name) =>
+  existsSync(join(src, `stores/${name}/index.ts`)),
+)
+
+it.each(['index.ts', 'store.ts', ...stores.map((name) => `stores/${name}/index.ts`)])(
+  '%s loads nothing of the server, the command, the lab or the testkit',
+  (entry) => {
+    const files = [...loadedWith(join(src, entry))].map((file) => file.slice(src.length + 1))
+    expect(files.length).toBeGreaterThan(5)
+    expect(files.filter((file) => /^(testing|testkit|lab|server|cli|recipes)\//.test(file))).toEqual([])
+  },
+)

@@ -228,7 +228,7 @@ describe('systemd and containers', () => {
   it.skipIf(!possible)(
     'what the image runs keeps what it says, in namespaces of its own',
     () => {
-      expect(existsSync(join(deploy, '../dist/cli/main.js'))).toBe(true)
+      expect(existsSync(join(deploy, '../dist/cli/start.cjs'))).toBe(true)
       const { status, stdout, stderr } = spawnSync(
         join(deploy, 'try-container.sh'),
         [join(folder, 'container')],

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { systemError } from '../connect.ts'
 import { CommandError, EXIT, UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
@@ -89,7 +89,9 @@ function pidOf(text: string): number {
 
 /** Starts the keeper and passes on what it says; or the exit code for the signal that ended the wait. */
 async function askKeeper(order: Order): Promise<Report | number> {
-  const program = fileURLToPath(new URL('../keeper/main.js', import.meta.url))
+  // From dist/cli/commands and from dist/commonjs/shared alike. Where there is no `import.meta`, there is a `__filename`.
+  const here = (import.meta.url as string | undefined) ?? pathToFileURL(__filename)
+  const program = fileURLToPath(new URL('../../commonjs/keeper.cjs', here))
   const keeper = spawn(process.execPath, [program], {
     detached: true,
     // Its stderr is not ours: a pipe that reads it would wait for the keeper's end.

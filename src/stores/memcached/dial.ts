@@ -1,6 +1,5 @@
 import { connect } from 'node:net'
 import type { OnReadOpts } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions } from 'node:tls'
 
 import type { Unknown } from '../../core/contract.ts'
@@ -55,7 +54,11 @@ function begin(options: DialOptions, onDeath: () => void): Dialling {
     ...('path' in address ? { path: address.path } : { host: address.host, port: address.port }),
     onread: reading(inbox),
   }
-  const socket = options.tls === undefined ? connect(where) : connectTls(tlsOptions(options.tls, where))
+  const socket =
+    options.tls === undefined
+      ? connect(where)
+      : // Not imported: it takes as long to load as everything else here.
+        process.getBuiltinModule('node:tls').connect(tlsOptions(options.tls, where))
   socket.setNoDelay(true)
   // A peer that vanished while nothing is asked is noticed by the system.
   socket.setKeepAlive(true, 30_000)

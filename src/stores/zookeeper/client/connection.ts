@@ -1,6 +1,5 @@
 import { connect as connectTcp, isIP } from 'node:net'
 import type { LookupFunction, Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import type { ConnectionOptions } from 'node:tls'
 import { ZooKeeperError, failedRequest, refusal } from './errors.ts'
 import { FrameCutter } from './frames.ts'
@@ -104,7 +103,12 @@ export class Connection {
     this.socket =
       tls === undefined
         ? connectTcp(at)
-        : connectTls({ ...at, ...(isIP(server.host) === 0 && { servername: server.host }), ...tls })
+        : // Not imported: it takes as long to load as everything else here.
+          process.getBuiltinModule('node:tls').connect({
+            ...at,
+            ...(isIP(server.host) === 0 && { servername: server.host }),
+            ...tls,
+          })
     this.socket.on('data', (chunk: Buffer) => this.received(chunk))
     let reached = false
     this.socket.once(tls === undefined ? 'connect' : 'secureConnect', () => (reached = true))
