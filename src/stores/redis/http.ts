@@ -26,8 +26,10 @@ export class HttpLink extends PolledLink {
     this.client = client
   }
 
+  /** Its owner has aborted the signal that all its requests have. From then on it answers each with the reason for that. */
   ended(): boolean {
-    return false
+    const { client } = this.client as { client?: { options?: { signal?: { aborted?: unknown } } } }
+    return client?.options?.signal?.aborted === true
   }
 
   evalsha(args: string[]): Promise<unknown> {
@@ -53,7 +55,9 @@ export class HttpLink extends PolledLink {
   ): Promise<unknown> {
     const keys = args.splice(0, Number(count))
     try {
-      return asTexts(await this.client[how](script, keys, args))
+      const reply = await this.client[how](script, keys, args)
+      if (this.ended()) throw new Error('the Redis client has been closed')
+      return asTexts(reply)
     } catch (error) {
       throw plain(error)
     }

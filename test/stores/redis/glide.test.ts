@@ -9,6 +9,7 @@ import { Holdfast } from 'holdfast'
 import type { ClaimRequest } from 'holdfast/store'
 import { fencedWrite, openRedisStore, prepareDurableFencing, redisStore, startupChecks } from 'holdfast/redis'
 import type { RedisClient } from 'holdfast/redis'
+import { redisCache } from 'holdfast/recipes'
 import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
@@ -181,6 +182,9 @@ describe.skipIf(!available('redis'))('a client of GLIDE', () => {
       accepted: true,
       token: 7n,
     })
+    const cache = redisCache(client)
+    await cache.setFenced('g', '"text"', { ttl: 1_000, token: 7n })
+    expect(await cache.get('g')).toBe('"text"')
     const codes = (await startupChecks(client)).map(({ level, code }) => `${level} ${code}`)
     expect(codes).toEqual(expect.arrayContaining(['ok version', 'ok eviction', 'ok persistence', 'ok clock']))
   })

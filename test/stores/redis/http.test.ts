@@ -7,6 +7,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import type { ClaimRequest, Store } from 'holdfast/store'
+import { quorumStore } from 'holdfast/quorum'
+import { redisCache } from 'holdfast/recipes'
 import { fencedWrite, openRedisStore, redisStore, startupChecks } from 'holdfast/redis'
 import type { RedisClient } from 'holdfast/redis'
 
@@ -263,6 +265,35 @@ describe.skipIf(!available('redis'))('Redis over HTTP', () => {
     }
   })
 
+  // The client takes the reason for an answer.
+  it.each([undefined, 'q', 'b', 1, '1', [1]])(
+    'takes no word of a signal of its owner’s for an answer: %j',
+    async (reason) => {
+      const signal = AbortSignal.abort(reason)
+      const held = claimOf('aborted')
+      for (const responseEncoding of ['base64', false] as const) {
+        const aborted = redisStore(client({ signal, responseEncoding, enableAutoPipelining: false }))
+        for (const answer of [
+          await aborted.claim(held, 1_000),
+          ...(await aborted.renew([{ ...held, tokens: 0 }], 1_000)),
+          (await aborted.release(held, undefined, 1_000)).released,
+        ]) {
+          expect(answer).toMatchObject({ kind: 'unknown' })
+        }
+      }
+    },
+  )
+
+  it('takes none for an answer either to what was under way when it was aborted', async () => {
+    const owner = new AbortController()
+    const aborted = redisStore(
+      client({ signal: owner.signal, responseEncoding: false, enableAutoPipelining: false }),
+    )
+    bridge.mishap = () => (owner.abort(1), 'silence')
+    const [answer] = await aborted.renew([{ ...claimOf('aborted'), tokens: 0 }], 1_000)
+    expect(answer).toMatchObject({ kind: 'unknown', cause: { message: 'the Redis client has been closed' } })
+  })
+
   it('writes with a fence, and looks at the server, as far as HTTP goes', async () => {
     const write = { key: '{http}:x', value: 'v' }
     expect(await fencedWrite(client(), { ...write, token: 7n })).toEqual({ accepted: true, token: 7n })
@@ -274,6 +305,10 @@ describe.skipIf(!available('redis'))('Redis over HTTP', () => {
   it('refuses what it cannot keep', () => {
     expect(() => redisStore(client(), { replicas: 1 })).toThrow(/replicas needs a client of ioredis or redis/)
     expect(() => redisStore(client(), { fencing: 'durable' })).toThrow(/connection of its own/)
+    expect(() => redisCache(client() as never)).toThrow(/over HTTP reads what it gets as JSON/)
+    expect(() => quorumStore([store, store, store].map(() => redisStore(client())))).toThrow(
+      /through ioredis or redis/,
+    )
   })
 })
 
