@@ -99,25 +99,27 @@ describe.skipIf(!available('redis'))('a client of GLIDE', () => {
     const store = redisStore(client)
     const answerOf = async (name: string): Promise<unknown> => store.claim(claimOf(name), 1_000)
     await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', '1')
-    expect(await answerOf('full')).toMatchObject({ cause: { message: expect.stringMatching(/^OOM /) } })
+    expect(await answerOf('full')).toMatchObject({
+      cause: { message: expect.stringMatching(/^OOM /) as string },
+    })
     await redisCommand(server, 'CONFIG', 'SET', 'maxmemory', '0')
 
     await redisCommand(server, 'SET', 'hf:{other}', 'text')
     expect(await answerOf('other')).toMatchObject({
       retryable: false,
       scope: 'name',
-      cause: { message: expect.stringMatching(/^WRONGTYPE /) },
+      cause: { message: expect.stringMatching(/^WRONGTYPE /) as string },
     })
     await redisCommand(server, 'DEL', 'hf:{other}')
 
     await redisCommand(server, 'REPLICAOF', '127.0.0.1', '1')
     expect(await answerOf('replica')).toMatchObject({
-      cause: { message: expect.stringMatching(/^READONLY .*lead the connection to the primary/) },
+      cause: { message: expect.stringMatching(/^READONLY .*lead the connection to the primary/) as string },
     })
     // One that takes writes is told apart as well.
     await redisCommand(server, 'CONFIG', 'SET', 'replica-read-only', 'no')
     expect(await redisStore(client).claim(claimOf('replica'), 1_000)).toMatchObject({
-      cause: { message: expect.stringContaining('replica that takes writes') },
+      cause: { message: expect.stringContaining('replica that takes writes') as string },
     })
     await redisCommand(server, 'REPLICAOF', 'NO', 'ONE')
     await redisCommand(server, 'CONFIG', 'SET', 'replica-read-only', 'yes')
@@ -128,7 +130,10 @@ describe.skipIf(!available('redis'))('a client of GLIDE', () => {
     await redisCommand(server, 'ACL', 'SETUSER', 'poor', 'on', '>geheim', '~*', '&*', '+@all', '-evalsha')
     const poor = redisStore(await connect({ credentials: { username: 'poor', password: 'geheim' } }))
     const answer = await poor.claim(claimOf('poor'), 1_000)
-    expect(answer).toMatchObject({ retryable: false, cause: { message: expect.stringMatching(/^NOPERM /) } })
+    expect(answer).toMatchObject({
+      retryable: false,
+      cause: { message: expect.stringMatching(/^NOPERM /) as string },
+    })
     expect(inspect([answer, poor], { depth: 9 }) + JSON.stringify(poor)).not.toMatch(/geheim|session\.1/)
 
     const wrong = redisStore(
@@ -137,7 +142,7 @@ describe.skipIf(!available('redis'))('a client of GLIDE', () => {
     const refused = await wrong.claim(claimOf('wrong'), 1_000)
     expect(refused).toMatchObject({
       retryable: false,
-      cause: { message: expect.stringMatching(/^WRONGPASS /) },
+      cause: { message: expect.stringMatching(/^WRONGPASS /) as string },
     })
     expect(inspect(refused, { depth: 9 })).not.toContain('falsch')
   })
