@@ -2,10 +2,12 @@ import { checkOptions, checkPeriod, checkText, MAX_PERIOD_MS } from '../core/arg
 import { InvalidArgumentError } from '../core/errors.ts'
 import type { RedisClient } from '../stores/redis/client.ts'
 import { fencedWrite } from '../stores/redis/fenced-write.ts'
+import { isHttpRedis } from '../stores/redis/http.ts'
+import type { HttpRedisClient } from '../stores/redis/http.ts'
 import type { FencedCache } from './cache.ts'
 
-/** A client of `ioredis` or `redis`, for one server, a Sentinel group or a Cluster. */
-export type RedisCacheClient = RedisClient & { get(key: string): Promise<unknown> }
+/** A client of `ioredis` or `redis`, for one server, a Sentinel group or a Cluster; or a `GlideClient`. */
+export type RedisCacheClient = Exclude<RedisClient, HttpRedisClient> & { get(key: string): Promise<unknown> }
 
 export interface RedisCacheOptions {
   /** Before every key. Default `cache:`. */
@@ -25,6 +27,12 @@ export function redisCache(client: RedisCacheClient, options: RedisCacheOptions 
   const { prefix = 'cache:', fenceTtl = 3_600_000 } = options
   if (typeof (client as Partial<RedisCacheClient> | null | undefined)?.get !== 'function')
     throw new InvalidArgumentError('client must be one of ioredis or redis', { argument: 'client' })
+  if (isHttpRedis(client)) {
+    throw new InvalidArgumentError(
+      'client must be one of ioredis or redis: one over HTTP reads what it gets as JSON, and a text that looks like it comes back as something else',
+      { argument: 'client' },
+    )
+  }
   checkText('prefix', prefix)
   checkPeriod('fenceTtl', fenceTtl)
   // In braces: in a Cluster the value and its token have to live on one node.

@@ -63,7 +63,7 @@ export function checkNodes(stores: readonly Store[]): void {
   if (without >= 0) {
     refuse(
       'stores',
-      `store ${without + 1} cannot be one of a quorum: give each Redis server by itself, no Cluster, no Sentinel group, and without fencing: 'durable' and replicas, which votes do not heed`,
+      `store ${without + 1} cannot be one of a quorum: give each Redis server by itself, through ioredis or redis, no Cluster, no Sentinel group, and without fencing: 'durable' and replicas, which votes do not heed`,
     )
   }
 }

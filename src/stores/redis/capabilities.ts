@@ -14,13 +14,16 @@ const MIN_TTL = 50
  * So a restart, a failover or a clock that jumps can give a lock to a second holder while the first still believes; the
  * second one's token is larger, whatever was lost.
  */
-export function capabilitiesOf(fencing: 'hybrid' | 'durable'): Capabilities {
+export function capabilitiesOf(
+  fencing: 'hybrid' | 'durable',
+  wakeups: 'push' | 'poll' = 'push',
+): Capabilities {
   return {
     queue: true,
     shared: true,
     permits: true,
     fencing: 'monotonic',
-    wakeups: 'push',
+    wakeups,
     reach: 'network',
     minTtl: MIN_TTL,
     maxTtl: MAX_TTL,

@@ -1,4 +1,8 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
+import { GlideLink, isGlide, isGlideCluster } from './glide.ts'
+import type { GlideClient } from './glide.ts'
+import { HttpLink, isHttpRedis } from './http.ts'
+import type { HttpRedisClient } from './http.ts'
 import { IoredisLink, isIoredis } from './ioredis.ts'
 import type { IoredisClient } from './ioredis.ts'
 import type { Link } from './link.ts'
@@ -9,8 +13,17 @@ import type { ClusterClient, NodeRedisCluster } from './node-redis-cluster.ts'
 import { NodeRedisSentinelLink } from './node-redis-sentinel.ts'
 import type { NodeRedisSentinel } from './node-redis-sentinel.ts'
 
-/** A client of `ioredis` or `redis` (node-redis), for one server, a Sentinel group or a Cluster. */
-export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisCluster | NodeRedisSentinel
+/**
+ * A client of `ioredis` or `redis` (node-redis), for one server, a Sentinel group or a Cluster; of `@upstash/redis`, over HTTP; or a
+ * `GlideClient` of `@valkey/valkey-glide`.
+ */
+export type RedisClient =
+  | IoredisClient
+  | NodeRedisClient
+  | NodeRedisCluster
+  | NodeRedisSentinel
+  | HttpRedisClient
+  | GlideClient
 
 /** `owned`: the store made the client itself, and ends it. */
 export function linkTo(client: RedisClient, owned = false): Link {
@@ -35,9 +48,17 @@ export function linkTo(client: RedisClient, owned = false): Link {
       if ('getMasterNode' in given) return new NodeRedisSentinelLink(given as never)
       return new NodeRedisPlainLink(given as PlainClient, owned)
     }
+    if (isGlide(given)) {
+      if (!isGlideCluster(given)) return new GlideLink(given)
+      throw new InvalidArgumentError(
+        'client must be a GlideClient: for a Cluster give the store a client of ioredis (Cluster) or redis (createCluster)',
+        { argument: 'client' },
+      )
+    }
+    if (isHttpRedis(given)) return new HttpLink(given)
   }
   throw new InvalidArgumentError(
-    'client must be a client of the package ioredis (5 or newer) or redis (4.3 or newer)',
+    'client must be a client of the package ioredis (5 or newer), redis (4.3 or newer), @upstash/redis or @valkey/valkey-glide',
     {
       argument: 'client',
     },

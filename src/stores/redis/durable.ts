@@ -92,8 +92,13 @@ async function firstToken(node: Node): Promise<string> {
 }
 
 /** Why the counter of a client's servers is not one that never goes back, as far as the client says. */
-export function severalServers({ cluster, sentinels }: Link): UnsupportedError | undefined {
+export function severalServers({ cluster, sentinels, connectionless }: Link): UnsupportedError | undefined {
   if (cluster) return notInCluster()
+  if (connectionless === true)
+    return new UnsupportedError(
+      'Durable fencing needs a client with a connection of its own: over HTTP the server cannot be asked how it is set up. Use ioredis or redis, or the default fencing.',
+      { store: 'redis' },
+    )
   if (sentinels !== true) return undefined
   return new UnsupportedError(
     'Durable fencing needs one server: after a failover a replica that lags would count the same numbers again. Use one server, or the default fencing.',

@@ -6,6 +6,10 @@ export interface Link {
   readonly cluster: boolean
   /** Whether it leads to whichever server Sentinels call the primary. */
   readonly sentinels?: boolean
+  /** Nothing can be heard through it, so whoever waits asks; nor can a script be followed by WAIT. */
+  readonly polled?: boolean
+  /** Each request may go another way, to another server: what one says of itself says nothing about the next. */
+  readonly connectionless?: boolean
   /** What the driver puts before every key by itself. Channels and SCAN patterns it leaves alone. */
   readonly keyPrefix: string
   /** A command sent now leaves now. Otherwise the driver would keep it, for who knows how long. */

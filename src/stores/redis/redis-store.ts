@@ -1,6 +1,6 @@
 import { checkMs, checkOptions, checkWhole } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
-import { InvalidArgumentError } from '../../core/errors.ts'
+import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { linkTo } from './client.ts'
 import type { RedisClient } from './client.ts'
@@ -50,9 +50,16 @@ export function storeOn(link: Link, options: RedisStoreOptions): RedisStore {
   }
   const refusal = fencing === 'durable' ? severalServers(link) : undefined
   if (refusal !== undefined) throw refusal
+  const polled = link.polled === true
+  if (polled && replicas > 0) {
+    throw new UnsupportedError(
+      'replicas needs a client of ioredis or redis: only there WAIT follows a script on the same connection.',
+      { store: 'redis' },
+    )
+  }
   return new RedisStore(link, {
     prefix,
-    capabilities: capabilitiesOf(fencing),
+    capabilities: capabilitiesOf(fencing, polled ? 'poll' : 'push'),
     ...(fencing === 'durable'
       ? { durableMark: markKey(prefix), prepare: () => checkDurable(link, prefix) }
       : {}),

@@ -12,7 +12,8 @@ type Tell = (problem: Unknown | undefined) => void
 /**
  * Whether the server is one whose locks others see. A replica with `replica-read-only no` takes every lock that it is asked
  * for, and nobody else hears of it: so no answer is believed before the server that gave it has said what it is. The question
- * travels beside the first command of a connection, and costs no time of its own. In a Cluster a replica sends everybody on.
+ * travels beside the first command of a connection, and costs no time of its own. In a Cluster a replica sends everybody on. Where
+ * there is no connection there is nobody to ask: what answers over HTTP has its own way to the primary.
  */
 export class Role {
   /** The server is to be asked with the next command. */
@@ -28,9 +29,10 @@ export class Role {
 
   constructor(link: Link) {
     this.link = link
-    this.due = !link.cluster
-    this.sure = link.cluster
-    this.stopListening = link.cluster ? () => {} : link.onConnectionChange(() => this.moved())
+    const unasked = link.cluster || link.connectionless === true
+    this.due = !unasked
+    this.sure = unasked
+    this.stopListening = unasked ? () => {} : link.onConnectionChange(() => this.moved())
   }
 
   /** Calls back when it is known whether an answer may be believed. */

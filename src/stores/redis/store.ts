@@ -40,6 +40,7 @@ import {
   readClaim,
   readDowngraded,
   readRelease,
+  readRepeatedRelease,
   readReleaseAndNext,
   readReleased,
   readRenewal,
@@ -59,13 +60,13 @@ export interface RedisStoreParts {
 export class RedisStore implements Store {
   readonly kind = 'redis'
   readonly capabilities: Capabilities
-  /** A node of a quorum is one server: none of a Cluster, nor one that a replica may follow. Nor with options that votes do not heed. */
+  /** A node of a quorum is one server: none of a Cluster, nor one that a replica may follow, nor one that is not listened to. Nor with options that votes do not heed. */
   readonly votes?: Voter
   private readonly link: Link
   private readonly prefix: string
   private readonly requests: Requests
   private readonly commands: Commands
-  private readonly terms = new ClaimTerms()
+  private readonly terms: ClaimTerms
   private readonly renewals: Renewals | null
   private readonly moving: Moving | null
   private readonly watching: Watching
@@ -77,13 +78,14 @@ export class RedisStore implements Store {
     this.prefix = prefix
     this.capabilities = capabilities
     this.requests = new Requests(link)
+    this.terms = new ClaimTerms(link.polled === true)
     this.commands = new Commands(this.requests, { prefix, durableMark, replicas })
     // A Cluster's script takes one slot, a durable one a mark, and replicas are waited for command by command.
     const plain = !link.cluster && durableMark === undefined && replicas === undefined
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
     this.moving = link.cluster ? new Moving(this.requests, this.commands, prefix) : null
     this.watching = new Watching(this.requests, link.keyPrefix + prefix)
-    if (plain && link.sentinels !== true) this.votes = new RedisVoter(link, prefix)
+    if (plain && link.sentinels !== true && link.polled !== true) this.votes = new RedisVoter(link, prefix)
     trustedStores.add(this)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
@@ -110,12 +112,14 @@ export class RedisStore implements Store {
   release(claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     this.moving?.forget(claim)
     if (next === undefined) {
-      const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
-      command.calm = claim.calm === true
+      const calm = claim.calm === true
+      const repeats = calm && this.link.connectionless === true
+      const command = new Command<ReleaseResult>(claim, 'r', '', repeats ? readRepeatedRelease : readRelease)
+      command.calm = calm
       command.otherwise = noRelease
       return this.send(command, timeout) as Promise<ReleaseResult>
     }
-    const command = new Command(claim, 'R', nextTerms(next), readReleaseAndNext)
+    const command = new Command(claim, 'R', nextTerms(next, this.terms), readReleaseAndNext)
     command.tokens = next.tokens
     command.otherwise = neither
     return this.send(command, timeout) as Promise<ReleaseResult>
@@ -131,6 +135,8 @@ export class RedisStore implements Store {
   }
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
+    // There is nothing to hear: the scripts know from the claims that whoever waits will ask.
+    if (this.link.polled === true) return Promise.resolve({ kind: 'watching', stop() {} })
     return this.watching.watch(session, listener, timeout)
   }
 

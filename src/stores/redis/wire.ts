@@ -23,20 +23,28 @@ export const DAY_MS = 86_400_000
 type Terms = Pick<ClaimRequest, 'weight' | 'capacity' | 'tokens' | 'ttl' | 'patience' | 'owner'>
 
 /** What a claim asks for, as it travels and as it is stored: one string, because every argument has its price. */
-function terms({ weight, capacity, tokens, ttl, patience, owner }: Terms): string {
-  return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${owner}`
+function terms({ weight, capacity, tokens, ttl, patience, owner }: Terms, mark: string): string {
+  return `${tokens} ${weight} ${capacity} ${ttl} ${patience} ${mark}${owner}`
 }
+
+/** Before the owner of a claim whose process is told nothing and asks: the scripts pass nobody over who has it. */
+const ASKS = '\u0001'
 
 /** The terms of one claim after the other: most that a process makes differ in nothing but their names and ids. */
 export class ClaimTerms {
   /** A copy: the request is the caller's, who may use it again for other terms. */
   private last: Terms | null = null
   private text = ''
+  private readonly mark: string
+
+  constructor(polled = false) {
+    this.mark = polled ? ASKS : ''
+  }
 
   of(request: ClaimRequest): string {
     if (this.last === null || !sameTerms(this.last, request)) {
       const { weight, capacity, tokens, ttl, patience, owner } = request
-      this.text = terms(request)
+      this.text = terms(request, this.mark)
       this.last = { weight, capacity, tokens, ttl, patience, owner }
     }
     return this.text
@@ -55,8 +63,8 @@ function sameTerms(a: Terms, b: Terms): boolean {
 }
 
 /** A claim that follows a release in the same command. */
-export function nextTerms(next: ClaimRequest): string {
-  return `${next.whenBusy === 'queue' ? 'q' : 't'}${next.id} ${terms(next)}`
+export function nextTerms(next: ClaimRequest, terms: ClaimTerms): string {
+  return `${next.whenBusy === 'queue' ? 'q' : 't'}${next.id} ${terms.of(next)}`
 }
 
 export function renewTerms({ ttl, patience, tokens }: RenewRequest): string {
@@ -146,6 +154,21 @@ export function readRelease(reply: unknown): ReleaseResult {
   return doneOf(reply) ? JUST_RELEASED : { released: NOT_HELD }
 }
 
+const REPEATED: ReleaseResult = {
+  released: {
+    kind: 'unknown',
+    cause: new Error('the claim was gone already: the client may have sent its release twice'),
+  },
+}
+
+/**
+ * Of a claim whose lease has not ended, through a client that sends a request again whose answer it did not get: if it is gone, the first
+ * of them most likely did it.
+ */
+export function readRepeatedRelease(reply: unknown): ReleaseResult {
+  return doneOf(reply) ? JUST_RELEASED : REPEATED
+}
+
 export function readReleaseAndNext(reply: unknown, count: number): ReleaseResult {
   const [released, next] = listOf(reply, 2)
   return { released: readReleased(released), next: readClaim(next, count) }
@@ -173,7 +196,14 @@ export function readName(name: string, reply: unknown): NameInfo {
 }
 
 function aboutClaim(id: unknown, owner: unknown, weight: unknown, expiresIn: unknown): ClaimInfo {
-  return { id: textOf(id), owner: textOf(owner), weight: wholeOf(weight), expiresIn: wholeOf(expiresIn) }
+  return { id: textOf(id), owner: ownerOf(owner), weight: wholeOf(weight), expiresIn: wholeOf(expiresIn) }
+}
+
+/** What anybody may write comes behind a sign that keeps a client from reading it as JSON. */
+function ownerOf(reply: unknown): string {
+  const text = textOf(reply)
+  if (!text.startsWith('=')) throw unexpected()
+  return text.slice(text.startsWith(ASKS, 1) ? 2 : 1)
 }
 
 const GRANTED = /^g (\S+) ([1-9]\d{0,18}) (\d{1,10}) ([01]) (.*)$/s

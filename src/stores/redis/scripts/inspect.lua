@@ -1,8 +1,8 @@
 -- Shows who holds a name and who waits for it.
 -- KEYS: header, index, records; or the header alone, if the others cannot be asked for now
 -- ARGV: none
--- returns: capacity, number of holders, then of each holder id, owner, weight, token, ms left,
---          then of each waiter id, owner, weight, ms left
+-- returns: capacity, number of holders, then of each holder id, owner behind a =, weight, token, ms left,
+--          then of each waiter id, owner behind a =, weight, ms left
 -- @include "header.lua"
 -- @include "state.lua"
 load()
@@ -13,7 +13,7 @@ local function add(...)
 end
 if holder and ends > now then
   holders = 1
-  add(holder, owner, capacity, format('%.0f', token), format('%.0f', ends - now))
+  add(holder, '=' .. owner, capacity, format('%.0f', token), format('%.0f', ends - now))
 end
 local members = {}
 if waiting + shared > 0 then members = call('ZRANGEBYSCORE', index, 1, '+inf', 'WITHSCORES') end
@@ -23,7 +23,7 @@ for i = 1, #members, 2 do
   if record then
     local first, weight, who = match(record, '^(%d+) %d+ (%d+) (.*)$')
     holders = holders + 1
-    add(id, who, tonumber(weight), first, format('%.0f', till - now))
+    add(id, '=' .. who, tonumber(weight), first, format('%.0f', till - now))
   end
 end
 for i = 1, #members, 2 do
@@ -31,7 +31,7 @@ for i = 1, #members, 2 do
   local record = tonumber(members[i + 1]) < SHARED and call('HGET', records, id)
   if record then
     local till, weight, who = match(record, '^(%d+) %d+ (%d+) %d+ %d+ %d+ (.*)$')
-    if tonumber(till) > now then add(id, who, tonumber(weight), format('%.0f', till - now)) end
+    if tonumber(till) > now then add(id, '=' .. who, tonumber(weight), format('%.0f', till - now)) end
   end
 end
 answer[2] = holders

@@ -7,9 +7,11 @@ end
 
 -- Whether the session of a waiter listens at this server. It is asked for, and not learned from how many heard the grant: a
 -- grant that is told before it is made reaches those who listen at a replica, whom the count leaves out, and the count
--- takes those who listen to everything for a waiter. Where nobody may ask, everybody listens.
-local function listens(id)
-  if everyoneListens then return true end
+-- takes those who listen to everything for a waiter. Where nobody may ask, everybody listens. Whose owner begins with this
+-- sign cannot be told anything, and asks: it is granted in its turn, and finds out when it asks next.
+local ASKS = '\1'
+local function listens(id, who)
+  if everyoneListens or sub(who, 1, 1) == ASKS then return true end
   local known = redis.pcall('PUBSUB', 'NUMSUB', channelOf(id))
   return known.err ~= nil or known[2] > 0
 end
@@ -76,7 +78,7 @@ local function promote(asker)
       dequeue(id)
       grant(id, weight, tokens, lease, who)
       answer = held(token, count)
-    elseif listens(id) then
+    elseif listens(id, who) then
       dequeue(id)
       grant(id, weight, tokens, math.min(lease, silence), who)
       tell(id, format('g %s %.0f %d %d', id, token, count, waiting > 0 and 1 or 0))
