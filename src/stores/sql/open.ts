@@ -61,7 +61,8 @@ export function parseUrl(url: string, readable: string = url): ParsedUrl {
     options[name] = value
   }
   // All else stays as it was written: each driver has ways of its own to read what is not encoded as it should be.
-  return { uri: url.replaceAll(/(?<=[?&])(table|schema)=[^&#]*&?/g, ''), options }
+  const rest = (query: string): string => query.replaceAll(/(?<=[?&])(table|schema)=[^&]*&?/g, '')
+  return { uri: url.replace(/\?[^#]*/, rest), options }
 }
 
 function refuse(url: string, problem: string): never {

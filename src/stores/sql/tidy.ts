@@ -37,7 +37,7 @@ const BITE = 100
 const EVERY = 100
 const TIMEOUT_MS = 5000
 
-// Taken once: a user’s fake timers must not make a page without end.
+// Taken once: a user's fake timers must not make a page without end.
 const { performance } = globalThis
 
 export function checkIdle(argument: string, idle: number = IDLE_MS): number {

@@ -5,6 +5,7 @@ import { parseUrl } from '../../../../src/stores/sql/open.ts'
 const PLACES = [
   'postgres://h/db',
   'postgres://ann:p%40%2F%3F@[::1]:5432/db',
+  'postgres://ann:p&table=x&@h/&schema=y',
   'postgres://ann:p ss%zz@%2Fvar%2Frun/my db',
   'mysql://ann:\'"{}|^$+,;=@H.Example:3306/d%2Fb',
 ]
