@@ -13,7 +13,8 @@ export async function openPostgresStore(
   options: PostgresStoreOptions = {},
 ): Promise<PostgresStore<PostgresPool>> {
   checkOptions(options, POSTGRES_OPTIONS, 'table')
-  const { uri, options: inUrl } = parseUrl(url)
+  // pg takes one without a host: `postgres://me:secret@/app?host=/cloudsql/…`, a socket.
+  const { uri, options: inUrl } = parseUrl(url, url.replace('@/', '@host/'))
   const pg = await driver(PG)
   if (pg === undefined) throw notInstalled('postgres', 'pg')
   const pool = new pg.Pool({ connectionString: uri, max: 10, connectionTimeoutMillis: 5000, keepAlive: true })

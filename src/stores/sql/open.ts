@@ -47,19 +47,22 @@ const OF_STORES: ReadonlySet<string> = new Set([
   'listen',
 ])
 
-/** Refused by us, because what Node and the drivers say contains the URL, and so the password. */
-export function parseUrl(url: string): ParsedUrl {
-  if (!URL.canParse(url)) return refuse(url, 'cannot be read')
-  const parsed = new URL(url)
+/**
+ * Refused by us, because what Node and the drivers say contains the URL, and so the password. `readable`: the same, where a driver
+ * takes what is no URL elsewhere.
+ */
+export function parseUrl(url: string, readable: string = url): ParsedUrl {
+  if (!URL.canParse(readable)) return refuse(url, 'cannot be read')
   const options: { table?: string; schema?: string } = {}
-  for (const [name, value] of new URLSearchParams(parsed.search)) {
+  for (const [name, value] of new URL(readable).searchParams) {
     if (!OF_STORES.has(name.toLowerCase())) continue
     if (name !== 'table' && name !== 'schema')
       return refuse(url, `has ${name}: of the store's options a URL can say table and schema`)
     options[name] = value
-    parsed.searchParams.delete(name)
   }
-  return { uri: Object.keys(options).length === 0 ? url : parsed.href, options }
+  // All else stays as it was written: each driver has ways of its own to read what is not encoded as it should be.
+  const rest = (query: string): string => query.replaceAll(/(?<=[?&])(table|schema)=[^&]*&?/g, '')
+  return { uri: url.replace(/\?[^#]*/, rest), options }
 }
 
 function refuse(url: string, problem: string): never {

@@ -460,6 +460,19 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     expect(JSON.stringify(refused) + String(refused)).not.toContain('hush-hush')
   })
 
+  it('takes a URL whose host stands behind the question mark, as that of a socket', async () => {
+    const { hostname, port } = new URL(server.url)
+    const url = `postgres://postgres:secret@/postgres?host=${hostname}&table=our_own&port=${port}`
+    const store = await openPostgresStore(url)
+    await expectShortRun(store, 'host behind')
+    await store.close()
+    const { rows } = await admin.query(`SELECT to_regclass('our_own') IS NOT NULL AS made`)
+    expect(rows).toEqual([{ made: true }])
+    await expect(openPostgresStore('postgres://ann:hunter2@:x/db?host=/nowhere')).rejects.toThrow(
+      /^The URL(?!.*hunter2)/,
+    )
+  })
+
   it('tells a database that is not there at once, without the password', async () => {
     const url = server.url
       .replace('postgres@', 'postgres:wrong-secret@')
