@@ -57,6 +57,7 @@ export const mutants = [
 const STORES = ['memory', 'redis', 'zookeeper', 'memcached', 'quorum']
 const PARTS = [
   'core',
+  'platform',
   'transport',
   'runtime',
   'locks',
@@ -64,6 +65,12 @@ const PARTS = [
   'lab',
   ...STORES.map((store) => `stores/${store}`),
 ]
+
+/** As in our own, and what is imported by `#` from the mutant's own files. */
+function packageOf() {
+  const { type, imports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  return JSON.stringify({ type, imports }).replaceAll('"./dist/', '"./')
+}
 
 /** Compiles the sources into a folder of its own, so that nobody's build is touched. */
 export function build(to) {
@@ -81,6 +88,7 @@ export function build(to) {
     'false',
   ]
   execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.build.json'), ...options], { cwd: ROOT })
+  writeFileSync(join(to, 'package.json'), packageOf())
 }
 
 /** Text with the edits of a mutant in it; throws where the build has changed so that one does not fit any more. */
@@ -103,6 +111,7 @@ function link(from, to) {
 
 function mutate(dist, to, { edits }) {
   for (const part of PARTS) link(join(dist, part), join(to, part))
+  writeFileSync(join(to, 'package.json'), packageOf())
   for (const edit of edits) {
     const path = join(to, edit.file)
     const text = edited(readFileSync(path, 'utf8'), edit)
@@ -146,7 +155,6 @@ export async function killAll({ dist, only, onResult = () => undefined }) {
   const work = mkdtempSync(join(dist, '../mutants-'))
   const caught = new Map()
   try {
-    writeFileSync(join(work, 'package.json'), '{ "type": "module" }')
     symlinkSync(join(ROOT, 'node_modules'), join(work, 'node_modules'))
     await forEachAtOnce(
       mutants.filter(({ id }) => only === undefined || id === only),

@@ -190,6 +190,7 @@ for (const { close } of tasks) await close?.()
 await servers.stop()
 console.log(`\n${others ? othersTable(records) : summary(records, paint)}`)
 if (others && given.write) writeTable(records)
-if (given.html !== undefined) writeFileSync(given.html, report(records))
+// First what the other can be made of again, should the disk be full.
 if (given.json !== undefined) writeJson(given.json, records)
+if (given.html !== undefined) writeFileSync(given.html, report(records))
 process.exit(exitCode(tally(records), interrupted))

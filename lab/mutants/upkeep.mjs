@@ -98,8 +98,8 @@ export const upkeepMutants = [
     ],
     scenario: 'claim-queue/partition',
     check: 'leftovers',
-    seeds: 300,
-    seed: 280,
+    seeds: 500,
+    seed: 422,
   },
   {
     id: 'turn-without-end',

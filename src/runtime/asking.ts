@@ -80,6 +80,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   const { lane } = claim
   const { upkeep } = lane.session
   lane.failure = answer.kind === 'unknown' ? answer : null
+  claim.unheard = answer.kind === 'unknown' ? claim.unheard + 1 : 0
   switch (answer.kind) {
     case 'queued':
       claim.attempts++

@@ -28,6 +28,8 @@ export class Claim extends Deadline {
   doubtful = false
   /** How often it was asked for in vain, or heard that it still waits. */
   attempts = 0
+  /** How many questions of a waiter's, one after the other, were not answered in time. */
+  unheard = 0
   /** When the turn began. */
   since = 0
   /** See hurry.ts. */

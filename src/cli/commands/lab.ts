@@ -100,9 +100,10 @@ const lab: Command = command({
     const records = await play(stage, nemeses, { seed, forMs, command, signal: interrupt.signal })
     interrupt.stop()
     print(`${allVerdicts(records)}\n\n${inTheEnd(records)}`)
+    // First what the other can be made of again, should the disk be full.
+    if (given.json !== undefined) writeFileSync(given.json, toJson(records))
     if (given.html !== undefined)
       writeFileSync(given.html, report(records, { about: `${address.shown}, seed ${seed};` }))
-    if (given.json !== undefined) writeFileSync(given.json, toJson(records))
     return exitCode(tally(records), interrupt.exitCode)
   },
 })

@@ -11,7 +11,7 @@ import { safetyOf } from './checks/safety.ts'
 import { stillWritersOf, unseenOf } from './checks/shown.ts'
 import type { Evidence } from './evidence.ts'
 import { expectedOfAll } from './expected.ts'
-import { busyOf, excused, struckBy, troubled, windowsOf } from './windows.ts'
+import { busyOf, excused, slowInTheEnd, struckBy, troubled, windowsOf } from './windows.ts'
 
 /** Without a grant these have nothing to look at. */
 const OF_GRANTS: ReadonlySet<string> = new Set([
@@ -53,7 +53,7 @@ export type Judgement = Pick<RunRecord, 'violations' | 'verdicts'>
 
 /** What follows from the evidence. Pure: the same evidence gives the same verdicts, anywhere and at any time. */
 export function judgeEvidence(evidence: Evidence): Judgement {
-  const { settings, history, stuck, noise, remains } = evidence
+  const { settings, history, noise, remains } = evidence
   const windows = windowsOf(evidence)
   const holds = holdsOf(history)
   const safety = safetyOf(evidence, holds)
@@ -69,9 +69,12 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     ...unreleasedOf(evidence, busy),
     ...safety.order.filter(({ at = 0 }) => !troubled(busy, at - 2 * settings.ttl, at)),
   ]
+  const slow = slowInTheEnd(evidence)
+  const stuck = evidence.stuck.filter(({ check }) => !slow || check !== 'liveness')
   const undecided = new Map(safety.undecided)
-  for (const { check, message } of [...dutiesOf(evidence, holds, progress), ...safety.order]) {
-    if (firm.some((one) => one.check === check) || undecided.has(check)) continue
+  const duties = dutiesOf(evidence, holds, progress)
+  for (const { check, message } of [...duties, ...safety.order, ...evidence.stuck]) {
+    if ([...firm, ...stuck].some((one) => one.check === check) || undecided.has(check)) continue
     undecided.set(check, `the machine or the store was too slow to say: ${message}`)
   }
   const barren = holds.length === 0

@@ -164,8 +164,12 @@ export class Scene {
     const client = new LiveClient(order, way, events, execPath)
     this.clients.push(client)
     const begun = await this.until(() => client.state !== 'starting' || failure !== undefined, START_MS)
-    if (!begun || client.state !== 'working')
-      throw new Error(`${client.label} did not start: ${failure ?? client.record.exit?.how ?? 'no sign'}`)
+    if (!begun || client.state !== 'working') {
+      const { how = 'no sign' } = client.record.exit ?? {}
+      // It could not load its own program.
+      const built = how === 'exit code 1' ? ' (if `npm run build` ran meanwhile, run this again)' : ''
+      throw new Error(`${client.label} did not start: ${failure ?? `${how}${built}`}`)
+    }
     return client
   }
 

@@ -53,12 +53,22 @@ const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 
 /** Times in which the lab's own questions were answered late, or a process was given no processor: nobody's doing. */
 export function busyOf({ looks, stalls, began, settings }: Evidence, most: number = Infinity): Window[] {
-  const usual = Math.max(SLOW.least, Math.min(SLOW.most, settings.ttl * SLOW.ofTtl))
-  const bound = Math.min(usual, most)
+  const bound = Math.min(slowerThan(settings), most)
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
   return [...slow, ...stalls]
     .filter(({ from, to }) => to - from > bound)
     .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
+}
+
+function slowerThan({ ttl }: Settings): number {
+  return Math.max(SLOW.least, Math.min(SLOW.most, ttl * SLOW.ofTtl))
+}
+
+/** Whether most answers were that late when nothing was in the way any more: a turn for everybody takes many of them. */
+export function slowInTheEnd({ looks, began, healedAt, settings }: Evidence): boolean {
+  const last = looks.filter(({ from }) => since(began, from) >= healedAt)
+  const slow = last.filter(({ from, to }) => Number(to - from) / 1e6 > slowerThan(settings))
+  return slow.length > last.length / 2
 }
 
 /** What may stand in one client's way: that another was killed does not. */

@@ -342,6 +342,28 @@ describe('Who was killed', () => {
   })
 })
 
+describe('Who was given nothing in the end', () => {
+  it('is told of, unless most answers of the store were late then: one that was excuses nothing', () => {
+    const script = new Script()
+    const healedAt = script.turns(20, 20)
+    const message = 'a was given nothing in the 9000 ms after the last fault'
+    const looks = (...took: readonly number[]): Evidence['looks'] =>
+      took.map((ms, index) => {
+        const from = BigInt(healedAt + 400 * index) * 1_000_000n
+        return { name: 'seat', from, to: from + BigInt(ms) * 1_000_000n, holders: [], waiters: [] }
+      })
+    const stuck = [{ check: 'liveness', message, at: healedAt + 9000 }]
+    const seen = (...took: readonly number[]): Verdict =>
+      verdict(script.evidence([facts('none')], { healedAt, stuck, looks: looks(...took) }), 'liveness')
+    expect(seen()).toMatchObject({ seen: 'broke', why: message })
+    expect(seen(2, 390, 3)).toMatchObject({ seen: 'broke', why: message })
+    expect(seen(360, 361, 3)).toMatchObject({
+      seen: 'unknown',
+      why: `the machine or the store was too slow to say: ${message}`,
+    })
+  })
+})
+
 describe('A fault that did not come about', () => {
   it('is no success because nothing was to happen as well', () => {
     const script = new Script()

@@ -65,3 +65,28 @@ describe('a lease is renewed for as long as the store answers within a sixth of 
     await env.until(first.holdfast.close({ drain: 0 }))
   })
 })
+
+describe('a waiter is given the lock by whatever store answers within requestTimeout and half of the ttl', () => {
+  it.each([
+    { ttl: 15_000, patience: 5000, answersIn: 900 },
+    { ttl: 15_000, patience: 5000, answersIn: 4800 },
+    { ttl: 15_000, patience: 240, answersIn: 200 },
+    { ttl: 2000, patience: 2000, answersIn: 360 },
+    { ttl: 600, patience: 5000, answersIn: 250 },
+  ])('%o', async ({ ttl, patience, answersIn }) => {
+    const { env, process } = world()
+    const options = { ttl, patience }
+    const [holder, other] = [process(options), process(options)]
+    const near = await env.until(holder.holdfast.mutex('a').acquire())
+    other.store.there = answersIn / 2
+    other.store.back = answersIn / 2
+    other.store.events = answersIn / 2
+    const waiting = other.holdfast.mutex('a').acquire({ wait: MINUTES })
+    await env.advance(5 * ttl)
+    await env.until(near.release())
+    const asked = env.mono()
+    const lease = await env.until(waiting)
+    expect(lease.held).toBe(true)
+    expect(env.mono() - asked).toBeLessThan(6 * answersIn + 1000)
+  })
+})

@@ -1,6 +1,14 @@
 import { emptyQueue, sessionOf, step, view } from '../../../core/claim-queue.ts'
 import type { Instant, Outcome, QueueCommand, QueueState } from '../../../core/claim-queue.ts'
-import type { Capabilities, NameInfo, Store, StoreEvent, StoreListener } from '../../../core/contract.ts'
+import type {
+  Capabilities,
+  ListPage,
+  ListQuery,
+  NameInfo,
+  Store,
+  StoreEvent,
+  StoreListener,
+} from '../../../core/contract.ts'
 import { capabilitiesOf } from '../../../stores/redis/capabilities.ts'
 import type { Clocks, TrueTime } from '../clocks.ts'
 import { RemoteStore } from './remote-store.ts'
@@ -79,8 +87,10 @@ class RedisServer {
     return view(this.queues.get(name) ?? emptyQueue(), name, this.instant())
   }
 
-  list(): { readonly names: readonly string[] } {
-    return { names: [...this.queues.keys()] }
+  list({ prefix = '', limit = 100, cursor = '' }: ListQuery): ListPage {
+    const found = [...this.queues.keys()].filter((name) => name.startsWith(prefix) && name > cursor).sort()
+    const names = found.slice(0, limit)
+    return found.length > limit ? { names, cursor: names.at(-1) ?? '' } : { names }
   }
 
   close(): void {
