@@ -77,7 +77,8 @@ export class Requests {
     const request: Request = { shape, settle, since, open: true, previous: null, following: null }
     this.open.push(request)
     if (this.open.length === 1) this.options.onFirst()
-    const settled = promise instanceof Promise ? promise : Promise.resolve(promise)
+    // One that is not a Promise may begin what it promises only when it is asked for that.
+    const settled = promise instanceof Promise ? promise : inBackground(() => Promise.resolve(promise))
     settled.then(
       (value: T) => {
         // What comes when it was given up is too late to mean anything: its claim is in doubt, and cleaned up.
