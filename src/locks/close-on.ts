@@ -21,11 +21,18 @@ export function closeOnSignals(
   onClosed: ((result: CloseResult, signal: NodeJS.Signals) => void) | undefined,
 ): () => void {
   let told = false
+  let closed = false
   let endedByOthers = false
   const stop = (): void => {
     for (const signal of signals) process.off(signal, listener)
   }
+  const end = (signal: NodeJS.Signals): void => {
+    stop()
+    if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+  }
   const listener = (signal: NodeJS.Signals): void => {
+    // All that is left is what the program does by itself: whoever asks again does not wait for that.
+    if (closed) return end(signal)
     if (told) {
       void holdfast.close(0).catch(() => undefined)
       return
@@ -34,7 +41,10 @@ export function closeOnSignals(
     endedByOthers = process.listeners(signal).some((other) => !(OURS in other))
     holdfast
       .close()
-      .then((result) => onClosed?.(result, signal))
+      .then((result) => {
+        closed = true
+        return onClosed?.(result, signal)
+      })
       .catch((error: unknown) => {
         platform.warn(`Closing at ${signal} failed: ${String(error)}`, {
           type: 'HoldfastWarning',
@@ -43,10 +53,7 @@ export function closeOnSignals(
         // Node tells it a moment later, when the signal would have ended the process.
         return new Promise<void>((resolve) => systemEnv.defer(resolve))
       })
-      .finally(() => {
-        stop()
-        if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
-      })
+      .finally(() => end(signal))
   }
   if (!platform.isMainThread) warnOfThread()
   Object.defineProperty(listener, OURS, { value: true })

@@ -224,7 +224,7 @@ export class Holdfast implements AsyncDisposable {
 
   /**
    * Closes when the process is told to end: `closeOn(['SIGTERM', 'SIGINT'])`. What is held is drained; a second signal cuts that
-   * short. Then the process ends by the signal, unless it has other listeners: those end it. Returns what undoes it.
+   * short, and one after that does not wait for `onClosed`. Then the process ends by the signal, unless it has other listeners: those end it. Returns what undoes it.
    */
   closeOn(signals: readonly NodeJS.Signals[], options: CloseOnOptions = {}): () => void {
     checkOptions(options, OPTIONS.closeOn, 'drain')

@@ -129,7 +129,7 @@ async function asked<A>(
   let timer: Timer | undefined
   try {
     // Like all that a store is asked; see runtime/requests.ts.
-    const answer = inBackground(() => call(timeout))
+    const answer = inBackground(async () => call(timeout))
     const silence = new Promise<Unknown>((resolve) => {
       const cause = new Error(`The store did not answer within ${timeout} ms, nor later`)
       timer = env.setTimer(() => resolve({ kind: 'unknown', cause }), 2 * timeout + GRACE_MS, background)

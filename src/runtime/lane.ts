@@ -180,7 +180,9 @@ export class Lane {
   /** A claim that was held is not any more. */
   lost(claim: Claim, why: string): void {
     this.drop(claim)
-    const leases = claim.leases ?? (claim.lease === null ? [] : [claim.lease])
+    const all = claim.leases === null ? [claim.lease] : [...claim.leases]
+    // Whoever is told of its end may be who takes its claim away.
+    const leases = all.filter((lease) => lease !== null && !lease.over) as ClaimLease[]
     // All of them know before the first subscriber or listener runs.
     for (const lease of leases) lease.lose(why)
     for (const lease of leases) lease.announce(why)

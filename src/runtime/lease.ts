@@ -192,6 +192,11 @@ export class ClaimLease extends OwnLease {
     return this.claim.lane.name
   }
 
+  /** Nobody has it any more, nor one that is nested in it. */
+  get over(): boolean {
+    return this.state === 'lost' || (this.state === 'released' && !this.shared)
+  }
+
   enter(lease: OwnLease): void {
     this.nested ??= new Set()
     this.nested.add(lease)
@@ -212,7 +217,7 @@ export class ClaimLease extends OwnLease {
   }
 
   override lose(why: string): void {
-    if (this.state !== 'held' && !this.shared) return
+    if (this.over) return
     this.limit?.cancel()
     super.lose(why)
     for (const lease of this.nested ?? []) lease.lose(why)

@@ -1,8 +1,8 @@
 import { platform } from '#platform'
 
-import { inShort } from '../core/answers.ts'
+import { inShort, WATCH } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
-import type { MaybePromise, Unknown } from '../core/contract.ts'
+import type { MaybePromise, Unknown, Watch } from '../core/contract.ts'
 import { unheard } from '../core/unheard.ts'
 import { inBackground } from './background.ts'
 import { LOOK_EVERY_MS } from './jump-watch.ts'
@@ -34,6 +34,8 @@ export interface RequestsOptions {
   readonly onFirst: () => void
   /** One was answered. */
   readonly onAnswer: () => void
+  /** It listens for us, although we have given it up. */
+  readonly onLateWatch: (watch: Watch) => void
 }
 
 /**
@@ -75,11 +77,13 @@ export class Requests {
     const request: Request = { shape, settle, since, open: true, previous: null, following: null }
     this.open.push(request)
     if (this.open.length === 1) this.options.onFirst()
-    const settled = promise instanceof Promise ? promise : Promise.resolve(promise)
+    // One that is not a Promise may begin what it promises only when it is asked for that.
+    const settled = promise instanceof Promise ? promise : inBackground(() => Promise.resolve(promise))
     settled.then(
       (value: T) => {
         // What comes when it was given up is too late to mean anything: its claim is in doubt, and cleaned up.
         if (this.close(request)) this.answered(this.fitting(shape, value), settle)
+        else if (shape === WATCH) this.lateWatch(this.fitting(shape, value) as Watch | Unknown)
       },
       (cause: unknown) => {
         if (this.close(request)) this.answered(this.broken(shape, 'rejected', cause), settle)
@@ -126,6 +130,10 @@ export class Requests {
       // An object of a connection that is gone, or one that makes its fields when they are read.
       return { ...this.broken(shape, 'answered what cannot be read', cause), retryable: false }
     }
+  }
+
+  private lateWatch(watch: Watch | Unknown): void {
+    if (watch.kind === 'watching') this.options.onLateWatch(watch)
   }
 
   private answered<T>(answer: T | Unknown, settle: Settle<T>): void {

@@ -95,6 +95,8 @@ export class Session {
    */
   era = 0
   private watch: Watch | 'starting' | null = null
+  /** Those that came when they were given up. They end with the others: a store may take them for one, by the session that they are of. */
+  private readonly lateWatches: Watch[] = []
   /** When the store last would not let us listen. */
   private deafSince = -Infinity
   /** By messages that others may have been missed. */
@@ -123,6 +125,10 @@ export class Session {
       timeout: requestTimeout,
       onFirst,
       onAnswer: () => this.closing?.look(),
+      onLateWatch: (watch) => {
+        this.lateWatches.push(watch)
+        if (this.closed) this.stopWatching()
+      },
     })
     this.upkeep = new Upkeep(this)
     this.cleanup = new Cleanup(this)
@@ -324,8 +330,10 @@ export class Session {
   private stopWatching(): void {
     const { watch } = this
     this.watch = null
-    if (watch === null || watch === 'starting') return
-    endWatch(watch, (how, cause) => this.requests.broken(WATCH, `${how} when it was to stop`, cause))
+    const watches = this.lateWatches.splice(0)
+    if (watch !== null && watch !== 'starting') watches.push(watch)
+    for (const each of watches)
+      endWatch(each, (how, cause) => this.requests.broken(WATCH, `${how} when it was to stop`, cause))
   }
 
   /** Milliseconds until a waiter shows again that it is there, and asks. */

@@ -175,12 +175,14 @@ export class Upkeep {
   ): void {
     const { clock, requests } = this.session
     const now = clock.now()
-    const [each, forAll] = 'kind' in answers ? [NONE, answers] : [answers, null]
-    if (forAll === null && each.length < batch.length)
-      requests.broken(RENEW, `answered ${each.length} of ${batch.length} requests`)
+    // One that was left out moves all others to their neighbours: nobody can say whose is whose.
+    const whole = 'kind' in answers || answers.length === batch.length
+    const told = whole
+      ? answers
+      : requests.broken(RENEW, `answered ${answers.length} of ${batch.length} requests`)
     batch.forEach((claim, index) => {
       claim.inFlight = false
-      const answer = forAll ?? each[index] ?? NO_ANSWER
+      const answer = 'kind' in told ? told : (told[index] ?? NO_ANSWER)
       if (answer.kind !== 'unknown') claim.era = era
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
@@ -246,5 +248,4 @@ export class Upkeep {
 
 const renewalOf = (claim: Claim): RenewRequest => claim.renewal()
 
-const NONE: readonly RenewAnswer[] = []
 const NO_ANSWER: RenewAnswer = { kind: 'unknown', cause: new Error('The store gave too few answers') }

@@ -301,6 +301,8 @@ export class LongPolls {
       tokens: 1,
     }))
     const done = (answers: Awaited<ReturnType<typeof store.renew>>): void => {
+      // Which of them was left out nobody can say.
+      if (answers.length !== polls.length) return
       polls.forEach((poll, index) => {
         const answer = answers[index]
         const request = requests[index]

@@ -124,7 +124,9 @@ export class LockService {
     if (refused !== undefined && requests.length === 0) throw refused
     if (refused !== undefined) this.refusals.note(caller, 'renew', refused)
     const asked = requests.map((request) => this.budgeted(caller, request))
-    return when(this.store.renew(asked, timeout), (told) => {
+    return when(this.store.renew(asked, timeout), (heard) => {
+      // One that was left out moves all others to their neighbours.
+      const told = heard.length === asked.length ? heard : asked.map(() => NO_ANSWER)
       const answers = told.map((answer, index) => {
         const request = requests[index]
         return request === undefined ? answer : this.records.renewed(caller, request, answer)

@@ -158,6 +158,17 @@ describe('closeOn', () => {
     expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'x' })
   })
 
+  it('does not wait for an onClosed that never ends, once it is told again', async () => {
+    const { signal, output } = await signalled(`
+      holdfast.closeOn(['SIGTERM', 'SIGINT'], { onClosed: () => {
+        console.log('closed')
+        setTimeout(() => process.kill(process.pid, 'SIGINT'), 50)
+        return new Promise(() => {})
+      } })
+      await section(1)`)
+    expect({ signal, output }).toEqual({ signal: 'SIGINT', output: 'finished\nclosed' })
+  })
+
   it('can be undone, and refuses what is no signal', async () => {
     const { signal, output } = await signalled(`
       for (const wrong of ['SIGTERM', ['SIGNOTHING'], [9]]) {

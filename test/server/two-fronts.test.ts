@@ -362,3 +362,19 @@ it('lines for which there was no room are counted, and the audit log says how ma
   expect(recorded).toBeLessThan(claims)
   expect(recorded + missed).toBeGreaterThanOrEqual(claims)
 })
+
+it('believes nothing of a store that leaves out what it does not find: which answer is whose, nobody can say', async () => {
+  const inner = memoryStore()
+  const renew: Store['renew'] = async (requests, timeout) =>
+    (await inner.renew(requests, timeout)).filter(({ kind }) => kind !== 'lost')
+  const server = await serve({ store: { ...bound(inner), renew } })
+  const [first, second] = [await take(server, { name: 'n' }), await take(server, { name: 'm' })]
+  const { holders } = (await inner.inspect('n', 0)) as NameInfo
+  await inner.withdraw({ name: 'n', id: holders[0]?.id ?? '' }, 0)
+  const leases = [
+    { name: 'n', lease: first.lease },
+    { name: 'm', lease: second.lease },
+  ]
+  const { body } = await call(server, 'POST /v1/renew', { body: { leases } })
+  expect(body).toMatchObject({ leases: [{ outcome: 'unknown' }, { outcome: 'unknown' }] })
+})

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly, isUnfit } from '../sql/causes.ts'
+import { CONNECTION_ENDED, codeOf, DatabaseError, isReadOnly, isUnfit } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -151,6 +151,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
     const { source } = this
     if (!('getConnection' in source)) {
       return this.turns.take(call, async () => {
+        if (isOver(source)) throw CONNECTION_ENDED
         // Its owner may be in the middle of a transaction there, which is not ours to end: look before anything is done.
         await refuseTransaction(source)
         const connection = new Promised(source)
@@ -321,6 +322,13 @@ async function begin(connection: MysqlConnection): Promise<void> {
   await rollback(connection)
   await connection.beginTransaction()
   await connection.query({ sql: `SAVEPOINT ${SAVEPOINT}`, ...AS_IT_IS })
+}
+
+/** It takes no statements any more, as far as it tells: its owner has ended it, or the server has. */
+function isOver(source: MysqlConnection): boolean {
+  const { connection = {} } = source as { readonly connection?: object }
+  const { addCommand, _addCommandClosedState: refuses } = connection as Record<string, unknown>
+  return addCommand !== undefined && addCommand === refuses
 }
 
 /** Whether the transaction that we began is not there any more. */

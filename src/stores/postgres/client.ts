@@ -1,6 +1,14 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { codeOf, DatabaseError, isReadOnly, isSqlState, isUnfit, POOL_ENDED } from '../sql/causes.ts'
+import {
+  codeOf,
+  CONNECTION_ENDED,
+  DatabaseError,
+  isReadOnly,
+  isSqlState,
+  isUnfit,
+  POOL_ENDED,
+} from '../sql/causes.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -81,6 +89,18 @@ export function isPool(source: PostgresSource): source is PostgresPool {
   return 'totalCount' in source
 }
 
+const NOT_CONNECTED = new DatabaseError(
+  'The client of pg is not connected: await client.connect() before using it',
+  'HOLDFAST_NOT_CONNECTED',
+)
+
+/** As far as it tells. By itself pg keeps what it is asked before, without end. */
+function requireConnected(client: PostgresClient): void {
+  const { _connecting, _connected, _ending, _queryable } = client as unknown as Record<string, unknown>
+  if (_ending === true || _queryable === false) throw CONNECTION_ENDED
+  if (_connecting === false && _connected === false) throw NOT_CONNECTED
+}
+
 interface Lent {
   readonly client: PostgresPoolClient
   readonly lending: Lending
@@ -117,6 +137,7 @@ export class PostgresDriver implements Driver<PostgresLink> {
     const { source } = this
     if (!isPool(source)) {
       return this.turns.take(call, async () => {
+        requireConnected(source)
         if (inTransaction(source) ?? (await askInTransaction(source))) throw new InTransaction()
         await requireUtf8(source)
         return work(new Link(source, call))

@@ -44,7 +44,7 @@ export function renewAll(
   if (keeping.length > 0) {
     const extend = keeping.map((one) => one.extension('keep'))
     quorum.askAllKnown<Answers>(
-      (voter) => wrap(voter.extend(extend, timeout / 2)),
+      (voter) => wrap(voter.extend(extend, timeout / 2), extend.length),
       (given, at) => keeping.forEach((one, i) => one.heard(pick(given, i), at)),
     )
   }
@@ -64,13 +64,14 @@ async function renewForeign(
 
 type Answers = { readonly kind: 'all'; readonly all: readonly ExtendAnswer[] } | Unknown
 
-/** A store that answered all with `unknown` has not answered. */
-function wrap(given: MaybePromise<readonly ExtendAnswer[]>): MaybePromise<Answers> {
-  if (given instanceof Promise) return given.then(wrapped)
-  return wrapped(given)
+/** A store that answered all with `unknown` has not answered; nor has one that left some out, for nobody can say whose the others are. */
+function wrap(given: MaybePromise<readonly ExtendAnswer[]>, count: number): MaybePromise<Answers> {
+  if (given instanceof Promise) return given.then((all) => wrapped(all, count))
+  return wrapped(given, count)
 }
 
-function wrapped(all: readonly ExtendAnswer[]): Answers {
+function wrapped(all: readonly ExtendAnswer[], count: number): Answers {
+  if (all.length !== count) return NO_ANSWER
   const [first] = all
   return first?.kind === 'unknown' && all.every(({ kind }) => kind === 'unknown')
     ? first
@@ -234,7 +235,7 @@ class Keeping {
       }
       this.quorum.askKnown<Answers>(
         node,
-        (voter) => wrap(voter.extend([request], this.timeout)),
+        (voter) => wrap(voter.extend([request], this.timeout), 1),
         (given) => {
           // A server that had to be told the script was asked a second time, maybe after the release.
           if (!this.isOurs) this.giveBack(node)

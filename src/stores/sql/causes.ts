@@ -21,6 +21,12 @@ export const POOL_ENDED: DatabaseError = new DatabaseError(
   'HOLDFAST_ENDED',
 )
 
+/** A single connection is not made anew. */
+export const CONNECTION_ENDED: DatabaseError = new DatabaseError(
+  'The connection is over, and nobody makes another one. Pass a pool, which makes them anew',
+  'HOLDFAST_ENDED',
+)
+
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return ''
   return typeof error.code === 'string' ? error.code : ''

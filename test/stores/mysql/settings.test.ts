@@ -311,6 +311,15 @@ describe.skipIf(!available('mariadb'))('the MySQL store', () => {
     await connection.end()
   })
 
+  it('says at once that a single connection is over', async () => {
+    const connection = await createConnection(server.url)
+    const store = mysqlStore(connection)
+    expect(await store.inspect('over', 5000)).toMatchObject({ holders: [] })
+    await connection.end()
+    const ended = { kind: 'unknown', retryable: false, cause: { code: 'HOLDFAST_ENDED' } }
+    expect(await store.claim(request('over'), 5000)).toMatchObject(ended)
+  })
+
   it('says at once that the pool was ended', async () => {
     const pool = createPool(server.url)
     const store = mysqlStore(pool)

@@ -67,6 +67,17 @@ describe.skipIf(!available('postgres'))('the PostgreSQL store', () => {
     )
   })
 
+  it('says at once that a single client was never connected, or is over', async () => {
+    const client = new Client({ connectionString: server.url })
+    const store = postgresStore(client)
+    const final = (code: string): object => ({ kind: 'unknown', retryable: false, cause: { code } })
+    expect(await store.claim(request('over'), 5000)).toMatchObject(final('HOLDFAST_NOT_CONNECTED'))
+    await client.connect()
+    expect(await store.claim(request('over'), 5000)).toMatchObject({ kind: 'held' })
+    await client.end()
+    expect(await store.inspect('over', 5000)).toMatchObject(final('HOLDFAST_ENDED'))
+  })
+
   it('says at once that the pool was ended', async () => {
     const pool = new Pool({ connectionString: server.url })
     const store = postgresStore(pool)

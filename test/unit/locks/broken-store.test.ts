@@ -185,6 +185,65 @@ describe('a store whose guards', () => {
   })
 })
 
+describe('a store that leaves out what it does not find', () => {
+  it('is believed about none of those it was asked about: which answer is whose, nobody can say', async () => {
+    const warnings: Error[] = []
+    const heard = (warning: Error): number => warnings.push(warning)
+    process.on('warning', heard)
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    // As of an UPDATE … RETURNING, which has a row for each that is there.
+    const found: Store['renew'] = async (requests, timeout) =>
+      (await server.renew(requests, timeout)).filter(({ kind }) => kind !== 'lost')
+    const store = Object.assign(Object.create(server) as Store, { renew: found })
+    const holdfast = new Holdfast(store, { env, ttl: 1000 })
+    const [first] = await env.until(Promise.all(['x', 'y'].map((name) => holdfast.mutex(name).acquire())))
+    const [holder] = (server.inspect('x', 0) as NameInfo).holders
+    await server.withdraw({ name: 'x', id: holder?.id ?? '' }, 0)
+    const others = new Holdfast(server, { env, ttl: 60_000 })
+    const other = await env.until(others.mutex('x').acquire())
+    await env.advance(1000)
+    expect({ ours: first?.held, theirs: other.held }).toEqual({ ours: false, theirs: true })
+    await new Promise((resolve) => void setImmediate(resolve))
+    process.off('warning', heard)
+    expect(warnings).toMatchObject([{ code: 'HOLDFAST_STORE_BROKEN' }])
+    expect(warnings[0]?.message).toContain('answered 1 of 2 requests')
+  })
+})
+
+describe('a store whose watch comes when it was given up', () => {
+  it.each(['before', 'after'])('has it stopped when the Holdfast is closed: %s that', async (when) => {
+    const env = new VirtualEnv()
+    const server = memoryStore({ now: () => env.instant() })
+    const late: (() => void)[] = []
+    let open = 0
+    const watch: Store['watch'] = () =>
+      new Promise((resolve) => {
+        late.push(() => {
+          open++
+          resolve({ kind: 'watching', stop: () => void open-- })
+        })
+      })
+    const store = Object.assign(Object.create(server) as Store, { watch })
+    const holdfast = new Holdfast(store, { env, requestTimeout: 100 })
+    await env.until(new Holdfast(server, { env }).mutex('x').acquire())
+    const waits = holdfast.mutex('x').acquire({ wait: 3000 })
+    await env.until(outcome(waits))
+    expect(late.length).toBeGreaterThan(1)
+    const answer = async (): Promise<void> => {
+      for (const each of late) each()
+      await env.advance(1)
+      expect(open).toBe(when === 'before' ? late.length : 0)
+    }
+    if (when === 'before') await answer()
+    await env.until(holdfast.close({ drain: 0 }))
+    expect(open).toBe(0)
+    if (when === 'after') for (const each of late) each()
+    await env.advance(1)
+    expect(open).toBe(0)
+  })
+})
+
 describe('a store whose watch, when it is to stop,', () => {
   it.each(['throws', 'rejects', 'rejects nothing', 'is a thenable that fails'])(
     '%s: nothing dies, and it is told',

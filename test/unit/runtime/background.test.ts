@@ -62,46 +62,60 @@ describe('what no caller waits for', () => {
 /** Every method of a store that a caller's request may lead to. */
 const ASKED = ['claim', 'renew', 'release', 'withdraw', 'downgrade', 'watch', 'inspect', 'list'] as const
 
+/** As ORMs have them: what it promises is begun when somebody wants it. */
+const lazy = (call: () => unknown): PromiseLike<unknown> => ({
+  // eslint-disable-next-line unicorn/no-thenable -- that is the point
+  then: (done, fail) => new Promise((resolve) => resolve(call())).then(done, fail),
+})
+const eager = async (call: () => unknown): Promise<unknown> => call()
+
 describe('what the store is asked', () => {
-  it('is asked in nobody’s context, whoever calls: a client that takes its transaction from there has one for none', async () => {
-    const store = memoryStore()
-    const seen = new Map<string, string>()
-    let answering = true
-    const method = (name: (typeof ASKED)[number]): [string, unknown] => [
-      name,
-      (...args: unknown[]) => {
-        if (whose() !== 'nobody' || !seen.has(name)) seen.set(name, whose())
-        if (name === 'claim' && !answering) return Promise.reject(new Error('the connection is gone'))
-        return Promise.resolve((store[name] as (...given: unknown[]) => unknown).apply(store, args))
-      },
-    ]
-    const holdfast = new Holdfast(changed(store, Object.fromEntries(ASKED.map(method))), { ttl: 300 })
-    await request.run('Ann', async () => {
-      const lock = holdfast.readWriteLock('x')
-      await lock.write.run(async (lease) => {
-        const next = request.run('Bob', () => lock.read.run(() => {}))
-        await lock.downgrade(lease)
-        await next
+  it.each([
+    ['at once', eager],
+    ['when its answer is wanted', lazy],
+  ])(
+    'is asked in nobody’s context, whoever calls, %s: a client that takes its transaction from there has one for none',
+    async (_, begun) => {
+      const store = memoryStore()
+      const seen = new Map<string, string>()
+      let answering = true
+      const method = (name: (typeof ASKED)[number]): [string, unknown] => [
+        name,
+        (...args: unknown[]) =>
+          begun(() => {
+            if (whose() !== 'nobody' || !seen.has(name)) seen.set(name, whose())
+            if (name === 'claim' && !answering) throw new Error('the connection is gone')
+            return (store[name] as (...given: unknown[]) => unknown).apply(store, args)
+          }),
+      ]
+      const holdfast = new Holdfast(changed(store, Object.fromEntries(ASKED.map(method))), { ttl: 300 })
+      await request.run('Ann', async () => {
+        const lock = holdfast.readWriteLock('x')
+        await lock.write.run(async (lease) => {
+          const next = request.run('Bob', () => lock.read.run(() => {}))
+          await lock.downgrade(lease)
+          await next
+        })
+        const mutex = holdfast.mutex('m')
+        await Promise.all(['Cid', 'Dan'].map((who) => request.run(who, () => mutex.run(() => {}))))
+        await holdfast.inspect('x')
+        await holdfast.list()
+        await once(holdfast, 'job', { every: 1000, run: () => {} }).tick()
+        answering = false
+        await holdfast
+          .mutex('y')
+          .tryAcquire()
+          .catch(() => {})
+        answering = true
+        const held = await mutex.acquire()
+        const waiting = request.run('Eve', () => mutex.acquire())
+        await held.release()
+        await (await waiting).release()
+        await holdfast.close()
       })
-      const mutex = holdfast.mutex('m')
-      await Promise.all(['Cid', 'Dan'].map((who) => request.run(who, () => mutex.run(() => {}))))
-      await holdfast.inspect('x')
-      await holdfast.list()
-      await once(holdfast, 'job', { every: 1000, run: () => {} }).tick()
-      answering = false
-      await holdfast
-        .mutex('y')
-        .tryAcquire()
-        .catch(() => {})
-      answering = true
-      const held = await mutex.acquire()
-      const waiting = request.run('Eve', () => mutex.acquire())
-      await held.release()
-      await (await waiting).release()
-      await holdfast.close()
-    })
-    expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(ASKED.map((name) => [name, 'nobody'])))
-  })
+      expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(ASKED.map((name) => [name, 'nobody'])))
+    },
+  )
 })
 
 describe('holdfast:acquired', () => {

@@ -47,6 +47,24 @@ describe('events', () => {
     expect(seen[4]?.[1]).toMatchObject({ name: 'x', store: 'far', waited: 200 })
   })
 
+  it.each([
+    ['a maxHold that is over', ['acquired', 'lost']],
+    ['a release', ['acquired', 'released']],
+  ])('tell of %s once, also if whoever hears of it closes the Holdfast at once', async (what, kinds) => {
+    const { env, process } = world()
+    const { holdfast } = process()
+    const close = (): void => void holdfast.close({ drain: 0 })
+    const listening = kinds.slice(1).map((kind) => `holdfast:${kind}`)
+    for (const channel of listening) subscribe(channel, close)
+    const seen = await recorded(async () => {
+      const lease = await env.until(holdfast.mutex('x').acquire({ maxHold: 1000 }))
+      await (what === 'a release' ? env.until(lease.release()) : env.advance(1500))
+      await env.until(holdfast.close())
+    })
+    for (const channel of listening) unsubscribe(channel, close)
+    expect(seen.map(([kind]) => kind).filter((kind) => kind !== 'waiting')).toEqual(kinds)
+  })
+
   it('tell of no wait where the store answers at once', async () => {
     const holdfast = new Holdfast(memoryStore())
     const seen = await recorded(async () => {

@@ -18,6 +18,7 @@ function open() {
     timeout: 1_000,
     onFirst: () => counts.first++,
     onAnswer: () => counts.answers++,
+    onLateWatch: () => undefined,
   })
   const ask = (call: () => unknown): void =>
     requests.ask(CLAIM, call as never, (answer, atOnce) => settled.push([answer, atOnce]))

@@ -63,6 +63,20 @@ describe('a renewal', () => {
     expect(await lease.renew()).toEqual({ kind: 'renewed', contended: false })
   })
 
+  it('counts for nothing where stores leave out what they do not find: which answer is whose, nobody can say', async () => {
+    const lease = await holding(3)
+    const other = { name: 'y', id: 'a.2' }
+    await lease.store.claim(request('y', 'a.2'), TIMEOUT)
+    lease.members.forEach(forget)
+    const found: Steer = (call) =>
+      (call() as readonly { kind: string }[]).filter(({ kind }) => kind === 'renewed')
+    lease.extend(found, found, found)
+    const answers = await lease.env.until(
+      Promise.resolve(lease.store.renew([renewal(), renewal(0, other)], TIMEOUT)),
+    )
+    expect(answers).toMatchObject([{ kind: 'unknown' }, { kind: 'unknown' }])
+  })
+
   it('lasts from then on at every store', async () => {
     const lease = await holding(3)
     await lease.env.advance(TTL - 1)
@@ -150,13 +164,13 @@ describe('a renewal', () => {
     expect(extensions(lease)).toEqual([1, 1, 1])
   })
 
-  it('that some stores answer for one claim only is unknown for the other', async () => {
+  it('that some stores answer for one claim only is unknown for both', async () => {
     const lease = await holding(3)
     await lease.store.claim(request('y', 'a.2'), TIMEOUT)
     const half: Steer = (call) => (call() as readonly unknown[]).slice(0, 1)
     lease.extend(half, half)
     const asked = [renewal(0), renewal(0, { name: 'y', id: 'a.2' })]
-    expect(await lease.store.renew(asked, TIMEOUT)).toMatchObject([{ kind: 'renewed' }, { kind: 'unknown' }])
+    expect(await lease.store.renew(asked, TIMEOUT)).toMatchObject([{ kind: 'unknown' }, { kind: 'unknown' }])
   })
 
   it('says that somebody waits if one of the stores says so in time', async () => {
