@@ -45,7 +45,7 @@ export function closeOnSignals(
       })
       .finally(() => {
         stop()
-        if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+        if (!endedByOthers && process.listenerCount(signal) === 0) endBy(signal)
       })
   }
   if (!platform.isMainThread) warnOfThread()
@@ -53,6 +53,12 @@ export function closeOnSignals(
   // Before all others: who listens once is gone from the list when it was called, and may have work left.
   for (const signal of signals) process.prependListener(signal, listener)
   return stop
+}
+
+function endBy(signal: NodeJS.Signals): void {
+  process.kill(process.pid, signal)
+  // To the first process of a container a signal that nobody listens to does nothing.
+  if (process.pid === 1) process.exit(128 + (platform.signals.get(signal) ?? 0))
 }
 
 function warnOfThread(): void {
