@@ -6,6 +6,9 @@ import type { Statements } from './client.ts'
 import { load } from './row.ts'
 import type { Row } from './row.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance, setTimeout } = globalThis
+
 export interface TidyOptions {
   /** Milliseconds after its last grant from which on a name is forgotten. Default: what the store was made with. */
   readonly idle?: number | undefined
