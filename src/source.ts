@@ -27,9 +27,12 @@ export function checkSource({ url, options, holdfast, close = {} }: HoldfastSour
       argument: 'url',
     })
   if (holdfast !== undefined && !(holdfast instanceof Holdfast))
-    throw new InvalidArgumentError('holdfast must be a Holdfast: new Holdfast(store)', {
-      argument: 'holdfast',
-    })
+    throw new InvalidArgumentError(
+      'holdfast must be a Holdfast, of this copy of the package: new Holdfast(store)',
+      {
+        argument: 'holdfast',
+      },
+    )
   if (holdfast !== undefined && options !== undefined)
     throw new InvalidArgumentError('options are for the url: give them to new Holdfast(store, options)', {
       argument: 'options',

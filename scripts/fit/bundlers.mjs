@@ -128,7 +128,22 @@ export function bundlerChecks({ bare, full, env }) {
   return checks
 }
 
-/** Built and started as in production, and asked once. */
+/** Holds the lock until the process is told to end, and a little longer. */
+const SECTION = `
+import { Holdfast } from 'holdfast'
+import { memoryStore } from 'holdfast/memory'
+const holdfast = new Holdfast(memoryStore())
+holdfast.closeOn(['SIGTERM', 'SIGINT'])
+export const dynamic = 'force-dynamic'
+const section = (lease) =>
+  new Promise((resolve) => {
+    console.log('inside')
+    lease.signal.addEventListener('abort', () => setTimeout(() => resolve('drained'), 100))
+  })
+export async function GET() { return new Response(await holdfast.mutex('train').run(section)) }
+`
+
+/** Built and started as in production, asked once, and told to end inside of a section. */
 async function next(project, env, wanted) {
   const app = 'next-app'
   project.files({
@@ -139,6 +154,7 @@ async function next(project, env, wanted) {
     [`${app}/app/lock/route.js`]: `${PROGRAM}
       export const dynamic = 'force-dynamic'
       export async function GET() { return Response.json(await tell()) }`,
+    [`${app}/app/section/route.js`]: SECTION,
   })
   const program = join(project.home, 'node_modules/next/dist/bin/next')
   const quiet = { ...env, NEXT_TELEMETRY_DISABLED: '1' }
@@ -150,17 +166,24 @@ async function next(project, env, wanted) {
   })
   const ended = new Promise((resolve) => server.once('exit', resolve))
   try {
-    const url = await new Promise((resolve, reject) => {
-      let printed = ''
-      server.stdout.setEncoding('utf8').on('data', (text) => {
-        printed += text
-        const found = /http:\/\/(?:127\.0\.0\.1|localhost):\d+/.exec(printed)
-        if (found !== null && /Ready/.test(printed)) resolve(found[0])
+    let printed = ''
+    server.stdout.setEncoding('utf8').on('data', (text) => (printed += text))
+    const said = (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => pattern.test(printed) && resolve(pattern.exec(printed)[0])
+        server.stdout.on('data', look)
+        void ended.then(() => reject(new Error(`next start ended: ${printed}`)))
+        look()
       })
-      void ended.then(() => reject(new Error(`next start ended: ${printed}`)))
-    })
+    await said(/Ready/)
+    const url = await said(/http:\/\/(?:127\.0\.0\.1|localhost):\d+/)
     const answer = await fetch(`${url}/lock`)
     expect(await answer.json(), wanted)
+    const held = fetch(`${url}/section`).then((response) => response.text())
+    await Promise.race([said(/inside/), held])
+    server.kill()
+    const drained = await held
+    if (drained !== 'drained') throw new Error(`told to end, it answered: ${drained}`)
   } finally {
     server.kill()
     await ended

@@ -64,6 +64,23 @@ test('locks with a clock of their own go by that', async () => {
   await locks.close()
 })
 `
+const BESIDE_A_DRIVER = `
+const { open } = require('holdfast')
+
+afterEach(() => void jest.useRealTimers())
+
+test.each(['ioredis', 'redis'])('a lock through %s, while timers are fake', async (driver) => {
+  const holdfast = await open(process.env.URLS.split(' ')[0], { driver, prefix: driver })
+  ${settingFor('Jest')}
+  const lease = await holdfast.mutex('m').acquire()
+  jest.advanceTimersByTime(3_600_000)
+  expect(lease.held).toBe(true)
+  const next = holdfast.mutex('m').acquire()
+  await lease.release()
+  await (await next).release()
+  await holdfast.close()
+})
+`
 const FAKED_GLOBALLY = `
 test('the timers are fake from the beginning', () => expect(setTimeout.clock).toBeDefined())
 ${FAKED_LATER.replace(/^(before|after)Each.*$/gm, '')}
@@ -103,6 +120,10 @@ export function jestChecks({ full, env }) {
       'package.json': { private: true },
       'lock.test.js': FAKED_LATER,
     }),
+    'Jest: fake timers beside a real Redis, as the guide names them': jest('jest-driver-fakes', {
+      'package.json': { private: true },
+      'lock.test.js': BESIDE_A_DRIVER,
+    }),
     'Jest: fake timers from the beginning, with the setting that the guide names': jest('jest-global-fakes', {
       'package.json': { private: true },
       'jest.config.js': settingOfTheGuide(),
@@ -114,7 +135,16 @@ export function jestChecks({ full, env }) {
 }
 
 function settingOfTheGuide() {
-  const page = readFileSync(new URL('../../docs/guides/testing.md', import.meta.url), 'utf8')
-  const [, setting] = /^```js\n([\s\S]*?)^```$/m.exec(page)
+  const [, setting] = /^```js\n([\s\S]*?)^```$/m.exec(guide())
   return setting
+}
+
+/** Of the table of what must not be fake beside a real store. */
+function settingFor(runner) {
+  const [, setting] = new RegExp(`^\\| ${runner} \\| ` + '`(.*)` \\|$', 'm').exec(guide())
+  return setting
+}
+
+function guide() {
+  return readFileSync(new URL('../../docs/guides/testing.md', import.meta.url), 'utf8')
 }

@@ -28,7 +28,7 @@ export function closeOnSignals(
   }
   const end = (signal: NodeJS.Signals): void => {
     stop()
-    if (!endedByOthers && process.listenerCount(signal) === 0) process.kill(process.pid, signal)
+    if (!endedByOthers && process.listenerCount(signal) === 0) endBy(signal)
   }
   const listener = (signal: NodeJS.Signals): void => {
     // All that is left is what the program does by itself: whoever asks again does not wait for that.
@@ -60,6 +60,12 @@ export function closeOnSignals(
   // Before all others: who listens once is gone from the list when it was called, and may have work left.
   for (const signal of signals) process.prependListener(signal, listener)
   return stop
+}
+
+function endBy(signal: NodeJS.Signals): void {
+  process.kill(process.pid, signal)
+  // To the first process of a container a signal that nobody listens to does nothing.
+  if (process.pid === 1) process.exit(128 + (platform.signals.get(signal) ?? 0))
 }
 
 function warnOfThread(): void {

@@ -20,7 +20,7 @@ export const platform: Platform = {
   clearTimeout: (timeout) => clearTimeout(timeout as NodeJS.Timeout),
   setImmediate: (callback) => void setImmediate(callback),
   warn: (message, details) => process.emitWarning(message, details),
-  signals: new Set(Object.keys(constants.signals)),
+  signals: new Map(Object.entries(constants.signals)),
   isMainThread,
   makeContext: <T>() => new AsyncLocalStorage<T>(),
   hasContexts: true,

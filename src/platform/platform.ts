@@ -17,8 +17,8 @@ export interface Platform {
   setImmediate(callback: () => void): void
   /** To whoever looks after the program. */
   warn(message: string, details: Warning): void
-  /** Names of signals that a process can be sent. */
-  readonly signals: ReadonlySet<string>
+  /** Signals that a process can be sent: their numbers by their names. */
+  readonly signals: ReadonlyMap<string, number>
   readonly isMainThread: boolean
   /** What code is inside of, also after an `await`. Null where nothing can tell. */
   makeContext<T>(): Context<T>

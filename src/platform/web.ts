@@ -25,7 +25,7 @@ export const platform: Platform = {
   setImmediate: (callback) => void setTimeout(callback, 0),
   warn: (message, { type, code, detail }) =>
     console.warn([`${type} [${code}]: ${message}`, ...(detail === undefined ? [] : [detail])].join('\n')),
-  signals: new Set(),
+  signals: new Map(),
   isMainThread: true,
   makeContext: () => anywhere,
   hasContexts: false,

@@ -63,7 +63,7 @@ function checkFakes(): void {
   const { setTimeout, performance } = globalThis
   if (setTimeout === realSetTimeout || performance !== realPerformance) return
   throw new InvalidArgumentError(
-    "The runner's fake timers leave out performance, so that no time would pass for locks. Fake it too: useFakeTimers() without a list, or with 'performance' in it",
+    "The runner's fake timers leave out performance, so that no time would pass for locks. Fake it too: useFakeTimers() without a list, or with 'performance' in it. Those of node:test cannot: use new TestLocks(), whose clock the test moves",
     { argument: 'time' },
   )
 }

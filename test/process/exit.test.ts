@@ -109,6 +109,18 @@ describe('closeOn', () => {
     expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: 'finished\n0' })
   })
 
+  it('ends the first process of a container, to which such a signal does nothing, as shells tell of it', async () => {
+    const { code, output } = await signalled(`
+      const { kill } = process
+      process.kill = (pid, signal) => pid === 1 || kill.call(process, pid, signal)
+      const first = () => { console.log('closed'); Object.defineProperty(process, 'pid', { value: 1 }) }
+      holdfast.closeOn(['SIGTERM'], { onClosed: first })
+      setTimeout(() => process.exit(70), 10_000)
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ code, output }).toEqual({ code: 143, output: 'finished\nclosed' })
+  })
+
   it('leaves the end of the process to others that listen to the signal', async () => {
     const { code, output } = await signalled(`
       holdfast.closeOn(['SIGTERM'], { onClosed: () => { console.log('closed'); clearInterval(alive) } })

@@ -3,6 +3,9 @@ import type { Keys, Places } from './keys.ts'
 import type { Link } from './link.ts'
 import type { Reply } from './protocol.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { Date } = globalThis
+
 /**
  * The commands of the meta protocol that make a lock, and why these.
  *

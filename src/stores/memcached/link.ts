@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 
 import type { Unknown } from '../../core/contract.ts'
 import { Deadlines } from '../../transport/deadlines.ts'
+import { nextTick } from '../../transport/next-tick.ts'
 import { plainError, refused, unknown } from './failure.ts'
 import { asItIs, Pending, TOO_LATE } from './pending.ts'
 import type { Read, Settle, Terms, Wanted } from './pending.ts'
@@ -107,7 +108,7 @@ export class Link {
     }
     this.last.next = pending
     this.last = pending
-    if (this.unsent === '') process.nextTick(this.flush)
+    if (this.unsent === '') nextTick(this.flush)
     this.unsent += text
   }
 

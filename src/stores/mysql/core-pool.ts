@@ -4,6 +4,9 @@ import type { Cells } from '../sql/row.ts'
 import type { MysqlQuery } from './client.ts'
 import { forgetPrepared, isRefused, prepareAfter, preparedOn } from './prepared.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout, clearTimeout } = globalThis
+
 /**
  * The pool with callbacks that is inside each pool of mysql2/promise. What the promises are wrapped in (an emitter for
  * every connection that is lent, a stack trace for every query) costs as much as a tenth of a statement.

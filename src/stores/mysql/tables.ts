@@ -9,6 +9,9 @@ import type { UserTables } from '../sql/user-table.ts'
 import { isInTransaction, PASS_FUNCTION, refuseMariadb } from './client.ts'
 import type { MysqlPoolConnection } from './client.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { Date } = globalThis
+
 /** A pool or connection of mysql2, inside a transaction or not. */
 export interface MysqlExecutor {
   // mysql2 has its own idea of what may be a value.

@@ -1,6 +1,9 @@
 import { connect } from 'node:net'
 import type { PostgresClient } from './client.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout } = globalThis
+
 const CANCEL_REQUEST = 80877102
 const PATIENCE_MS = 2000
 const LOOKS = 3

@@ -13,6 +13,9 @@ import type {
 } from './client.ts'
 import { IS_UTF8, OtherEncoding, RAW } from './transaction.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis
+
 const RECONNECT_MS = { first: 50, longest: 2000 }
 /** A pool does not tell that it is to end: it is asked. */
 const LOOK_MS = 250

@@ -1,4 +1,5 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
+import { nextTick } from '../../transport/next-tick.ts'
 import type { Command } from './command.ts'
 import {
   failed,
@@ -22,6 +23,9 @@ import { scripts } from './scripts.gen.ts'
 import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
 import { DAY_MS } from './wire.ts'
+
+// Taken once: a user's fake timers must not reach locks.
+const { setImmediate } = globalThis
 
 /** Few enough for the server to begin with the first lot while the next one is put together. */
 const MOST_AT_ONCE = 32
@@ -98,7 +102,7 @@ export class Commands {
       if (!ready) this.waitUntilReady()
       else if (!this.scheduled) {
         this.scheduled = true
-        process.nextTick(() => this.flush())
+        nextTick(() => this.flush())
       }
     })
   }

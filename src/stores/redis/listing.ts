@@ -7,6 +7,9 @@ import type { Link, Node } from './link.ts'
 import { BEGINNING, ENOUGH, placeIn, placeText, walk } from './scan.ts'
 import type { ScanPlace } from './scan.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 /** Where the next page begins: which primary (by its first slot and its address), and where in its keys. */
 interface Place extends ScanPlace {
   readonly slot: number

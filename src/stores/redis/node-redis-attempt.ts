@@ -1,6 +1,6 @@
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
 
-const { setTimeout, clearTimeout } = globalThis
+const { setTimeout, clearTimeout, setImmediate } = globalThis
 
 /** What it takes to try a connection, and to give it up. */
 export type Attempted = Pick<PlainClient, 'isOpen' | 'on' | 'connect' | 'destroy' | 'disconnect'>

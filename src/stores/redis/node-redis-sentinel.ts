@@ -4,6 +4,9 @@ import { NodeRedisLink } from './node-redis.ts'
 import type { NodeRedisBase, Subscribing } from './node-redis.ts'
 import type { ReplicaWish } from './replicas.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setInterval, clearInterval } = globalThis
+
 /** As `createSentinel` makes it. */
 export interface NodeRedisSentinel extends NodeRedisBase {
   readonly isReady: boolean

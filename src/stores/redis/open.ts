@@ -15,6 +15,9 @@ import type { StartupFinding } from './startup-checks.ts'
 import { parseUrl } from './url.ts'
 import type { RedisAddress } from './url.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 export interface OpenRedisOptions extends RedisStoreOptions {
   /** Which package to connect with. Default: `ioredis` if it is installed, else `redis`. */
   readonly driver?: DriverName | undefined

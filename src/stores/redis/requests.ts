@@ -3,6 +3,9 @@ import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import { failed, NoAnswerError, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setImmediate } = globalThis
+
 const UNOPENED_MS = 1000
 
 /**

@@ -1,5 +1,8 @@
 import type { Link } from './link.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 /** A connection on which so long nothing came back, although something was asked, is not waited for any longer. */
 const SILENT_MS = 1_000
 /** Nor is one that has been opened and not become usable for so long. */

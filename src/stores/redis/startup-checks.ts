@@ -4,6 +4,9 @@ import { settingsOf } from './durable.ts'
 
 import type { Link, Node } from './link.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { Date } = globalThis
+
 export interface StartupFinding {
   /** `error`: locks do not work there. `warning`: they may be lost. `info`: good to know. */
   readonly level: 'ok' | 'info' | 'warning' | 'error'

@@ -47,6 +47,9 @@ import {
   renewTerms,
 } from './wire.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 export interface RedisStoreParts {
   readonly prefix: string
   readonly capabilities: Capabilities

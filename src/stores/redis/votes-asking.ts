@@ -8,6 +8,9 @@ import type { Script } from './scripts.gen.ts'
 import { Silence } from './silence.ts'
 import type { OpenVotes } from './votes-open.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 /**
  * Scripts on their way to one node, and their answers. A node whose connection is lost is not waited for: the other nodes
  * decide, and this one is asked again when it is back.

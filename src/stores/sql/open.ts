@@ -4,6 +4,9 @@ import type { Unknown } from '../../core/contract.ts'
 import { DriverMissingError, InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout, clearTimeout } = globalThis
+
 const REACH_MS = 5000
 
 interface Reachable {

@@ -10,6 +10,9 @@ import { sameColumns } from './row.ts'
 import type { Row } from './row.ts'
 import { compute } from './step.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout } = globalThis
+
 /** The longest pause after a step that others were faster than. Two hundred at once must not keep each other from all steps. */
 const PAUSE_MS = 256
 const MANY = 3

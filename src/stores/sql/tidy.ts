@@ -6,6 +6,9 @@ import type { Statements } from './client.ts'
 import { load } from './row.ts'
 import type { Row } from './row.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance, setTimeout } = globalThis
+
 export interface TidyOptions {
   /** Milliseconds after its last grant from which on a name is forgotten. Default: what the store was made with. */
   readonly idle?: number | undefined
@@ -36,9 +39,6 @@ const BITE = 100
 /** A page is looked through each time that many names are new, so twice as many rows are seen as are made. */
 const EVERY = 100
 const TIMEOUT_MS = 5000
-
-// Taken once: a user's fake timers must not make a page without end.
-const { performance } = globalThis
 
 export function checkIdle(argument: string, idle: number = IDLE_MS): number {
   if (typeof idle === 'number' && idle >= 0) return idle

@@ -1,6 +1,9 @@
 import { TimeIsUp } from './client.ts'
 import type { Call } from './client.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout } = globalThis
+
 /** One after the other on a connection that cannot be replaced. Whoever's time is over when its turn comes sends nothing. */
 export class Turns {
   private last: Promise<unknown> = Promise.resolve()

@@ -1,6 +1,9 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { checkIdentifier } from './identifiers.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout } = globalThis
+
 /** What an UPDATE did. */
 export interface Changed {
   readonly rows: number

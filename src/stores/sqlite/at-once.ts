@@ -5,6 +5,9 @@ import type { Statement, Values } from '../sql/statement.ts'
 import { valuesOf } from './client.ts'
 import type { SqliteDriver } from './client.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { Date } = globalThis
+
 export interface AtOnceSql {
   readonly takeAt: Statement
   readonly free: Statement

@@ -35,7 +35,7 @@ export interface SqliteLink {
 }
 
 // Taken once: a user's fake timers must not make anybody wait for ever.
-const { performance, setImmediate } = globalThis
+const { performance, setTimeout, setImmediate } = globalThis
 
 /** Milliseconds. So long may statements follow each other before everything else in the process has its turn. */
 const AT_ONCE_MS = 10

@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { required } from '../../transport/driver.ts'
+import { codeOf } from '../sql/causes.ts'
 import { reached } from '../sql/open.ts'
 import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'
@@ -8,6 +9,9 @@ import { BUSY_MS, fileOf } from './connection.ts'
 import type { ClosableDatabase } from './connection.ts'
 import { SQLITE_OPTIONS, SqliteSqlStore } from './store.ts'
 import type { SqliteStore, SqliteStoreOptions } from './store.ts'
+
+// Taken once: a user's fake timers must not reach locks.
+const { setTimeout } = globalThis
 
 type Constructor = new (path: string) => ClosableDatabase
 
@@ -24,7 +28,7 @@ export async function openSqliteStore(
     throw refused('can say no settings, only a file; give sqliteStore() a file with a ? in its name')
   if (/^sqlite:\/\/[^/]/i.test(url))
     throw refused('has two slashes: sqlite:locks.db from here, sqlite:/var/lib/locks.db from the root')
-  const database = new (databaseClass())(path)
+  const database = opened(databaseClass(), path)
   try {
     if (fileOf(database) === '') throw inMemory()
     // Readers and the writer do not wait for each other, and a commit does not wait for the disk: a lock need not
@@ -42,6 +46,20 @@ export async function openSqliteStore(
 
 function refused(problem: string): InvalidArgumentError {
   return new InvalidArgumentError(`The URL ${problem}`, { argument: 'url' })
+}
+
+/** better-sqlite3 looks for its native program here. A package manager may have left it out, and a newer Node needs another. */
+function opened(Database: Constructor, path: string): ClosableDatabase {
+  try {
+    return new Database(path)
+  } catch (error) {
+    if (!/bindings file|NODE_MODULE_VERSION|ERR_DLOPEN_FAILED/.test(`${codeOf(error)} ${String(error)}`))
+      throw error
+    throw new DriverMissingError(
+      'The package better-sqlite3 is installed without its native program, or with one for another Node: npm rebuild better-sqlite3. With pnpm allow it first: pnpm approve-builds',
+      { store: 'sqlite', cause: error },
+    )
+  }
 }
 
 function inMemory(): InvalidArgumentError {

@@ -183,7 +183,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
 }
 
 // Taken once: a user's fake timers must not make time stand still here.
-const { performance } = globalThis
+const { performance, setTimeout } = globalThis
 
 /** Transactions that were begun here only to see whether that is possible: ever, and not over yet. */
 const looks = { begun: 0, open: 0 }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Holdfast } from 'holdfast'
 import { memoryStore } from 'holdfast/memory'
 import { TestLocks } from 'holdfast/testing'
+import { pause } from '../../../src/stores/sql/user-table.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -20,6 +21,13 @@ describe('fake timers', () => {
     )
     await lease.release()
     await holdfast.close()
+  })
+
+  // That each module takes its timers when it is loaded, lint looks after (.oxlintrc.json).
+  it('do not reach what a store waits for before it tries again', async () => {
+    vi.useFakeTimers()
+    await pause(0)
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('that are there when holdfast is loaded freeze its locks, as the guide says: load it before', async () => {
