@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
+import { KEEP_PATH } from '../stores/holdfast/wire.ts'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import type { Connections } from './connections.ts'
@@ -35,6 +36,8 @@ const LONGEST_WHAT = 200
 /** No status of HTTP's, but the one that is used for it in logs. */
 const HUNG_UP = 499
 const NAMED = '/{name}'
+/** Keeping and giving back, and nothing else. */
+const BACK = new Set(['/v1/release', '/v1/renew', KEEP_PATH])
 /** As Node tells the one expectation that there is from all others. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
@@ -205,7 +208,7 @@ export class App {
     try {
       const principal = this.gate.principalOf(request)
       // Keeping and giving back have as much room again: who may take two thousand may give back two thousand.
-      const kind = request.url === '/v1/release' || request.url === '/v1/renew' ? 'back' : ''
+      const kind = BACK.has(request.url ?? '') ? 'back' : ''
       this.limitRate(`${principal.name}|${networkOf(remote)}|${kind}`)
       return { principal, remote, request: id }
     } catch (failure) {

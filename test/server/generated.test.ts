@@ -108,7 +108,7 @@ it('takes whatever its description allows, and answers as it says', async () => 
       const outcome = `${path} ${answer.status}`
       seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
     }),
-    { numRuns: 700 },
+    { numRuns: 800 },
   )
   // A generator whose requests all fail alike would prove nothing.
   for (const { path } of asked) expect([...seen.keys()]).toContain(`${path} 200`)

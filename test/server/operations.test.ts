@@ -138,6 +138,19 @@ describe('the operations of a session over HTTP', () => {
     expect(await victim.hear(0, 1)).toMatchObject({ fresh: false, events: [] })
   })
 
+  it('have no claim among those that only keep', async () => {
+    const server = await serve()
+    const keep = (operation: string, payload: unknown): Promise<Answer> =>
+      call(server, 'POST /v1/keep', { body: { operations: [{ operation, payload }] } })
+    const claim = { name: 'a', id: 's.0', weight: 1, capacity: 1, ttl: 5000, patience: 5000, tokens: 1 }
+    const wished = { ...claim, whenBusy: 'try', owner: 'me' }
+    for (const operation of ['claim', 'hello', 'inspect', 'list', 'downgrade', 'ping'])
+      expect((await keep(operation, wished)).status).toBe(400)
+    const { body } = await keep('release', { name: 'a', id: 's.1', next: wished })
+    expect(body).toMatchObject({ answers: [{ kind: 'unknown', code: 'INVALID_ARGUMENT' }] })
+    expect(await new Caller(server, 't').claim('a', 'try')).toMatchObject({ kind: 'held' })
+  })
+
   it('listen to one door for one session: a stream or these', async () => {
     const server = await serve()
     const secret = 'a'.repeat(22)

@@ -222,6 +222,16 @@ export const pathsOf = (limits: Limits): Readonly<Record<string, Json>> => ({
       failures: [...WRITES],
     }),
   },
+  '/v1/keep': {
+    post: operation({
+      summary: 'Operations that only keep, or give back, what there is.',
+      description:
+        'Like `/v1/operations`, for "renew", "release" (without `next`) and "withdraw". They have as many requests a second for themselves.',
+      body: ['Keeping', { operations: [{ operation: 'withdraw', payload: { name: 'a', id: 's.0' } }] }],
+      answer: ['An answer for each.', json(ref('Answers'), { answers: [{ kind: 'not-held' }] })],
+      failures: [...WRITES],
+    }),
+  },
   '/v1/watch': {
     post: operation({
       summary: 'What a session is told: the next events, or none after `wait` milliseconds.',

@@ -2,7 +2,12 @@ import { ALL } from '../../core/contract.ts'
 import { FAILURES } from '../failure.ts'
 import { usualTtl } from '../limits.ts'
 import type { Limits } from '../limits.ts'
-import { LONGEST_TIMEOUT, OPERATIONS_OVER_HTTP, OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
+import {
+  LONGEST_TIMEOUT,
+  OPERATIONS_OVER_HTTP,
+  OPERATIONS_PER_REQUEST,
+  OPERATIONS_TO_KEEP,
+} from '../../stores/holdfast/wire.ts'
 
 /** The shapes that requests and answers are made of: what a request's schema allows, the server takes. */
 
@@ -166,6 +171,9 @@ export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
     }),
     // Their answers may be long.
     Look: object({ operations: list(operationOf(LOOKS), { minItems: 1, maxItems: 1 }) }),
+    Keeping: object({
+      operations: list(operationOf(OPERATIONS_TO_KEEP), { minItems: 1, maxItems: OPERATIONS_PER_REQUEST }),
+    }),
     Answers: object({
       answers: list({ description: 'As in a session, in the same order.', anyOf: SPOKEN }),
     }),

@@ -1,5 +1,12 @@
 import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
-import { LONGEST_TIMEOUT, OPERATIONS_OVER_HTTP, OPERATIONS_PER_REQUEST } from '../../stores/holdfast/wire.ts'
+import {
+  KEEP_PATH,
+  LONGEST_TIMEOUT,
+  OPERATIONS_OVER_HTTP,
+  OPERATIONS_PATH,
+  OPERATIONS_PER_REQUEST,
+  OPERATIONS_TO_KEEP,
+} from '../../stores/holdfast/wire.ts'
 import { Failure } from '../failure.ts'
 import { asFields, noOthers, required, textOf, wholeOf } from '../fields.ts'
 import type { Fields } from '../fields.ts'
@@ -27,7 +34,18 @@ export function operationRoutes(parts: OperationsParts): readonly Route[] {
   const mailboxes = new Mailboxes(parts.sessions, parts.counts)
   parts.service.onStop.add(() => mailboxes.close())
   return [
-    { method: 'POST', path: '/v1/operations', access: 'principals', handle: (call) => perform(call, parts) },
+    {
+      method: 'POST',
+      path: OPERATIONS_PATH,
+      access: 'principals',
+      handle: (call) => perform(call, parts, OPERATIONS_OVER_HTTP),
+    },
+    {
+      method: 'POST',
+      path: KEEP_PATH,
+      access: 'principals',
+      handle: (call) => perform(call, parts, OPERATIONS_TO_KEEP),
+    },
     {
       method: 'POST',
       path: '/v1/watch',
@@ -37,14 +55,18 @@ export function operationRoutes(parts: OperationsParts): readonly Route[] {
   ]
 }
 
-async function perform(call: Call, { service, sessions, hello }: OperationsParts): Promise<Reply> {
+async function perform(
+  call: Call,
+  { service, sessions, hello }: OperationsParts,
+  allowed: readonly string[],
+): Promise<Reply> {
   const fields = asFields(call.body, 'The body')
   noOthers(fields, ['operations'])
   const { operations: list } = fields
   if (!Array.isArray(list) || list.length === 0 || list.length > OPERATIONS_PER_REQUEST)
     throw new Failure('INVALID_ARGUMENT', `operations must be a list of 1 to ${OPERATIONS_PER_REQUEST}`)
   const asked = list.map((one) => asFields(one, 'an operation'))
-  for (const one of asked) assertWellFormed(one)
+  for (const one of asked) assertWellFormed(one, allowed)
   if (asked.length > 1 && asked.some(({ operation }) => LONG.has(operation)))
     throw new Failure('INVALID_ARGUMENT', 'list and inspect come in requests of their own')
   const size = asked.reduce((sum, one) => sum + sizeOf(one), 0)
@@ -54,20 +76,22 @@ async function perform(call: Call, { service, sessions, hello }: OperationsParts
   try {
     const operations = new Operations({ service, sessions }, call.caller, () => () => undefined)
     // One after the other they are asked, and none is waited for before the next.
-    const answers = asked.map(async ({ operation, payload, timeout }): Promise<Spoken> =>
-      operation === 'hello' ? hello : operations.run(operation, payload, timeout),
-    )
+    const answers = asked.map(async ({ operation, payload, timeout }): Promise<Spoken> => {
+      if (operation === 'hello') return hello
+      if (allowed === OPERATIONS_TO_KEEP && claimsToo(payload)) return NOT_KEEPING
+      return operations.run(operation, payload, timeout)
+    })
     return ok({ answers: await Promise.all(answers) })
   } finally {
     load.end(size)
   }
 }
 
-function assertWellFormed(fields: Fields): void {
+function assertWellFormed(fields: Fields, allowed: readonly string[]): void {
   noOthers(fields, ['operation', 'payload', 'timeout'])
   const { operation, payload } = fields
-  if (typeof operation !== 'string' || !OPERATIONS_OVER_HTTP.includes(operation)) {
-    const known = OPERATIONS_OVER_HTTP.join(', ')
+  if (typeof operation !== 'string' || !allowed.includes(operation)) {
+    const known = allowed.join(', ')
     throw new Failure(
       'INVALID_ARGUMENT',
       `operation must be one of ${known}; to be told what happens, POST /v1/watch`,
@@ -78,6 +102,14 @@ function assertWellFormed(fields: Fields): void {
     else asFields(payload, 'payload')
   }
   wholeOf(fields, 'timeout', { min: 1, max: LONGEST_TIMEOUT })
+}
+
+const claimsToo = (payload: unknown): boolean => Object.hasOwn(Object(payload) as object, 'next')
+const NOT_KEEPING: Spoken = {
+  kind: 'unknown',
+  cause: `To release with \`next\` is to claim: POST ${OPERATIONS_PATH}`,
+  code: 'INVALID_ARGUMENT',
+  retryable: false,
 }
 
 const sizeOf = ({ payload }: Fields): number => (Array.isArray(payload) ? Math.max(1, payload.length) : 1)

@@ -8,6 +8,7 @@ import { isPlausible, LONGEST_LINE, SHORT_LINE } from './plausible.ts'
 import { RefusedError } from './refused.ts'
 import { helloOf } from './replies.ts'
 import type { Link, LinkOwner } from './server-store.ts'
+import { RENEWAL_BYTES } from './wire.ts'
 import type { Hello, Operation } from './wire.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
@@ -31,6 +32,7 @@ const UNSENT_BYTES = 64 * 1024
 export class ServerLink implements Link {
   hello: Hello | null = null
   readonly listeningIsFree = true
+  readonly renewalBytes: number = RENEWAL_BYTES
   /** On this connection. */
   private greeted = false
   private readonly options: DialOptions

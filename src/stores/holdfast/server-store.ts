@@ -31,7 +31,7 @@ import {
   releaseResultOf,
   renewAnswersOf,
 } from './replies.ts'
-import { RENEWAL_BYTES, RENEWALS_PER_LINE } from './wire.ts'
+import { RENEWALS_PER_LINE } from './wire.ts'
 import type { Hello, Operation } from './wire.ts'
 
 /** The way to a lock server: requests with answers, and what it says unasked. */
@@ -41,6 +41,8 @@ export interface Link {
   readonly connected: boolean
   /** See `Store.listeningIsFree`. */
   readonly listeningIsFree: boolean
+  /** How long a list of renewals may be. */
+  readonly renewalBytes: number
   /** Never rejects: what went wrong is `unknown`. A request is sent at most once, and not after its time is up. */
   ask(operation: Operation, payload: unknown, timeout: number): Promise<unknown>
   /** Whether somebody waits who was not promised an answer at a certain time. */
@@ -98,7 +100,7 @@ export class ServerStore implements Store {
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const parts = linesOf(requests).map((part) => this.renewSome(part, timeout))
+    const parts = linesOf(requests, this.link.renewalBytes).map((part) => this.renewSome(part, timeout))
     return (await Promise.all(parts)).flat()
   }
 
@@ -251,8 +253,8 @@ const WATCH_PAUSE_MS = 2000
 /** Of a renewal: what stands in a line besides its name and its id. */
 const OTHER_BYTES = 120
 
-/** As many as a line may have, by number and by length: one that is too long ends the connection. */
-function linesOf(requests: readonly RenewRequest[]): readonly (readonly RenewRequest[])[] {
+/** As many as a line or a request may have, by number and by length: one that is too long is not taken. */
+function linesOf(requests: readonly RenewRequest[], most: number): readonly (readonly RenewRequest[])[] {
   const lines: RenewRequest[][] = []
   let room = 0
   for (const request of requests) {
@@ -261,7 +263,7 @@ function linesOf(requests: readonly RenewRequest[]): readonly (readonly RenewReq
     const line = lines.at(-1)
     if (line === undefined || line.length === RENEWALS_PER_LINE || bytes > room) {
       lines.push([request])
-      room = RENEWAL_BYTES - bytes
+      room = most - bytes
     } else {
       line.push(request)
       room -= bytes

@@ -35,7 +35,12 @@ export const RENEWALS_PER_LINE = 100
 /** And what they may take of it: a line has at most 64 kB, with its number and the rest. */
 export const RENEWAL_BYTES: number = 63 * 1024
 
-/** Of those who speak HTTP alone: operations of one request. */
+/** Of those who speak HTTP alone: where operations go. */
+export const OPERATIONS_PATH = '/v1/operations'
+/** And those of them that only keep or give back what there is: claims beyond a limit must cost nobody a lease. */
+export const KEEP_PATH = '/v1/keep'
+export const OPERATIONS_TO_KEEP: readonly string[] = ['renew', 'release', 'withdraw']
+/** Of one request. */
 export const OPERATIONS_PER_REQUEST = 64
 export const OPERATIONS_OVER_HTTP: readonly string[] = [
   'hello',

@@ -7,13 +7,26 @@ import { post } from './post.ts'
 import type { Endpoint } from './post.ts'
 import { helloOf } from '../holdfast/replies.ts'
 import type { Link, LinkOwner } from '../holdfast/server-store.ts'
-import { LONGEST_TIMEOUT, OPERATIONS_PER_REQUEST } from '../holdfast/wire.ts'
+import {
+  KEEP_PATH,
+  LONGEST_TIMEOUT,
+  OPERATIONS_PATH,
+  OPERATIONS_PER_REQUEST,
+  OPERATIONS_TO_KEEP,
+} from '../holdfast/wire.ts'
 import type { Hello, Operation } from '../holdfast/wire.ts'
 
 const { queueMicrotask, performance } = globalThis
 
 /** What the server takes as a body, with room for what is around the operations. */
 const BODY_CHARACTERS = 4000
+/** Of renewals, the longest body: sixteen kilobytes, with room for what is around them. */
+const RENEWAL_BYTES = 15 * 1024
+/**
+ * What takes longer than this, or than half of its time, may wait for the connection that a question of ours has: browsers have six for one
+ * server, in all their tabs together.
+ */
+const CROWDED_MS = 1000
 /** Their answers may be long. */
 const ALONE = new Set<Operation>(['list', 'inspect'])
 
@@ -32,6 +45,7 @@ export class HttpLink implements Link {
   readonly connected = true
   // To listen, a request has to wait at the server.
   readonly listeningIsFree = false
+  readonly renewalBytes: number = RENEWAL_BYTES
   private readonly endpoint: Endpoint
   private readonly listening: Listening
   private readonly live: Live
@@ -79,14 +93,20 @@ export class HttpLink implements Link {
   private flush(): void {
     const unsent = this.unsent
     this.unsent = []
-    for (const together of requestsOf(unsent)) this.send(together).catch(() => undefined)
+    const toKeep = unsent.filter((one) => onlyKeeps(one))
+    const others = unsent.filter((one) => !onlyKeeps(one))
+    for (const together of requestsOf(toKeep)) this.send(KEEP_PATH, together).catch(() => undefined)
+    for (const together of requestsOf(others)) this.send(OPERATIONS_PATH, together).catch(() => undefined)
   }
 
   /** Never rejects. */
-  private async send(together: readonly Asked[]): Promise<void> {
+  private async send(
+    path: typeof KEEP_PATH | typeof OPERATIONS_PATH,
+    together: readonly Asked[],
+  ): Promise<void> {
     const timeout = Math.min(...together.map((one) => one.timeout))
     const alone = together.some(({ operation }) => ALONE.has(operation))
-    const greeting = this.hello === null && !alone ? [{ operation: 'hello' }] : []
+    const greeting = this.hello === null && !alone && path === OPERATIONS_PATH ? [{ operation: 'hello' }] : []
     const operations = [
       ...greeting,
       ...together.map(({ operation, payload }) => ({
@@ -98,8 +118,9 @@ export class HttpLink implements Link {
     const control = new AbortController()
     this.under.add(control)
     const timer = platform.setTimeout(() => control.abort(), timeout)
-    const said = await post(this.endpoint, '/v1/operations', { operations }, control.signal)
-    platform.clearTimeout(timer)
+    const crowded = platform.setTimeout(() => this.listening.makeRoom(), Math.min(CROWDED_MS, timeout / 2))
+    const said = await post(this.endpoint, path, { operations }, control.signal)
+    for (const one of [timer, crowded]) platform.clearTimeout(one)
     this.under.delete(control)
     const answers = this.closed ? CLOSED : answersOf(said, operations.length)
     if ('kind' in answers) return together.forEach(({ settle }) => settle(answers))
@@ -139,6 +160,10 @@ function requestsOf(unsent: readonly Asked[]): readonly (readonly Asked[])[] {
 function mayQueue(operation: Operation, payload: unknown): boolean {
   const { whenBusy, next } = (payload ?? {}) as { readonly whenBusy?: unknown; readonly next?: unknown }
   return (operation === 'claim' && whenBusy === 'queue') || (operation === 'release' && next !== undefined)
+}
+
+function onlyKeeps({ operation, payload }: Asked): boolean {
+  return OPERATIONS_TO_KEEP.includes(operation) && !Object.hasOwn(payload as object, 'next')
 }
 
 function answersOf(said: unknown, count: number): readonly unknown[] | Unknown {

@@ -11,6 +11,9 @@ const { performance } = globalThis
 
 /** How long a question waits at the server. Proxies close what is silent for half a minute, some of them. */
 const WAIT_MS = 20_000
+/** For so long none waits there after connections were too few, and how often is asked meanwhile. */
+const CROWDED_MS = 30_000
+const BRIEFLY_MS = 500
 /** And for how much longer its answer is waited for. */
 const SLACK_MS = 5000
 /** The server listens for a session for fifteen seconds after the last question. */
@@ -47,6 +50,9 @@ export class Listening {
   private readonly owner: LinkOwner
   private readonly sessions = new Map<string, Session>()
   private readonly control = new AbortController()
+  /** Questions that wait at the server now. */
+  private readonly waiting = new Set<AbortController>()
+  private crowdedUntil = 0
   private timer: Timeout | null = null
 
   constructor(endpoint: Endpoint, live: Live, owner: LinkOwner) {
@@ -105,6 +111,12 @@ export class Listening {
     if (this.timer !== null) platform.clearTimeout(this.timer)
   }
 
+  /** Something more urgent may need the connection, of us or of others. The server keeps what there is to tell. */
+  makeRoom(): void {
+    this.crowdedUntil = performance.now() + CROWDED_MS
+    for (const control of this.waiting) control.abort()
+  }
+
   private askAll(): void {
     for (const session of this.sessions.values()) {
       if (session.asking) continue
@@ -116,11 +128,16 @@ export class Listening {
   /** One question after the other. Never rejects. */
   private async ask(session: Session): Promise<void> {
     while (this.live.any && this.sessions.get(session.name) === session) {
-      const delivery = await this.fetch(session, WAIT_MS, WAIT_MS + SLACK_MS)
+      const since = performance.now()
+      const wait = since < this.crowdedUntil ? 0 : WAIT_MS
+      const delivery = await this.fetch(session, wait, wait + SLACK_MS)
+      // It waited: whatever ended it, this is no server that is away.
+      if (performance.now() - since > AGAIN_MS.longest) session.failures = 0
       if (this.sessions.get(session.name) !== session) break
       if (!('kind' in delivery)) {
         session.failures = 0
         this.take(session, delivery)
+        if (wait === 0) await this.pause(BRIEFLY_MS)
         continue
       }
       const pause = Math.min(AGAIN_MS.first * 2 ** session.failures++, AGAIN_MS.longest)
@@ -144,10 +161,12 @@ export class Listening {
     const stop = (): void => control.abort()
     const timer = platform.setTimeout(stop, timeout)
     timer.unref()
+    if (wait > 0) this.waiting.add(control)
     this.control.signal.addEventListener('abort', stop, { once: true })
     if (this.control.signal.aborted) stop()
     const said = await post(this.endpoint, '/v1/watch', { session: name, after, wait }, control.signal)
     platform.clearTimeout(timer)
+    this.waiting.delete(control)
     this.control.signal.removeEventListener('abort', stop)
     return deliveryOf(said)
   }

@@ -12,13 +12,15 @@ export class Live {
 
   note(operation: Operation, payload: unknown, answer: unknown): void {
     if (operation === 'claim') this.one(payload, answer)
-    else if (operation === 'renew')
-      renewalsOf(payload).forEach((one, index) => this.one(one, (answer as unknown[])[index]))
-    else if (operation === 'withdraw') this.gone(payload)
+    else if (operation === 'renew') {
+      const answers: unknown[] = Array.isArray(answer) ? answer : []
+      renewalsOf(payload).forEach((one, index) => this.one(one, answers[index]))
+    } else if (operation === 'withdraw') this.gone(payload)
     else if (operation === 'release') {
       this.gone(payload)
       const { next } = payload as { readonly next?: unknown }
-      if (next !== undefined) this.one(next, (answer as { readonly next?: unknown }).next)
+      const { next: told } = (answer ?? {}) as { readonly next?: unknown }
+      if (next !== undefined) this.one(next, told)
     }
   }
 

@@ -2,6 +2,7 @@ import type { Unknown } from '../../core/contract.ts'
 import { isPlausible } from '../holdfast/plausible.ts'
 import { RefusedError } from '../holdfast/refused.ts'
 import { WRITE_HEADER } from '../holdfast/wire.ts'
+import type { KEEP_PATH, OPERATIONS_PATH } from '../holdfast/wire.ts'
 
 /** As much of `fetch` as is used here: that of the platform, or what a worker is bound to. */
 export type Fetch = (
@@ -29,10 +30,29 @@ const LONGEST_REFUSAL = 16 * 1024
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504])
 const NOT_THERE = new Set([404, 405, 501])
 
-/** What the server says, as it came, or why there is no answer. Never rejects. */
+/** What the server says, as it came, or why there is no answer. Never rejects, and does not outlast the signal, whatever `fetch` makes of it. */
 export async function post(
+  endpoint: Endpoint,
+  path: Parameters<typeof ask>[1],
+  body: unknown,
+  signal: AbortSignal,
+): Promise<unknown> {
+  let stop = (): void => undefined
+  const late = new Promise<unknown>((resolve) => {
+    stop = () => resolve(unknown(new Error(LATE)))
+  })
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  try {
+    return await Promise.race([ask(endpoint, path, body, signal), late])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+async function ask(
   { base, token, fetch }: Endpoint,
-  path: '/v1/operations' | '/v1/watch',
+  path: typeof OPERATIONS_PATH | typeof KEEP_PATH | '/v1/watch',
   body: unknown,
   signal: AbortSignal,
 ): Promise<unknown> {
@@ -57,10 +77,11 @@ export async function post(
     const said: unknown = JSON.parse(text)
     return typeof said === 'object' && said !== null ? said : unknown(new Error(NONSENSE))
   } catch (cause) {
-    return unknown(signal.aborted ? new Error('The lock server did not answer in time') : cause)
+    return unknown(signal.aborted ? new Error(LATE) : cause)
   }
 }
 
+const LATE = 'The lock server did not answer in time'
 const NONSENSE = 'The lock server gave an answer that is none'
 
 function unknown(cause: unknown): Unknown {

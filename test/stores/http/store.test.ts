@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import { httpStore, openHttpStore } from 'holdfast/http'
+import type { Fetch } from 'holdfast/http'
 import { startServer } from '../../../src/server/index.ts'
 import type { RunningServer } from '../../../src/server/index.ts'
 
@@ -33,6 +34,24 @@ async function impostor(
     server.close()
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** As in a browser, which has six for one server, in all its tabs together. */
+function fewConnections(count: number): Fetch {
+  let free = count
+  const line: (() => void)[] = []
+  return async (url, request) => {
+    if (free > 0) free--
+    else await new Promise<void>((resolve) => line.push(resolve))
+    try {
+      const response = await fetch(url, request)
+      return new Response(await response.text(), { status: response.status })
+    } finally {
+      const next = line.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
 }
 
 const CLAIM = {
@@ -67,7 +86,7 @@ describe('a lock server by fetch alone', () => {
     })
     await using holdfast = new Holdfast(store, { closeStore: true })
     expect(await holdfast.mutex('a').run(() => 7)).toBe(7)
-    expect(new Set(asked)).toEqual(new Set(['https://locks.example/team/v1/operations']))
+    expect(asked).toEqual(['operations', 'keep'].map((path) => `https://locks.example/team/v1/${path}`))
   })
 
   it('takes no other answer for one: what it cannot read is unknown', async () => {
@@ -93,6 +112,103 @@ describe('a lock server by fetch alone', () => {
     for (const _ of answers) kinds.push((await store.claim(CLAIM, 2000)).kind)
     expect(kinds).toEqual(answers.map(() => 'unknown'))
     await store.close()
+  })
+
+  it.each(['null', '7', '{}', '[]', '[null]', '{"kind":"unknown"}', '{"released":null}'])(
+    'takes %s for no answer to anything',
+    async (answer) => {
+      const base = await impostor((request, response) => {
+        request.on('data', (body: Buffer) => {
+          const { operations = [] } = JSON.parse(String(body)) as { readonly operations?: readonly unknown[] }
+          response.end(`{"answers":[${operations.map(() => answer).join(',')}]}`)
+        })
+      })
+      const store = httpStore(base)
+      const answers = [
+        await store.claim(CLAIM, 2000),
+        ...(await store.renew([CLAIM], 2000)),
+        (await store.release(CLAIM, undefined, 2000)).released,
+        (await store.release(CLAIM, { ...CLAIM, id: 's.1' }, 2000)).released,
+        await store.withdraw(CLAIM, 2000),
+        await store.downgrade?.(CLAIM, 2000),
+        await store.inspect('a', 2000),
+        await store.list({}, 2000),
+        await store.watch('s', () => undefined, 2000),
+      ]
+      expect(answers.map((one) => (one as { readonly kind?: unknown }).kind)).toEqual(
+        answers.map(() => 'unknown'),
+      )
+      await store.close()
+    },
+  )
+
+  it.each(['a', 'ä', '€', '"', '🔑'])(
+    'renews a hundred leases with names of any length of %s',
+    async (sign) => {
+      const { base } = await lockServer()
+      const store = httpStore(base)
+      for (const bytes of [8, 100, 250, 500]) {
+        const name = sign.repeat(Math.floor(bytes / Buffer.byteLength(sign)))
+        const claims = Array.from({ length: 100 }, (_, at) => ({
+          ...CLAIM,
+          name: `${name}${at}`,
+          id: `s.${at}`,
+        }))
+        await Promise.all(claims.map(async (claim) => store.claim(claim, 5000)))
+        const renewed = await store.renew(claims, 5000)
+        expect(renewed.map(({ kind }) => kind)).toEqual(claims.map(() => 'held'))
+        await Promise.all(claims.map(async (claim) => store.release(claim, undefined, 5000)))
+      }
+      await store.close()
+    },
+  )
+
+  it.each([
+    ['a request', (): Promise<Response> => new Promise(() => undefined)],
+    ['the body of an answer', (): Promise<Response> => Promise.resolve(new Response(new ReadableStream()))],
+  ])('does not wait for %s that `fetch` goes on with, whatever it was told', async (_what, never) => {
+    const store = httpStore('https://locks.example', { fetch: never })
+    expect(await store.claim(CLAIM, 50)).toMatchObject({ kind: 'unknown' })
+    expect(await store.watch('s', () => undefined, 50)).toMatchObject({ kind: 'unknown' })
+    await store.close()
+  })
+
+  it('keeps and gives back what it has while others of its principal ask for more than they may', async () => {
+    const server = await startServer({ listen: '127.0.0.1:0', limits: { requestsPerSecond: 5 } })
+    undo.push(() => server.close({ grace: 50 }))
+    const store = httpStore(`http://${server.address}`)
+    expect(await store.claim(CLAIM, 5000)).toMatchObject({ kind: 'held' })
+    let more: { readonly kind: string; readonly cause?: unknown }
+    do more = await store.claim({ ...CLAIM, id: 's.1' }, 5000)
+    while (more.kind !== 'unknown')
+    expect(more.cause).toMatchObject({ code: 'RATE_LIMITED' })
+    expect(await store.renew([CLAIM], 5000)).toMatchObject([{ kind: 'held' }])
+    expect(await store.release(CLAIM, undefined, 5000)).toEqual({ released: { kind: 'released' } })
+    expect(await store.withdraw({ name: 'a', id: 's.1' }, 5000)).toEqual({ kind: 'not-held' })
+    await store.close()
+  })
+
+  it('gives way with questions that wait where connections are few, as in browsers', async () => {
+    const { base } = await lockServer()
+    const fetching = fewConnections(2)
+    const clients = Array.from({ length: 4 }, () => {
+      return new Holdfast(httpStore(base, { fetch: fetching }), { closeStore: true, ttl: 6000 })
+    })
+    undo.push(() => Promise.all(clients.map((client) => client.close())))
+    const [holder, ...others] = clients
+    if (holder === undefined) throw new Error('there is one')
+    const lease = await holder.mutex('a').acquire()
+    const tokens = others.map(async (other) => {
+      const next = await other.mutex('a').acquire({ wait: 60_000 })
+      await next.release()
+      return next.token
+    })
+    // Longer than a lease that is not renewed, and shorter than a question waits.
+    await new Promise((resolve) => setTimeout(resolve, 9000))
+    const { held } = lease
+    await lease.release()
+    expect(new Set(await Promise.all(tokens)).size).toBe(3)
+    expect(held).toBe(true)
   })
 
   it('sends its token nowhere else', async () => {
