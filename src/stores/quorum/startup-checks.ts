@@ -16,6 +16,9 @@ import { leastTimeoutOf, probationOf } from './options.ts'
 import { setUp } from './set-up.ts'
 import { parseRedlockUrl } from './url.ts'
 
+// Taken once: a user's fake timers must not reach locks.
+const { performance } = globalThis
+
 export interface RedlockFinding {
   readonly level: 'ok' | 'info' | 'warning' | 'error'
   readonly code: string
