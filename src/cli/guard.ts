@@ -6,7 +6,7 @@ import { CommandError, EXIT } from './exit.ts'
 import { signalGroup } from './process-group.ts'
 
 /**
- * A dead man's switch. A second process holds the other end of a pipe and kills the command's process group
+ * A dead man's switch. A second process holds the other end of a pipe and kills the command's session
  *  - when the pipe closes: holdfast is gone, however it went (SIGKILL, a crash, the kernel out of memory);
  *  - when the fuse burns down: holdfast still exists but does not renew, because it is stopped or starved.
  *
@@ -24,11 +24,19 @@ import { signalGroup } from './process-group.ts'
 const SCRIPT = `
 trap '' HUP INT QUIT
 fuse=
+strike() {
+  kill -s KILL -- "-$group"
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    set -- \${line##*) }
+    if [ "$4" = "$group" ]; then kill -s KILL -- "-$3"; fi
+  done
+} 2>/dev/null
 cut() { if [ -n "$fuse" ]; then kill "$fuse" 2>/dev/null; wait "$fuse"; fuse=; fi; }
 burn() {
   trap 'kill "$!" 2>/dev/null; exit' TERM
   sleep "$1" &
-  wait "$!" && kill -s KILL -- "-$group"
+  wait "$!" && strike
 }
 sweep() {
   tries=0
@@ -55,7 +63,7 @@ while read -r line; do
   if [ "$line" = off ]; then exit 0; fi
   burn "$line" & fuse=$!
 done
-kill -s KILL -- "-$group" 2>/dev/null
+strike
 cut
 `
 

@@ -12,24 +12,41 @@ export function signalGroup(group: number, signal: NodeJS.Signals | 0): 'told' |
   }
 }
 
-/** Whether anything of the group still runs. The dead that nobody has buried (a container without an init) do not count. */
-export function groupRuns(group: number): boolean {
-  if (signalGroup(group, 0) === 'gone') return false
-  if (process.platform !== 'linux') return true
+/**
+ * The same for all groups of the session that a group's leader began: `timeout`, GNU `parallel` and shells with job control put
+ * what they run into groups of their own. Elsewhere than on Linux nobody says which those are.
+ */
+export function signalSession(session: number, signal: NodeJS.Signals): 'told' | 'gone' | 'not-ours' {
+  // The look for others takes its time, on a machine with thousands of processes: this one is told before it.
+  const answers = [signalGroup(session, signal)]
+  for (const group of new Set(groupsRunning(session)))
+    if (group !== session) answers.push(signalGroup(group, signal))
+  return (['told', 'not-ours'] as const).find((answer) => answers.includes(answer)) ?? 'gone'
+}
+
+/** Whether anything of that session still runs. The dead that nobody has buried (a container without an init) do not count. */
+export function sessionRuns(session: number): boolean {
+  const groups = groupsRunning(session)
+  return groups === null ? signalGroup(session, 0) !== 'gone' : groups.length > 0
+}
+
+/** The group of each process of the session that runs; null where nobody can tell. */
+function groupsRunning(session: number): readonly number[] | null {
+  if (process.platform !== 'linux') return null
   try {
-    return readdirSync('/proc').some((pid) => /^\d+$/.test(pid) && runsIn(pid, group))
+    return readdirSync('/proc').flatMap((pid) => (/^\d+$/.test(pid) ? groupIn(pid, session) : []))
   } catch {
-    return true
+    return null
   }
 }
 
-function runsIn(pid: string, group: number): boolean {
+function groupIn(pid: string, session: number): readonly number[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     // The program's name may hold spaces and brackets: what follows its last bracket is regular.
-    const [state = '', , processGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return Number(processGroup) === group && !'ZX'.includes(state)
+    const [state = '', , group, its] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return Number(its) === session && !'ZX'.includes(state) ? [Number(group)] : []
   } catch {
-    return false
+    return []
   }
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease } from '../runtime/lease.ts'
 import { CommandError, EXIT, exitOfSignal } from './exit.ts'
 import { Guard } from './guard.ts'
-import { groupRuns, signalGroup } from './process-group.ts'
+import { sessionRuns, signalGroup, signalSession } from './process-group.ts'
 
 /** What to do when the lock is going: end the command in time, ask it to end, or nothing. */
 export type OnLost = 'kill' | 'signal' | 'ignore'
@@ -52,7 +52,7 @@ class Supervisor {
   private readonly options: Supervision
   private readonly guard: Guard
   private readonly margin: number
-  /** The command's process group; 0 while there is none. */
+  /** The command's process group, and its session: it leads both. 0 while there is none. */
   private group = 0
   private timer: NodeJS.Timeout | undefined
   /** It was asked to end, because the lock is going. */
@@ -107,7 +107,7 @@ class Supervisor {
   }
 
   private listen(): () => void {
-    const forward = FORWARDED.map((signal) => [signal, () => this.toGroup(signal)] as const)
+    const forward = FORWARDED.map((signal) => [signal, () => this.toGroup(signal, signalGroup)] as const)
     const handlers = [...forward, ['SIGTSTP', this.stop], ['SIGCONT', () => this.continue()]] as const
     for (const [signal, handler] of handlers) process.on(signal, handler)
     const renewed = (): void => this.setFuse()
@@ -187,28 +187,29 @@ class Supervisor {
     this.toGroup('SIGCONT')
   }
 
-  private toGroup(signal: NodeJS.Signals): void {
-    if (this.group === 0 || signalGroup(this.group, signal) !== 'not-ours' || this.powerless) return
+  /** To all that the command has started, unless the command decides who of them hears of it. */
+  private toGroup(signal: NodeJS.Signals, send: typeof signalSession = signalSession): void {
+    if (this.group === 0 || send(this.group, signal) !== 'not-ours' || this.powerless) return
     this.powerless = true
     this.options.say(
       'the command runs as another user, and cannot be sent a signal or ended: say "sudo holdfast run …", not "holdfast run … sudo"',
     )
   }
 
-  /** The command is over. What it left in its group would run on without the lock. */
+  /** The command is over. What it left in its session would run on without the lock. */
   private async endRest(): Promise<void> {
-    if (this.group === 0 || !groupRuns(this.group)) return
+    if (this.group === 0 || !sessionRuns(this.group)) return
     this.options.say('the command left processes behind: ending them before the lock is released')
     this.toGroup('SIGTERM')
     this.toGroup('SIGCONT')
     const enough = performance.now() + Math.min(this.options.grace, this.lease.remaining() - this.margin)
     while (performance.now() < enough) {
       await sleep(LOOK_AGAIN_MS)
-      if (!groupRuns(this.group)) return
+      if (!sessionRuns(this.group)) return
     }
     this.toGroup('SIGKILL')
     // Not even that ends what belongs to another user, or hangs in the kernel. While it runs, nobody else may.
-    while (this.lease.held && groupRuns(this.group)) await sleep(LOOK_AGAIN_MS)
+    while (this.lease.held && sessionRuns(this.group)) await sleep(LOOK_AGAIN_MS)
   }
 
   /** A command that ended well under a good lease did its work, whatever it was told last. */

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto'
-import { mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,11 +8,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** What the shortest of the systems takes for a socket's path. */
 const LONGEST_PATH = 100
+const LONGEST_NAME = 50
+/** Bytes, by which those of one path differ. */
+const RANDOM = 6
 const ATTEMPTS = 4
 const PROBE_MS = 1000
 
 export interface PathLock {
   release(): void
+}
+
+interface Place {
+  readonly folder: string
+  readonly prefix: string
+  /** When nothing is done there any more. */
+  readonly leave: () => void
 }
 
 /**
@@ -26,13 +36,22 @@ export async function lockPath(path: string): Promise<PathLock | null> {
   // Sockets are no files there.
   if (process.platform === 'win32') return { release: () => undefined }
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const { folder, prefix } = placeOf(path)
+  const place = placeOf(path)
+  const lock = await lockAt(place).catch((error: unknown) => {
+    place.leave()
+    throw error
+  })
+  if (lock === null) place.leave()
+  return lock
+}
+
+async function lockAt({ folder, prefix, leave }: Place): Promise<PathLock | null> {
   for (let attempt = 1; ; attempt++) {
-    const mine = `${prefix}${randomBytes(6).toString('hex')}`
+    const mine = `${prefix}${randomBytes(RANDOM).toString('hex')}`
     const server = await occupy(join(folder, mine))
-    const release = (): void => void server.close()
-    if (!(await others(folder, prefix, mine))) return { release }
-    release()
+    // A socket is removed by the name that it was made by.
+    if (!(await others(folder, prefix, mine))) return { release: () => void server.close(leave) }
+    server.close()
     if (attempt === ATTEMPTS) return null
     // Two who came at the same moment have both stepped back.
     await sleep(randomInt(20, 100) * attempt)
@@ -63,14 +82,37 @@ async function others(folder: string, prefix: string, mine: string): Promise<boo
   return false
 }
 
-/** The same for every way to write the path. */
-function placeOf(path: string): { folder: string; prefix: string } {
+/**
+ * The same for every way to write the path, and for every path that leads to the folder: in another container it may be a
+ * longer one. So the sockets' names go by the file's alone.
+ */
+function placeOf(path: string): Place {
   const real = join(realpathSync(dirname(path)), basename(path))
-  if (Buffer.byteLength(real) + '.lock-'.length + 12 <= LONGEST_PATH)
-    return { folder: dirname(real), prefix: `${basename(real)}.lock-` }
-  const digest = createHash('sha256').update(real).digest('hex').slice(0, 24)
-  return { folder: tmpdir(), prefix: `holdfast-${digest}.lock-` }
+  const [folder, name] = [dirname(real), basename(real)]
+  const prefix =
+    Buffer.byteLength(name) <= LONGEST_NAME ? `${name}.lock-` : `.holdfast-${digestOf(name)}.lock-`
+  if (Buffer.byteLength(join(folder, prefix)) + RANDOM * 2 <= LONGEST_PATH)
+    return { folder, prefix, leave: () => undefined }
+  const short = shortNameOf(folder)
+  if (short !== null) return { ...short, prefix }
+  return { folder: tmpdir(), prefix: `holdfast-${digestOf(real)}.lock-`, leave: () => undefined }
 }
+
+/**
+ * Linux has one for a folder that is open. In a folder that is everybody's, like the system's temporary one, others could
+ * listen at our sockets, and a server that has another one (a container, systemd's `PrivateTmp`) would not see them.
+ */
+function shortNameOf(path: string): Omit<Place, 'prefix'> | null {
+  if (process.platform !== 'linux') return null
+  const open = openSync(path, 'r')
+  const leave = (): void => closeSync(open)
+  const folder = `/proc/self/fd/${open}`
+  if (existsSync(folder)) return { folder, leave }
+  leave()
+  return null
+}
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 24)
 
 function occupy(place: string): Promise<Server> {
   const server = createServer((socket) => void socket.destroy())
@@ -78,7 +120,8 @@ function occupy(place: string): Promise<Server> {
     server.once('error', reject)
     const mask = process.umask(0o177)
     try {
-      server.listen({ path: place }, () => {
+      // By this process itself: in a cluster's worker the first process would listen, and go on when the worker is gone.
+      server.listen({ path: place, exclusive: true }, () => {
         server.unref()
         resolve(server)
       })

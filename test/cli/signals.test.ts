@@ -30,8 +30,12 @@ const childrenOf = (pid: number, name: string): readonly number[] =>
       Number(match?.[2]) === pid && match?.[3]?.includes(name) === true ? [Number(match[1])] : [],
     )
 
-/** A command that has a child of its own; both print their process ids. */
-const FAMILY = sh("echo pid $$; sh -c 'echo pid $$; exec sleep 60'; exit")
+const LINUX = process.platform === 'linux'
+/** A command that has a child of its own, and on Linux one in a group of its own, as `timeout` makes it; all print their process ids. */
+const FAMILY = sh(
+  `${LINUX ? "timeout 60 sh -c 'echo pid $$; exec sleep 60' &" : ''} echo pid $$; sh -c 'echo pid $$; exec sleep 60'; exit`,
+)
+const FAMILY_SIZE = LINUX ? 3 : 2
 
 describe('holdfast run and signals', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const)(
@@ -69,7 +73,7 @@ describe('holdfast run and signals', () => {
 
   it('reaches everything that the command has started', async () => {
     const running = holdfast(['run', 'family', ...FAMILY], { url })
-    const family = await pids(running, 2)
+    const family = await pids(running, FAMILY_SIZE)
     running.kill('SIGTERM')
     expect(await running.end()).toBe(143)
     for (const pid of family) await dies(pid)
@@ -82,6 +86,18 @@ describe('holdfast run and signals', () => {
     expect(alive(left)).toBe(false)
     expect(running.stderr).toContain('left processes behind')
   })
+
+  it.runIf(LINUX).each(['SIGTERM', 'SIGKILL'] as const)(
+    'ends what it has left in a group of its own, too, where that ends by %s',
+    async (by) => {
+      const script = `${by === 'SIGKILL' ? "trap '' TERM;" : ''} timeout 60 sh -c 'echo pid $$; exec sleep 60' & read -r _`
+      const running = holdfast(['run', 'apart', '--grace', '200ms', ...sh(script)], { url })
+      const [left = 0] = await pids(running, 1)
+      running.process.stdin?.end('\n')
+      expect(await running.end()).toBe(0)
+      expect(alive(left) && stateOf(left) !== 'Z').toBe(false)
+    },
+  )
 
   it('kills after --grace what does not want to end', async () => {
     const stubborn = `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.05; done' & sleep 0.3`
@@ -113,7 +129,7 @@ describe('holdfast run and signals', () => {
 describe('holdfast run that is killed', () => {
   it('takes the command and all its children along', async () => {
     const running = holdfast(['run', 'killed', ...FAMILY], { url })
-    const family = await pids(running, 2)
+    const family = await pids(running, FAMILY_SIZE)
     running.kill('SIGKILL')
     for (const pid of family) await dies(pid)
     // Nobody has released the lock: it stays until its ttl is over.
@@ -122,20 +138,20 @@ describe('holdfast run that is killed', () => {
 
   it('does so even if its guard was killed before: there is a new one', async () => {
     const running = holdfast(['run', 'guarded', ...FAMILY], { url })
-    const family = await pids(running, 2)
+    const family = await pids(running, FAMILY_SIZE)
     const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
     process.kill(guard, 'SIGKILL')
     await vi.waitUntil(() => childrenOf(running.pid, 'holdfast-guard').some((pid) => pid !== guard), {
       timeout: 15_000,
     })
-    expect(family.map(alive)).toEqual([true, true])
+    expect(family.every(alive)).toBe(true)
     running.kill('SIGKILL')
     for (const pid of family) await dies(pid)
   })
 
   it('goes on if its guard was killed: the fuse of the dead one does not end the command', async () => {
     const running = holdfast(['run', 'fuse', '--ttl', '60s', ...FAMILY], { url })
-    const family = await pids(running, 2)
+    const family = await pids(running, FAMILY_SIZE)
     const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
     const fuses = await vi.waitUntil(
       () => {
@@ -146,7 +162,7 @@ describe('holdfast run that is killed', () => {
     )
     process.kill(guard, 'SIGKILL')
     for (const fuse of fuses) await dies(fuse)
-    expect(family.map(alive)).toEqual([true, true])
+    expect(family.every(alive)).toBe(true)
   })
 
   it.skipIf(process.platform !== 'linux')(
@@ -170,7 +186,7 @@ describe('holdfast run that is killed', () => {
 
   it('leaves no guard behind, neither then nor when all goes well', async () => {
     const running = holdfast(['run', 'no-guard', ...FAMILY], { url })
-    await pids(running, 2)
+    await pids(running, FAMILY_SIZE)
     const [guard = 0] = childrenOf(running.pid, 'holdfast-guard')
     const fuses = childrenOf(guard, 'holdfast-guard')
     running.kill('SIGTERM')

@@ -1,9 +1,9 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { uptime } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { expect, it, vi } from 'vitest'
@@ -15,8 +15,12 @@ import { afterwards, call, serve, take, temporaryFolder } from '../helpers.ts'
 
 const PROGRAM = fileURLToPath(new URL('../crash-server.mjs', import.meta.url))
 
-async function launch(listen: string, state: string): Promise<ReturnType<typeof fork>> {
-  const child = fork(PROGRAM, [listen, state])
+async function launch(
+  listen: string,
+  state: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<ReturnType<typeof fork>> {
+  const child = fork(PROGRAM, [listen, state], { env: { ...process.env, ...env } })
   afterwards(() => child.kill('SIGKILL'))
   await once(child, 'message')
   return child
@@ -63,11 +67,39 @@ it('lets at most one of many that start at once have a state file that a dead se
   expect(outcomes.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1)
 })
 
-it('locks a state file with a long path as well', async () => {
-  const state = join(temporaryFolder(), 'x'.repeat(120), 'state.json')
-  expect((await serve({ state })).startsIn).toBe(0)
-  await expect(serve({ state })).rejects.toThrow('in use by another lock server')
-})
+it.each([
+  ['path', join('x'.repeat(120), 'state.json')],
+  ['name', `${'x'.repeat(120)}.json`],
+  ['path and name', join('x'.repeat(120), `${'y'.repeat(120)}.json`)],
+])(
+  'locks a state file with a long %s beside it, where the folder is, and leaves nothing there',
+  async (_, file) => {
+    const state = join(temporaryFolder(), file)
+    // Elsewhere than on Linux, it is in that folder.
+    const env = process.platform === 'linux' ? { TMPDIR: temporaryFolder() } : {}
+    const first = await launch('127.0.0.1:0', state, env)
+    await expect(serve({ state })).rejects.toThrow('in use by another lock server')
+    first.kill('SIGTERM')
+    await once(first, 'exit')
+    const second = await serve({ state })
+    expect(second.startsIn).toBe(0)
+    await second.close()
+    expect(readdirSync(dirname(state)).filter((name) => name.includes('.lock-'))).toEqual([])
+  },
+)
+
+it.runIf(process.platform === 'linux')(
+  'has its lock where others cannot put anything, however long the path',
+  async () => {
+    const state = join(temporaryFolder(), 'x'.repeat(120), 'state.json')
+    const everybodys = temporaryFolder()
+    vi.stubEnv('TMPDIR', everybodys)
+    afterwards(() => vi.unstubAllEnvs())
+    await serve({ state })
+    expect(readdirSync(everybodys)).toEqual([])
+    expect(readdirSync(dirname(state)).some((name) => name.startsWith('state.json.lock-'))).toBe(true)
+  },
+)
 
 it('never writes over a promise that it has not read, though it has read an earlier one of the same server', async () => {
   const path = join(temporaryFolder(), 'state.json')
