@@ -160,9 +160,9 @@ export const upkeepMutants = [
     edits: [
       {
         file: 'runtime/upkeep.js',
-        find: "const [each, forAll] = 'kind' in answers ? [NONE, answers] : [answers, null];",
+        find: "const whole = 'kind' in answers || answers.length === batch.length;",
         replace:
-          "const [each, forAll] = [answers, null]; if ('kind' in answers || answers.some((a) => a.kind === 'unknown')) throw new Error('renewal');",
+          "const whole = true; if ('kind' in answers || answers.some((a) => a.kind === 'unknown')) throw new Error('renewal');",
       },
     ],
     scenario: 'claim-queue/partition',

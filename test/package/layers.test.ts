@@ -84,7 +84,10 @@ describe('the linter catches', () => {
   /** The same words where they are at home. */
   const allowed = [
     ['src/runtime/env.ts', 'export const now = (): number => Date.now() + Math.random()'],
-    ['src/stores/redis/a.ts', 'export const timer = setTimeout(() => {}, 1)'],
+    [
+      'src/stores/redis/a.ts',
+      'const { setTimeout } = globalThis\nexport const timer = setTimeout(() => {}, 1)',
+    ],
     ['src/core/ok.ts', 'export const twice = (x: number): number => 2 * Math.max(x, 0)'],
   ] as const
 

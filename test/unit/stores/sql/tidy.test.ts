@@ -69,10 +69,13 @@ it.each([0, 1, 30, 2000])('forgets what the dead have left at a server that take
     const result = await work({})
     return time <= until + 2 * latency ? result : { kind: 'unknown', cause: new Error('late') }
   }
-  const tidying = new Tidying({ kind: 'test', statements, slack: () => 1, call, settle }, 0)
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((go: () => void) => {
     queueMicrotask(go)
   }) as never)
+  // It takes its timers when it is loaded.
+  vi.resetModules()
+  const { Tidying: Loaded } = await import('../../../../src/stores/sql/tidy.ts')
+  const tidying = new Loaded({ kind: 'test', statements, slack: () => 1, call, settle }, 0)
   expect(await tidying.all(0)).toEqual({ looked: 450, removed: 450 })
   expect(rows).toEqual([])
 })
