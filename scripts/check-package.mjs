@@ -52,10 +52,10 @@ function fail(faults) {
   if (faults.length > 0) throw new Error(faults.join('\n'))
 }
 
-/** Where Node begins: what is imported by name, the command, and the programs that it starts. */
+/** Where Node begins: what is imported by name, from outside and inside, the command, and the programs that it starts. */
 const STARTS = [
   ...new Set(
-    [manifest.exports, manifest.bin]
+    [manifest.exports, manifest.imports, manifest.bin]
       .flatMap(leaves)
       .filter((path) => /\.c?js$/.test(path))
       .map((path) => path.slice(2)),

@@ -20,7 +20,7 @@ for (const { require: required, default: module } of Object.values(entries)) {
   input[required.default.replace(`./${folder}/`, '').replace(/\.cjs$/, '')] = join(root, module)
 }
 
-const quick = createRequire(import.meta.url)('../dist/cli/start.cjs')
+const quick = createRequire(import.meta.url)('../dist/cli/quick.cjs')
 /** Programs that are started again and again, and load faster from here. */
 const programs = { command: join(root, 'dist/cli/main.js'), keeper: join(root, 'dist/cli/keeper/main.js') }
 /** `start.cjs` gives those to dist/cli/main.js. */

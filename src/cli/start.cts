@@ -2,13 +2,11 @@
 // The command as it is published. Most of what starting it costs is the loading of files, one by one: what scripts start again and
 // again comes from the package's CommonJS form, where there are few (scripts/commonjs.mjs makes them of the same
 // sources). A bundle of modules was no faster, and the library would have been there once more.
+//
+// Loaded in whatever way, it starts: a process manager (pm2) imports it, and then it is not `require.main`.
+const QUICK = require('./quick.cjs') as readonly string[]
 
-/** Whoever starts these waits for the work behind them. */
-const QUICK: readonly string[] = ['run', 'acquire', 'release', 'ls', 'inspect']
-
-if (require.main !== module) {
-  // The build asks for the list.
-} else if (QUICK.includes(process.argv[2] ?? '')) {
+if (QUICK.includes(process.argv[2] ?? '')) {
   require('../commonjs/command.cjs')
 } else {
   import('./main.ts').catch((error: unknown) => {
@@ -16,5 +14,3 @@ if (require.main !== module) {
     process.exit(70)
   })
 }
-
-module.exports = QUICK

@@ -81,6 +81,25 @@ function loadedBy(url: string): Loaded {
   }
 }
 
+describe('The command, started by another program', () => {
+  // pm2 imports what lies in a package of modules, and requires anything else.
+  it.each([
+    ['--input-type=module', '-e', 'await import(process.argv[1])'],
+    ['--input-type=commonjs', '-e', 'require(process.argv[1])'],
+    ['--input-type=commonjs', '-e', 'import(process.argv[1])'],
+  ])('%s %s "%s"', (...args) => {
+    const started = (...words: string[]): unknown[] => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [...args, program, ...words], {
+        encoding: 'utf8',
+        env: { ...process.env, HOLDFAST_URL: 'memory:' },
+      })
+      return [status, stdout + stderr]
+    }
+    expect(started('--version')).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)])
+    expect(started('run', 'name', '--', 'true')).toEqual([64, expect.stringContaining('memory:')])
+  })
+})
+
 describe('holdfast run -- true, at a lock server', () => {
   let server: Awaited<ReturnType<typeof lockServer>>
   beforeAll(async () => {
