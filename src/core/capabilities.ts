@@ -18,5 +18,6 @@ export const CAPABILITIES: Readonly<Record<keyof Capabilities, (value: unknown) 
   minTtl: isTime,
   maxTtl: isTime,
   earlyExpiry: isTime,
+  lateExpiry: (value) => value === undefined || isTime(value),
   guarantees: (value) => typeof value === 'object' && value !== null,
 }

@@ -242,6 +242,8 @@ export interface Capabilities {
   readonly maxTtl: number
   /** Milliseconds by which the store may forget a grant early; taken off the validity. */
   readonly earlyExpiry: number
+  /** Milliseconds by which the store may keep a grant for longer than its ttl when nothing is wrong. Default: none that matter. */
+  readonly lateExpiry?: number | undefined
   readonly guarantees: Guarantees
 }
 

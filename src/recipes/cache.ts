@@ -2,6 +2,7 @@ import { types } from 'node:util'
 
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
+import { Clock } from '../runtime/clock.ts'
 import type { Env } from '../runtime/env.ts'
 
 /**
@@ -64,25 +65,25 @@ interface Kept {
   readonly until: number
 }
 
-/** A Map forgets nothing by itself. It belongs to one process, so that one's monotonic clock will do. */
+/** A Map forgets nothing by itself. It belongs to one process, so that one's clock will do: time in which the machine slept counts. */
 class MapCache implements Cache {
   private readonly map: Map<string, unknown>
-  private readonly env: Env
+  private readonly clock: Clock
 
   constructor(map: Map<string, unknown>, env: Env) {
     this.map = map
-    this.env = env
+    this.clock = new Clock(env)
   }
 
   get(key: string): string | undefined {
     const kept = this.map.get(key) as Kept | undefined
-    if (kept === undefined || this.env.mono() < kept.until) return kept?.text
+    if (kept === undefined || this.clock.now() < kept.until) return kept?.text
     this.map.delete(key)
     return undefined
   }
 
   set(key: string, text: string, ttl: number): void {
-    this.map.set(key, { text, until: this.env.mono() + ttl } satisfies Kept)
+    this.map.set(key, { text, until: this.clock.now() + ttl } satisfies Kept)
   }
 
   delete(key: string): void {

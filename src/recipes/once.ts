@@ -88,10 +88,16 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
   const { store } = holdfast
   const kept = { name, hold, env }
   if (memory !== undefined) return new Job(holdfast, name, options, cacheMemory(asCache(memory, env), kept))
-  const { minTtl, maxTtl, earlyExpiry } = store.capabilities
+  const { minTtl, maxTtl, earlyExpiry, lateExpiry = 0 } = store.capabilities
   if (hold < minTtl || hold + earlyExpiry > maxTtl) {
     const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl - earlyExpiry} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
     throw new InvalidArgumentError(message, { argument: options.every === undefined ? 'atLeast' : 'every' })
+  }
+  // A run that ends with its hold is remembered for as long as the store keeps a claim at least.
+  const longest = hold + Math.max(earlyExpiry, minTtl) + lateExpiry
+  if (lateExpiry > 0 && options.every !== undefined && longest > options.every) {
+    const message = `The ${store.kind} store keeps claims for up to ${lateExpiry} ms longer than it is asked to, and would swallow every other period of ${options.every} ms. Pass a memory.`
+    throw new InvalidArgumentError(message, { argument: 'every' })
   }
   checkName(markOf(name))
   return new Job(holdfast, name, options, claimMemory(store, kept))

@@ -1,8 +1,15 @@
 import { hostname } from 'node:os'
 
-import { CLAIM, inShort, RELEASE } from '../core/answers.ts'
-import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
-import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
+import { CLAIM, inShort, RELEASE, RENEW, WITHDRAW } from '../core/answers.ts'
+import type { Shape } from '../core/answers.ts'
+import type { MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
+import {
+  BrokenStoreError,
+  CapacityMismatchError,
+  InvalidArgumentError,
+  StoreUnavailableError,
+} from '../core/errors.ts'
+import { unheard } from '../core/unheard.ts'
 import { inBackground } from '../runtime/background.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { brokenStore } from '../runtime/lane-errors.ts'
@@ -50,6 +57,12 @@ const REQUEST_TIMEOUT_MS = { least: 50, most: 5000 }
 /** Never waits, so that it does not matter. */
 const PATIENCE_MS = 5000
 
+/** One claim is renewed: one answer. */
+const RENEWAL: Shape = {
+  ...RENEW,
+  fits: (answer) => RENEW.fits(answer) && (!Array.isArray(answer) || answer.length === 1),
+}
+
 /** The name of the claim that says that the job was run. */
 export const markOf = (name: string): string => `${name}:ran`
 
@@ -66,6 +79,7 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
     patience: PATIENCE_MS,
   })
   const owner = `${hostname()}:${process.pid}`
+  const asked = asking(store, env)
   let lastHere: RunRecord<T> | null = null
   return {
     last: () => Promise.resolve(lastHere),
@@ -78,83 +92,112 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
       const ref = { name: markOf(name), id: `${env.randomId()}.0` }
       const kind = { weight: 1, capacity: 1, tokens: 1, whenBusy: 'try' as const, owner }
       const request = { ...ref, ...kind, ...lasting(hold) }
-      const answer = await asked(env, timeout(), (ms) => store.claim(request, ms))
-      if (!CLAIM.fits(answer)) {
-        sweep(store, ref, env)
-        throw brokenStore(store.kind, 'claim', `answered ${inShort(answer)}`)
+      const ask = <A>(shape: Shape, call: (ms: number) => MaybePromise<A>): Promise<A | Unknown> => {
+        const ms = timeout()
+        return asked(ms, shape, () => call(ms), false)
       }
+      // A mark of a run that never was: the store is asked to forget it. If that fails too, a period goes without its run: at most once.
+      const sweep = (): void =>
+        insist(env, Infinity, (ms) => asked(ms, WITHDRAW, () => store.withdraw(ref, ms), true))
+      const answer = await ask(CLAIM, (ms) => store.claim(request, ms))
       if (answer.kind === 'unknown') {
-        sweep(store, ref, env)
-        throw unavailable(store, answer)
+        sweep()
+        throw answer.cause instanceof BrokenStoreError ? answer.cause : unavailable(store, answer)
       }
       if (answer.kind === 'mismatch') throw mismatch(store, ref.name, answer.capacity)
       if (answer.kind !== 'held') return null
-      const began = env.mono()
+      const left = counted(env, hold)
       return {
         async keep(record) {
           lastHere = record
-          const ends = began + hold
           // The store has counted since it saw the claim, a little before the run began. If it does not answer now, it
           // still knows of the run, and is told in the background for how long to remember it.
-          const renew = async (ms: number): Promise<RenewAnswer | Unknown> => {
-            const left = ends - env.mono()
-            if (left <= 0) return { kind: 'lost' }
-            const renewal = { ...ref, ...lasting(left), tokens: 0 }
-            const answers = await store.renew([renewal], ms)
-            return answers[0] ?? SILENCE
+          const renew = async (ms: number, background: boolean): Promise<RenewAnswer | Unknown> => {
+            const rest = left()
+            if (rest <= 0) return LOST
+            const renewal = { ...ref, ...lasting(rest), tokens: 0 }
+            const answer = await asked(ms, RENEWAL, () => store.renew([renewal], ms), background)
+            return 'kind' in answer ? answer : (answer[0] ?? LOST)
           }
-          const { kind } = await asked(env, timeout(), renew)
-          if (kind === 'unknown') insist(env, ends, renew)
+          const { kind } = await renew(timeout(), false)
+          if (kind === 'unknown') insist(env, env.mono() + left(), (ms) => renew(ms, true))
         },
         async drop() {
-          const dropped = await asked(env, timeout(), (ms) => store.release(ref, undefined, ms))
-          if (!RELEASE.fits(dropped) || 'kind' in dropped || dropped.released.kind === 'unknown')
-            sweep(store, ref, env)
+          const dropped = await ask(RELEASE, (ms) => store.release(ref, undefined, ms))
+          if ('kind' in dropped || dropped.released.kind === 'unknown') sweep()
         },
       }
     },
   }
 }
 
+/** The boot clocks of some runtimes tick in seconds. */
+const BOOT_TICK_MS = 1000
+
+/**
+ * What is left of so many milliseconds from now on. A store counts on while the machine sleeps, and the monotonic clock does not. Not by the wall
+ * clock, and what is within a tick of the boot clock is none: the next run must not come too early.
+ */
+function counted(env: Env, ms: number): () => number {
+  const ends = env.mono() + ms
+  const awake = env.boot() - env.mono()
+  const slept = (): number => Math.max(0, env.boot() - env.mono() - awake - BOOT_TICK_MS)
+  return () => ends - env.mono() - slept()
+}
+
 /** What a store may take beyond twice its time before it is believed to have forgotten the request, as in runtime/requests.ts. */
 const GRACE_MS = 1000
 
-/** Whatever goes wrong on the way is an answer too, also that there is none: the job's lock would be held and renewed for ever. */
-async function asked<A>(
-  env: Env,
+type Asked = <A>(
   timeout: number,
-  call: (timeout: number) => MaybePromise<A>,
-  background = false,
-): Promise<A | Unknown> {
-  let timer: Timer | undefined
-  try {
-    // Like all that a store is asked; see runtime/requests.ts.
-    const answer = inBackground(async () => call(timeout))
-    const silence = new Promise<Unknown>((resolve) => {
-      const cause = new Error(`The store did not answer within ${timeout} ms, nor later`)
-      timer = env.setTimer(() => resolve({ kind: 'unknown', cause }), 2 * timeout + GRACE_MS, background)
-    })
-    return await Promise.race([answer, silence])
-  } catch (cause) {
-    return { kind: 'unknown', cause }
-  } finally {
-    timer?.cancel()
+  shape: Shape,
+  call: () => MaybePromise<A>,
+  background: boolean,
+) => Promise<A | Unknown>
+
+/** Whatever goes wrong on the way is an answer too, also that there is none: the job's lock would be held and renewed for ever. */
+const asking =
+  (store: Store, env: Env): Asked =>
+  async (timeout, shape, call, background) => {
+    let timer: Timer | undefined
+    try {
+      // Like all that a store is asked; see runtime/requests.ts.
+      const answer = fitting(
+        store,
+        shape,
+        inBackground(async () => call()),
+      )
+      const silence = new Promise<Unknown>((resolve) => {
+        const cause = new Error(`The store did not answer within ${timeout} ms, nor later`)
+        timer = env.setTimer(() => resolve({ kind: 'unknown', cause }), 2 * timeout + GRACE_MS, background)
+      })
+      return await Promise.race([answer, silence])
+    } catch (cause) {
+      return { kind: 'unknown', cause }
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+/** Also of an answer that comes too late: the promises in it end the process too. */
+async function fitting<A>(store: Store, shape: Shape, asked: Promise<A>): Promise<A | Unknown> {
+  const answer = await asked
+  if (shape.fits(answer)) return answer
+  unheard(answer)
+  return {
+    kind: 'unknown',
+    cause: brokenStore(store.kind, shape.method, `answered ${inShort(answer, shape.each)}`),
   }
 }
 
-const SILENCE: Unknown = { kind: 'unknown', cause: new Error('The store did not answer') }
 const INSIST_FOR_MS = 60_000
 const INSIST_PAUSE_MS = { first: 100, longest: 5000 }
 
 /** Asks again until there is an answer, for a while, and without keeping the process alive. */
-function insist(
-  env: Env,
-  until: number,
-  call: (timeout: number) => MaybePromise<{ readonly kind: string }>,
-): void {
+function insist(env: Env, until: number, ask: (timeout: number) => Promise<{ readonly kind: string }>): void {
   const ends = Math.min(until, env.mono() + INSIST_FOR_MS)
   const attempt = async (failures: number): Promise<void> => {
-    const { kind } = await asked(env, REQUEST_TIMEOUT_MS.most, call, true)
+    const { kind } = await ask(REQUEST_TIMEOUT_MS.most)
     if (kind !== 'unknown' || env.mono() >= ends) return
     // Cannot reject: what goes wrong is an answer.
     const again = (): void => void attempt(failures + 1).catch(() => {})
@@ -163,9 +206,7 @@ function insist(
   attempt(0).catch(() => {})
 }
 
-/** A mark of a run that never was: the store is asked to forget it. If that fails too, a period goes without its run: at most once. */
-const sweep = (store: Store, ref: ClaimRef, env: Env): void =>
-  insist(env, Infinity, (ms) => store.withdraw(ref, ms))
+const LOST: RenewAnswer = { kind: 'lost' }
 
 function unavailable({ kind: store }: Store, { cause }: Unknown): StoreUnavailableError {
   const message = `The ${store} store did not answer, so it is not known whether the job has run. It was not run.`
@@ -191,10 +232,10 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
     last,
     async begin() {
       if ((await last()) !== null) return null
-      const began = env.mono()
+      const left = counted(env, hold)
       return {
         async keep(record) {
-          const ttl = Math.max(1, Math.ceil(began + hold - env.mono()))
+          const ttl = Math.max(1, Math.ceil(left()))
           const text = writeRecord(record)
           await inTime<unknown>(env, inMemory, () =>
             isFenced(cache)

@@ -80,7 +80,9 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   const { lane } = claim
   const { upkeep } = lane.session
   lane.failure = answer.kind === 'unknown' ? answer : null
-  claim.unheard = answer.kind === 'unknown' ? claim.unheard + 1 : 0
+  if (answer.kind === 'unknown') claim.unheard++
+  // Not with any answer: the next question to a store that is slow still would be given up too early again.
+  else if (lane.session.clock.now() - sentAt < upkeep.leastTimeoutOf(claim)) claim.unheard = 0
   switch (answer.kind) {
     case 'queued':
       claim.attempts++
@@ -131,12 +133,15 @@ export function told(claim: Claim): void {
 
 /** It may have become free. */
 export function freed(claim: Claim): void {
-  if (mayHurry(claim, claim.lane.session.clock.now())) askNow(claim)
+  if (isPaused(claim) && mayHurry(claim, claim.lane.session.clock.now())) askNow(claim)
 }
+
+const isPaused = ({ state, inFlight, list }: Claim): boolean =>
+  state === 'asking' && !inFlight && list !== null
 
 /** Asks again now what would have been asked after a pause. */
 function askNow(claim: Claim): void {
-  if (claim.state !== 'asking' || claim.inFlight) return
+  if (!isPaused(claim)) return
   claim.cancel()
   ask(claim)
 }
@@ -219,22 +224,16 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   // Sections are short here. Who asks seldom because he has waited long would never get his turn among them.
   if (claim.mark !== undefined && claim.mark !== mark) claim.attempts = 0
   claim.mark = mark
-  const tryLater = (): void => {
-    const delay = session.pollDelay(claim)
-    const advised = Math.ceil(retryAfter) + 1
-    const soon = advised < delay && mayHurry(claim, session.clock.now())
-    pause(claim, soon ? advised : delay)
-  }
-  // Also if it was to queue and could not: whatever the reason, asking again at once would never end.
-  if (!session.store.capabilities.queue || claim.whenBusy === 'queue') {
-    session.listen()
-    return tryLater()
-  }
-  session.startWatching((watching) => {
-    if (claim.state !== 'asking' || claim.inFlight) return
-    if (watching) ask(claim)
-    else tryLater()
-  })
+  session.listen()
+  // Where that is answered at once, others were asked again meanwhile, and it may have become needless.
+  if (claim.state !== 'asking') return
+  // One that was to queue and could not is not asked at once: that would never end.
+  if (claim.whenBusy === 'try' && session.canQueue) return ask(claim)
+  // Nor does it only wait to be told: a connection for that may be swallowed where others work.
+  const delay = session.pollDelay(claim)
+  const advised = Math.ceil(retryAfter) + 1
+  const soon = advised < delay && mayHurry(claim, session.clock.now())
+  pause(claim, Math.max(soon ? advised : delay, session.untilHeard))
 }
 
 function pause(claim: Claim, delay: number): void {

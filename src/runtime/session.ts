@@ -47,8 +47,10 @@ const POLL_MS = { shortest: 5, longest: 500, growth: 1.25 }
 /** So many waits end before the event loop has its turn again: each makes an error and asks the store to forget a claim. */
 const ENDS_AT_ONCE = 500
 
-/** How soon we ask again to listen, where that is only wanted. */
+/** How soon we ask again to listen. */
 const LISTEN_AGAIN_MS = 1000
+/** A store that tells us anything at all will most likely have begun by then. */
+const HEARD_WITHIN_MS = 500
 
 /** One client's life at a store: its clock, its timers, its claims by name, and what the store tells it. */
 export class Session {
@@ -97,11 +99,11 @@ export class Session {
   private watch: Watch | 'starting' | null = null
   /** Those that came when they were given up. They end with the others: a store may take them for one, by the session that they are of. */
   private readonly lateWatches: Watch[] = []
-  /** When the store last would not let us listen. */
+  /** When the store was last asked to let us listen, and when it last would not. */
+  private listeningSince = -Infinity
   private deafSince = -Infinity
   /** By messages that others may have been missed. */
   private readonly gaps: Hurried = { hurriedUntil: 0 }
-  private onWatch: ((watching: boolean) => void)[] = []
 
   constructor(store: Store, { env, clock, owner, patience, turn, requestTimeout }: SessionOptions) {
     this.store = store
@@ -264,10 +266,19 @@ export class Session {
     return queue && wakeups === 'push'
   }
 
-  /** Begins to listen, for whoever goes on also without that. */
+  /** Begins to listen. Nobody waits for that: until then the store is asked again and again. */
   listen(): void {
-    if (!this.mayListen || this.env.mono() - this.deafSince < LISTEN_AGAIN_MS) return
-    this.startWatching(() => {})
+    if (this.mayListen && this.env.mono() - this.deafSince >= LISTEN_AGAIN_MS) this.startWatching()
+  }
+
+  /**
+   * Milliseconds for which a waiter need not ask by itself: it stands in line as soon as the store lets us listen. Only the first time: when a
+   * store will that did not, nobody knows. By chance up to twice as long: there may be thousands of waiters.
+   */
+  get untilHeard(): number {
+    if (this.watch !== 'starting' || this.deafSince > -Infinity || !this.store.capabilities.queue) return 0
+    const rest = this.listeningSince + HEARD_WITHIN_MS - this.env.mono()
+    return rest > 0 ? rest * (1 + this.env.random()) : 0
   }
 
   /** We do not, and the store has something to tell. */
@@ -292,11 +303,9 @@ export class Session {
   }
 
   /** Has the store tell this session what happens to its claims. Must stand before the first claim that may queue. */
-  startWatching(then: (watching: boolean) => void): void {
-    if (this.watching) return then(true)
-    this.onWatch.push(then)
-    if (this.watch === 'starting') return
+  private startWatching(): void {
     this.watch = 'starting'
+    this.listeningSince = this.env.mono()
     this.ask<Watch | Unknown>(
       WATCH,
       () => this.store.watch(this.id, (event) => this.told(event), this.requestTimeout),
@@ -305,9 +314,8 @@ export class Session {
         if (this.watching) this.era++
         else this.deafSince = this.env.mono()
         if (this.closed) this.stopWatching()
-        const waiting = this.onWatch
-        this.onWatch = []
-        for (const callback of waiting) callback(this.watching)
+        // Waiters that ask again and again may stand in line from now on.
+        if (this.canQueue) for (const lane of this.everyLane()) lane.told({ kind: 'freed', name: lane.name })
         if (this.watching) this.catchUp()
       },
     )

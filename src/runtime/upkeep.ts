@@ -144,10 +144,16 @@ export class Upkeep {
    * For a holder another try has to fit in; who waits, for a grant or for tokens, should not wait long for an answer that got lost. But for
    * longer each time: a store that is slow has made the grant with its answer, and would keep it for somebody who never hears of it.
    */
-  private timeoutOf({ state, ttl, patience, users, unheard }: Claim): number {
+  private timeoutOf(claim: Claim, unheard: number = claim.unheard): number {
+    const { state, ttl, patience, users } = claim
     const share = ttl / (state === 'held' ? 6 : 2)
     const lasts = users > 0 ? share : Math.min(share, (patience / 6) * 2 ** unheard)
     return Math.max(Math.min(lasts, this.session.requestTimeout), MIN_TIMEOUT_MS)
+  }
+
+  /** Of the first question about it. */
+  leastTimeoutOf(claim: Claim): number {
+    return this.timeoutOf(claim, 0)
   }
 
   private send(batch: readonly Claim[]): void {

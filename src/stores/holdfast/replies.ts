@@ -206,13 +206,28 @@ export function helloOf(said: unknown): Hello | null {
 
 function capabilitiesOf(said: unknown): Capabilities | null {
   if (!isFields(said)) return null
-  const { queue, shared, permits, fencing, wakeups, reach, minTtl, maxTtl, earlyExpiry, guarantees } = said
+  const {
+    queue,
+    shared,
+    permits,
+    fencing,
+    wakeups,
+    reach,
+    minTtl,
+    maxTtl,
+    earlyExpiry,
+    lateExpiry = 0,
+    guarantees,
+  } = said
   const switches = [queue, shared, permits].every((one) => typeof one === 'boolean')
   const words =
     (fencing === 'monotonic' || fencing === 'weak') &&
     (wakeups === 'push' || wakeups === 'poll') &&
     (reach === 'process' || reach === 'machine' || reach === 'network')
-  const times = isWhole(minTtl, 1) && isWhole(maxTtl, 1) && isTime(earlyExpiry) && earlyExpiry >= 0
+  const times =
+    isWhole(minTtl, 1) &&
+    isWhole(maxTtl, 1) &&
+    [earlyExpiry, lateExpiry].every((one) => isTime(one) && one >= 0)
   if (!switches || !words || !times || !isFields(guarantees)) return null
   const known = FAULTS.every((fault) => (OUTCOMES as readonly unknown[]).includes(guarantees[fault]))
   return known ? (said as unknown as Capabilities) : null

@@ -11,6 +11,7 @@ export const capabilities: Capabilities = {
   maxTtl: 2 ** 31 - 1,
   // The server counts whole seconds; see `secondsFor`.
   earlyExpiry: 1000,
+  lateExpiry: 4000,
   guarantees: {
     holderCrash: 'holds',
     holderPause: 'fenced',

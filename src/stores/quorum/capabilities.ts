@@ -20,6 +20,7 @@ export function capabilitiesOf(stores: readonly Store[], longest: number): Capab
     minTtl: Math.max(...all.map(({ minTtl }) => minTtl)),
     maxTtl: Math.min(longest, ...all.map(({ maxTtl }) => maxTtl)),
     earlyExpiry: Math.max(...all.map(({ earlyExpiry }) => earlyExpiry)),
+    lateExpiry: Math.max(...all.map(({ lateExpiry = 0 }) => lateExpiry)),
     guarantees: {
       holderCrash: 'holds',
       holderPause: 'fenced',

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 
+import { Holdfast } from 'holdfast'
 import type { ClaimRequest, Store, StoreEvent, Watch } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
@@ -213,3 +214,43 @@ describe.skipIf(!available('redis'))('several sessions of one store', () => {
     await proxy.close()
   })
 })
+
+describe.skipIf(!available('redis'))(
+  'where new connections are swallowed, and those that are open work',
+  () => {
+    it('a waiter hears soon of a lock that became free, and is woken again when they are not', async () => {
+      await using server = await redis()
+      const proxy = await FaultProxy.open(server)
+      for (const direction of ['requests', 'replies'] as const) proxy.set(direction, { blackhole: true })
+      const client = new Redis(server.port)
+      const duplicate = client.duplicate.bind(client)
+      client.duplicate = (options) => duplicate({ ...options, port: proxy.port })
+      const holdfast = new Holdfast(redisStore(client))
+      const others = new Holdfast(await openRedisStore(server.url))
+      const delay = async (): Promise<number> => {
+        const lease = await others.mutex('x').acquire()
+        const waits = holdfast.mutex('x').acquire({ wait: 4_000 })
+        await new Promise((resolve) => void setTimeout(resolve, 300))
+        await lease.release()
+        const freeAt = performance.now()
+        const own = await waits
+        const took = performance.now() - freeAt
+        await own.release()
+        return took
+      }
+      // Up to a second at first, the longest pause of a poll after that.
+      for (let round = 0; round < 3; round++) expect(await delay()).toBeLessThan(1_500)
+      expect(proxy.accepted).toBeGreaterThan(0)
+      proxy.heal()
+      proxy.reset()
+      const watched = (): boolean =>
+        (holdfast as unknown as { session: { watching: boolean } }).session.watching
+      await expect.poll(async () => (await delay()) < 1_500 && watched(), { timeout: 20_000 }).toBe(true)
+      await holdfast.close()
+      await others.close()
+      await others.store.close()
+      client.disconnect()
+      await proxy.close()
+    })
+  },
+)

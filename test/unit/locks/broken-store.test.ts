@@ -227,7 +227,7 @@ describe('a store whose watch comes when it was given up', () => {
     const store = Object.assign(Object.create(server) as Store, { watch })
     const holdfast = new Holdfast(store, { env, requestTimeout: 100 })
     await env.until(new Holdfast(server, { env }).mutex('x').acquire())
-    const waits = holdfast.mutex('x').acquire({ wait: 3000 })
+    const waits = holdfast.mutex('x').acquire({ wait: 10_000 })
     await env.until(outcome(waits))
     expect(late.length).toBeGreaterThan(1)
     const answer = async (): Promise<void> => {

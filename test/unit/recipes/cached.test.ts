@@ -388,6 +388,21 @@ describe('a caller that gives up', () => {
   })
 })
 
+it('keeps no value in a Map for longer than its ttl where the machine sleeps', async () => {
+  const { env, process } = world()
+  const { holdfast, env: own } = process()
+  let loads = 0
+  const options = { cache: new Map(), key: 'k', load: () => ++loads, ttl: TTL, jitter: 0, env: own }
+  const value = cached(holdfast, options)
+  expect(await env.until(value.get())).toBe(1)
+  env.jump({ boot: TTL, wall: TTL })
+  expect(await env.until(value.get())).toBe(2)
+  // Nor where somebody sets the clock back.
+  env.jump({ wall: -TTL })
+  await env.advance(TTL)
+  expect(await env.until(value.get())).toBe(3)
+})
+
 describe('forgetting a key', () => {
   it('of a Map loads it anew', async () => {
     const { env, process } = world()

@@ -286,6 +286,48 @@ it('is refused for a time that the store may forget before it is over', () => {
   expect(() => job(59_000)).not.toThrow()
 })
 
+describe('a store that keeps claims for longer than it is asked to', () => {
+  const LATE = 4_000
+  const EARLY = 1_000
+  const lasting = (w: World): { holdfast: Holdfast; env: World['env'] } => {
+    const { store } = w.process()
+    const capabilities = { ...store.capabilities, minTtl: 2_000, earlyExpiry: EARLY, lateExpiry: LATE }
+    const later = <R extends { readonly ttl: number }>(request: R): R => ({
+      ...request,
+      ttl: request.ttl + LATE,
+    })
+    const late = changed(store, {
+      capabilities,
+      claim: (request, timeout) => store.claim(later(request), timeout),
+      renew: (requests, timeout) => store.renew(requests.map(later), timeout),
+    })
+    return { holdfast: new Holdfast(late, { env: w.env }), env: w.env }
+  }
+
+  it('is refused for a period of which the next one could be skipped', () => {
+    const { holdfast, env } = lasting(world())
+    const job = (options: { every?: number; atLeast?: number; memory?: Map<string, unknown> }): unknown =>
+      once(holdfast, 'bills', { ...options, run: () => 1, env })
+    expect(() => job({ every: 59_999 })).toThrow('every other period of 59999 ms. Pass a memory.')
+    expect(() => job({ every: 5_000 })).toThrow(expect.objectContaining({ argument: 'every' }))
+    for (const fits of [{ every: 60_000 }, { atLeast: 5_000 }, { every: 5_000, memory: new Map() }])
+      expect(() => job(fits)).not.toThrow()
+  })
+
+  it.each([0, 30_000, 51_000, 53_999])(
+    'runs the job in every period, also where that takes %i ms',
+    async (ms) => {
+      const { holdfast, env } = lasting(world())
+      const job = once(holdfast, 'bills', { every: 60_000, run: () => env.sleep(ms), env })
+      for (let period = 0; period < 4; period++) {
+        const ends = env.mono() + 60_000
+        expect((await env.until(job.tick())).kind).toBe('ran')
+        await env.advance(ends - env.mono())
+      }
+    },
+  )
+})
+
 it('runs once a month, longer than a timer can wait: with a memory, for no store keeps a claim so long', async () => {
   const w = world()
   const { holdfast, env } = w.process()

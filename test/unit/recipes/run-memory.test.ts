@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { ClaimRequest, RenewRequest, Store, Unknown } from '../../../src/core/contract.ts'
-import { claimMemory } from '../../../src/recipes/run-memory.ts'
+import { cacheMemory, claimMemory } from '../../../src/recipes/run-memory.ts'
 import type { Mark, RunRecord } from '../../../src/recipes/run-memory.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
@@ -124,7 +124,78 @@ describe('the mark of a run', () => {
   })
 })
 
+describe('a machine that sleeps while the job runs', () => {
+  const SLEPT = 4_000
+  const kept = async (sleep: (env: VirtualEnv) => void): Promise<number[]> => {
+    const rests: number[] = []
+    const { env, begin } = open((server) => ({
+      renew: (requests, timeout) => {
+        rests.push(...requests.map(({ ttl }) => ttl))
+        return server.renew(requests, timeout)
+      },
+    }))
+    const mark = await begin()
+    await env.advance(1_000)
+    sleep(env)
+    await env.until(mark?.keep(RECORD) ?? Promise.resolve())
+    const cache = {
+      get: () => null,
+      set: (_: string, __: string, ttl: number) => rests.push(ttl),
+      delete: () => {},
+    }
+    const other = await cacheMemory<number>(cache, { name: 'job', hold: HOLD, env }).begin(() => 60_000)
+    await env.advance(1_000)
+    sleep(env)
+    await env.until(other?.keep(RECORD) ?? Promise.resolve())
+    return rests
+  }
+
+  it('has the run remembered for no more than a second longer: the store has counted on', async () => {
+    const rest = HOLD - 1_000 - SLEPT
+    const rests = await kept((env) => env.jump({ boot: SLEPT, wall: SLEPT }))
+    expect(rests).toEqual([rest + 1_000, rest + 1_000])
+  })
+
+  it.each<[string, { boot?: number; wall?: number }]>([
+    ['a wall clock that is put forward', { wall: 3_600_000 }],
+    ['a wall clock that is put back', { wall: -3_600_000 }],
+    ['a boot clock that ticks in seconds', { boot: 999 }],
+  ])('is not what it takes for that: %s', async (_, jump) => {
+    expect(await kept((env) => env.jump(jump))).toEqual([HOLD - 1_000, HOLD - 1_000])
+  })
+})
+
 describe('a store that answers as none may', () => {
+  it('ends no process by the promises in its answers, however late', async () => {
+    const unhandled: unknown[] = []
+    const hear = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', hear)
+    const lost = (): never => ({ kind: 'no', cause: Promise.reject(new Error('lost')) }) as never
+    const list = (): never => [Promise.reject(new Error('lost')), Promise.reject(new Error('too'))] as never
+    const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+    const broken: ((sleep: (ms: number) => Promise<void>) => Partial<Store>)[] = [
+      () => ({ claim: lost, withdraw: lost }),
+      (sleep) => ({ claim: () => sleep(60_000).then(lost) }),
+      () => ({ renew: lost }),
+      () => ({ renew: list }),
+      () => ({ release: lost, withdraw: lost }),
+    ]
+    for (const change of broken) {
+      const { env, memory } = open(() => change((ms) => env.sleep(ms)))
+      const mark = await env.until(
+        memory()
+          .begin(() => 60_000)
+          .catch(() => null),
+      )
+      await env.until(mark?.keep(RECORD) ?? Promise.resolve())
+      await env.until(mark?.drop() ?? Promise.resolve())
+      await env.advance(100_000)
+      await turn()
+    }
+    process.off('unhandledRejection', hear)
+    expect(unhandled).toEqual([])
+  })
+
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['a text', 'held'],

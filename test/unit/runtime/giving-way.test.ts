@@ -47,7 +47,7 @@ describe('a queue that formed', () => {
     const w = world()
     const [a, b] = [w.process({ fair: 'strict' }), w.process({ fair: 'strict' })]
     const { session } = a.holdfast as unknown as { session: Session }
-    session.startWatching(() => {})
+    session.listen()
     await w.env.advance(1)
     a.store.back = 20
     const first = a.holdfast.mutex('x').acquire()

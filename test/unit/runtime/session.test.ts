@@ -58,14 +58,14 @@ describe('what a session can count on', () => {
   it('is to stand in line only where there is one, while it listens, and is not closing', async () => {
     const { session, env } = open()
     expect([session.canQueue, session.watching, session.era]).toEqual([false, false, 0])
-    session.startWatching(() => {})
+    session.listen()
     expect([session.canQueue, session.watching, session.era]).toEqual([true, true, 1])
     const closing = session.close({ drain: 0, timeout: 100, release: true } as never, () => {})
     expect(session.canQueue).toBe(false)
     await env.until(closing)
     expect(session.watching).toBe(false)
-    const none = open({ queue: false })
-    none.session.startWatching(() => {})
+    const none = open({ queue: false, wakeups: 'push' })
+    none.session.listen()
     expect([none.session.watching, none.session.canQueue]).toEqual([true, false])
   })
 })
@@ -110,47 +110,32 @@ describe('to begin to listen', () => {
     return { ...open(capabilities, { watch }), answers, watching, stops: () => stopped }
   }
 
-  it('is asked for once by all who want it, and all are told', async () => {
+  it('is asked for once by all who want it', async () => {
     const { session, answers, watching, env } = slow()
-    const heard: boolean[] = []
-    for (let times = 0; times < 3; times++) session.startWatching((is) => heard.push(is))
+    for (let times = 0; times < 3; times++) session.listen()
     expect([answers.length, session.watching]).toEqual([1, false])
     answers[0]?.(watching)
     await env.settle()
-    expect([heard, session.watching, session.era]).toEqual([[true, true, true], true, 1])
-    session.startWatching((is) => heard.push(is))
-    expect([answers.length, heard.length]).toEqual([1, 4])
-  })
-
-  it('is told to have failed, and may be tried again by who needs it', async () => {
-    const { session, answers, watching, env } = slow()
-    const heard: boolean[] = []
-    session.startWatching((is) => heard.push(is))
-    answers[0]?.({ kind: 'unknown', cause: new Error('no') })
-    await env.settle()
-    expect([heard, session.watching, session.era]).toEqual([[false], false, 0])
-    // Who could do without does not try again at once.
+    expect([session.watching, session.era]).toEqual([true, 1])
     session.listen()
     expect(answers).toHaveLength(1)
-    session.startWatching((is) => heard.push(is))
-    expect(answers).toHaveLength(2)
-    answers[1]?.(watching)
-    await env.settle()
-    expect(heard).toEqual([false, true])
   })
 
-  it('where it is only wanted is tried again after a second', async () => {
-    const { session, answers, env } = slow()
+  it('is tried again after a second', async () => {
+    const { session, answers, watching, env } = slow()
     session.listen()
     answers[0]?.({ kind: 'unknown', cause: new Error('no') })
     await env.settle()
     await env.advance(999)
     session.listen()
-    expect(answers).toHaveLength(1)
+    expect([answers.length, session.watching, session.era]).toEqual([1, false, 0])
     await env.advance(1)
     session.listen()
     session.listen()
     expect(answers).toHaveLength(2)
+    answers[1]?.(watching)
+    await env.settle()
+    expect([session.watching, session.era]).toEqual([true, 1])
   })
 
   it('is not wanted where the store says nothing, and where it tells of queues or of releases it is', () => {
@@ -166,12 +151,11 @@ describe('to begin to listen', () => {
 
   it('that is answered after closing has begun is ended at once', async () => {
     const { session, answers, watching, env, stops } = slow()
-    const heard: boolean[] = []
-    session.startWatching((is) => heard.push(is))
+    session.listen()
     const closing = session.close({ drain: 0, timeout: 1_000, release: true } as never, () => {})
     answers[0]?.(watching)
     await env.until(closing)
-    expect([heard, stops(), session.watching]).toEqual([[false], 1, false])
+    expect([stops(), session.watching]).toEqual([1, false])
     session.listen()
     expect(answers).toHaveLength(1)
   })
