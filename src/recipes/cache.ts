@@ -2,8 +2,8 @@ import { types } from 'node:util'
 
 import type { MaybePromise } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
-import { Clock } from '../runtime/clock.ts'
 import type { Env } from '../runtime/env.ts'
+import { SleepClock } from './sleep-clock.ts'
 
 /**
  * A place for texts that forgets them after a while. Keyv and its adapters are one as they are; `redisCache` makes one of
@@ -68,11 +68,11 @@ interface Kept {
 /** A Map forgets nothing by itself. It belongs to one process, so that one's clock will do: time in which the machine slept counts. */
 class MapCache implements Cache {
   private readonly map: Map<string, unknown>
-  private readonly clock: Clock
+  private readonly clock: SleepClock
 
   constructor(map: Map<string, unknown>, env: Env) {
     this.map = map
-    this.clock = new Clock(env)
+    this.clock = new SleepClock(env)
   }
 
   get(key: string): string | undefined {

@@ -17,6 +17,7 @@ import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
 import { backOff } from './pause.ts'
+import { SleepClock } from './sleep-clock.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
 export interface RunRecord<T> {
@@ -131,18 +132,11 @@ export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions)
   }
 }
 
-/** The boot clocks of some runtimes tick in seconds. */
-const BOOT_TICK_MS = 1000
-
-/**
- * What is left of so many milliseconds from now on. A store counts on while the machine sleeps, and the monotonic clock does not. Not by the wall
- * clock, and what is within a tick of the boot clock is none: the next run must not come too early.
- */
+/** What is left of so many milliseconds from now on. */
 function counted(env: Env, ms: number): () => number {
-  const ends = env.mono() + ms
-  const awake = env.boot() - env.mono()
-  const slept = (): number => Math.max(0, env.boot() - env.mono() - awake - BOOT_TICK_MS)
-  return () => ends - env.mono() - slept()
+  const clock = new SleepClock(env)
+  const ends = clock.now() + ms
+  return () => ends - clock.now()
 }
 
 /** What a store may take beyond twice its time before it is believed to have forgotten the request, as in runtime/requests.ts. */

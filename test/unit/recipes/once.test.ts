@@ -286,6 +286,23 @@ it('is refused for a time that the store may forget before it is over', () => {
   expect(() => job(59_000)).not.toThrow()
 })
 
+it.each(['a claim', 'a Map'])(
+  'does not run early, or twice, when the wall clock is put forward or back: %s',
+  async (kept) => {
+    const w = world()
+    const { first } = fleet(w, 1, kept === 'a Map' ? { memory: new Map() } : {})
+    const tick = async (): Promise<string> => (await w.env.until(first.job.tick())).kind
+    for (const wall of [2 * HOUR, -3 * HOUR]) {
+      expect(await tick()).toBe('ran')
+      w.env.jump({ wall })
+      expect(await tick()).toBe('skipped')
+      await w.env.advance(0.89 * HOUR)
+      expect(await tick()).toBe('skipped')
+      await w.env.advance(0.11 * HOUR)
+    }
+  },
+)
+
 describe('a store that keeps claims for longer than it is asked to', () => {
   const LATE = 4_000
   const EARLY = 1_000

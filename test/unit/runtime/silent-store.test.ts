@@ -181,3 +181,33 @@ describe('who waits for what this process holds already', () => {
     expect(await asked(w, mutex.acquire({ wait: 400 }))).toBeInstanceOf(LockTimeoutError)
   })
 })
+
+describe('a waiter at a store that is slow for long', () => {
+  it('is asked about with the time that the last answer took, until one comes soon', async () => {
+    const w = world()
+    await w.env.until(w.process({ ttl: 600_000 }).holdfast.mutex('x').acquire())
+    const { holdfast, store } = w.process({ ttl: 60_000 })
+    const timeouts: number[] = []
+    const { renew } = store
+    store.renew = (requests, timeout) => {
+      timeouts.push(Math.round(timeout))
+      return renew(requests, timeout)
+    }
+    holdfast
+      .mutex('x')
+      .acquire({ wait: 600_000 })
+      .catch(() => {})
+    await w.env.advance(100)
+    store.there = 600
+    store.back = 600
+    await w.env.advance(20_000)
+    expect(timeouts.length).toBeGreaterThan(5)
+    expect(timeouts[0]).toBe(833)
+    expect(new Set(timeouts.slice(1))).toEqual(new Set([1667]))
+    store.there = 0
+    store.back = 0
+    await w.env.advance(5_000)
+    expect(timeouts.at(-1)).toBe(833)
+    await holdfast.close({ drain: 0 })
+  })
+})
