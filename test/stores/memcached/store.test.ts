@@ -53,6 +53,7 @@ describe.skipIf(!available('memcached')).each(builds)('a memcached store on $lab
       await take(store, wanted)
       const left = Number((await command(server, `mg holdfast:l:ttl-${ttl} t`)).slice(4))
       expect(left === seconds || left === seconds - 1).toBe(true)
+      expect(seconds * 1000 - ttl).toBeLessThanOrEqual(store.capabilities.lateExpiry ?? 0)
     }
   })
 
