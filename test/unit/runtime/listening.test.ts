@@ -62,6 +62,18 @@ describe('a waiter whose process is not told anything yet', () => {
     },
   )
 
+  it('is asked about no more than twice where the store lets it listen at once', async () => {
+    const w = world()
+    await held(w, ['x'])
+    const { holdfast, store } = w.process()
+    store.there = 5
+    Object.assign(store, { watch: w.server.watch.bind(w.server) })
+    const waits = holdfast.mutex('x').acquire({ wait: 1000 })
+    await w.env.advance(900)
+    expect(store.count('claim')).toBe(2)
+    await w.env.until(waits.catch(() => {}))
+  })
+
   it('is asked about no more than twice also as one of thousands', async () => {
     const w = world()
     const names = Array.from({ length: NAMES }, (_, index) => `x${index}`)
