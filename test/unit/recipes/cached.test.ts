@@ -400,9 +400,11 @@ it('keeps a value in a Map for its ttl, and a second more where the machine slee
   expect(await env.until(value.get())).toBe(1)
   await env.advance(1)
   expect(await env.until(value.get())).toBe(2)
+  env.jump({ boot: 2 * TTL, wall: -2 * TTL })
+  expect(await env.until(value.get())).toBe(3)
   // Whatever is done to the wall clock.
-  for (const loaded of [2, 3]) {
-    env.jump({ wall: loaded === 2 ? 10 * TTL : -10 * TTL })
+  for (const loaded of [3, 4]) {
+    env.jump({ wall: loaded === 3 ? 10 * TTL : -10 * TTL })
     await env.advance(TTL - 1)
     expect(await env.until(value.get())).toBe(loaded)
     await env.advance(1)

@@ -217,6 +217,17 @@ describe('a store that answers as none may', () => {
     expect(withdrawn).toEqual(['job:ran'])
   })
 
+  it('is asked again for how long to remember the run', async () => {
+    let asked = 0
+    const { begin, env } = open((store) => ({
+      renew: (requests, timeout) => (++asked < 3 ? [] : store.renew(requests, timeout)),
+    }))
+    const mark = await begin()
+    await env.until(mark?.keep(RECORD) ?? Promise.resolve())
+    await env.advance(5_000)
+    expect([asked, env.timers]).toEqual([3, 0])
+  })
+
   it('about what is dropped is asked until it is gone', async () => {
     const { begin, env, server } = open(() => ({ release: () => undefined as never }))
     const mark = await begin()

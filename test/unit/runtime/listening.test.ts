@@ -126,6 +126,47 @@ describe('a waiter whose process is not told anything yet', () => {
     expect(w.env.mono() - freeAt).toBeLessThan(5)
   })
 
+  it('that comes after the store has once failed to let it listen asks at once', async () => {
+    const w = world()
+    await held(w, ['x', 'y'])
+    const { holdfast, store } = w.process()
+    swallowed(store)
+    const wait = (name: string): Promise<unknown> =>
+      holdfast
+        .mutex(name)
+        .acquire({ wait: 8000 })
+        .catch(() => {})
+    const first = wait('x')
+    while (store.count('watch') < 2) await w.env.advance(10)
+    const before = store.count('claim')
+    const second = wait('y')
+    await w.env.advance(100)
+    expect(store.count('claim') - before).toBeGreaterThan(4)
+    await w.env.until(Promise.all([first, second]))
+  })
+
+  it('has no line to wait for at a store without one, and is not asked about when that lets it listen', async () => {
+    const w = world({ queue: false, wakeups: 'push' })
+    await held(w, ['x'])
+    const { holdfast, store } = w.process()
+    let answer = (): void => {}
+    const watch: Store['watch'] = () =>
+      new Promise((resolve) => {
+        answer = () => resolve({ kind: 'watching', stop: () => undefined })
+      })
+    Object.assign(store, { watch })
+    const waits = holdfast.mutex('x').acquire({ wait: 4000 })
+    waits.catch(() => {})
+    await w.env.advance(100)
+    expect(store.count('claim')).toBeGreaterThan(4)
+    await w.env.advance(2000)
+    const before = store.count('claim')
+    answer()
+    await w.env.settle()
+    expect(store.count('claim')).toBe(before)
+    await w.env.until(waits.catch(() => {}))
+  })
+
   it('gets its lock also where the store never lets it listen, and is asked for that once a second', async () => {
     const w = world()
     const others = await held(w, ['x', 'y'])
