@@ -1,5 +1,6 @@
 import type { LockInfo, PublicClaim } from '../locks/holdfast.ts'
 import { ALL } from '../core/contract.ts'
+import type { Store } from '../core/contract.ts'
 import { showDuration } from './duration.ts'
 import type { Cell } from './table.ts'
 
@@ -8,23 +9,32 @@ import type { Cell } from './table.ts'
 const YEAR_2020_MS = 1_577_836_800_000
 const DAY_MS = 86_400_000
 
+export type StoreKind = Pick<Store, 'kind'>
+
 /**
- * The moment of a grant by the store's clock, in milliseconds of Unix time. Tokens follow that clock in microseconds
- * wherever there is one, so a token that looks like a time is one. Other stores count from 1 and say nothing about time.
+ * Their tokens may look like times and are none: memcached's go on from when the name was first used, and ZooKeeper's, made of the
+ * number of a transaction, come to those of today in the sixth epoch of an ensemble.
  */
-export function timeOf(token: bigint): number | undefined {
+const WITHOUT_TIME: ReadonlySet<string> = new Set(['memcached', 'zookeeper'])
+
+/**
+ * The moment of a grant by the store's clock, in milliseconds of Unix time. Tokens of other stores follow that clock in microseconds
+ * wherever there is one, so a token that looks like a time is one; or they count from 1.
+ */
+export function timeOf(token: bigint, { kind }: StoreKind): number | undefined {
+  if (WITHOUT_TIME.has(kind)) return undefined
   const ms = Number(token) / 1000
   return ms > YEAR_2020_MS && ms < Date.now() + DAY_MS ? ms : undefined
 }
 
 /** How long ago that was. */
-function ageOf(token: bigint | undefined): number | undefined {
-  const granted = token === undefined ? undefined : timeOf(token)
+function ageOf(token: bigint | undefined, store: StoreKind): number | undefined {
+  const granted = token === undefined ? undefined : timeOf(token, store)
   return granted === undefined ? undefined : Math.max(0, Math.round(Date.now() - granted))
 }
 
-export function showAge(token: bigint | undefined): string {
-  const age = ageOf(token)
+export function showAge(token: bigint | undefined, store: StoreKind): string {
+  const age = ageOf(token, store)
   return age === undefined ? '' : showDuration(age)
 }
 
@@ -43,13 +53,13 @@ function shareOf({ weight }: PublicClaim, { capacity }: Pick<LockInfo, 'capacity
 }
 
 /** One row a claim: state, owner, share, token, age, when the store forgets it. */
-export function claimRows(info: LockInfo): readonly (readonly Cell[])[] {
+export function claimRows(info: LockInfo, store: StoreKind): readonly (readonly Cell[])[] {
   const row = (state: Cell, claim: PublicClaim): readonly Cell[] => [
     state,
     claim.owner,
     shareOf(claim, info),
     claim.token === undefined ? '' : String(claim.token),
-    showAge(claim.token),
+    showAge(claim.token, store),
     showDuration(Math.max(0, claim.expiresIn)),
   ]
   return [
@@ -59,9 +69,9 @@ export function claimRows(info: LockInfo): readonly (readonly Cell[])[] {
 }
 
 /** As JSON: the same facts, times in milliseconds. */
-function claimJson(claim: PublicClaim): object {
+function claimJson(claim: PublicClaim, store: StoreKind): object {
   const { owner, weight, token, expiresIn } = claim
-  const age = ageOf(token)
+  const age = ageOf(token, store)
   return {
     owner,
     weight,
@@ -71,13 +81,13 @@ function claimJson(claim: PublicClaim): object {
   }
 }
 
-export function lockJson(info: LockInfo): object {
+export function lockJson(info: LockInfo, store: StoreKind): object {
   const { name, capacity, holders, waiters } = info
   return {
     name,
     kind: kindOf(info),
     capacity,
-    holders: holders.map(claimJson),
-    waiters: waiters.map(claimJson),
+    holders: holders.map((claim) => claimJson(claim, store)),
+    waiters: waiters.map((claim) => claimJson(claim, store)),
   }
 }

@@ -22,9 +22,12 @@ const inspect: Command = command({
   },
 
   async run({ options: given, words: [name = ''] }) {
-    const info = await withStore(storeAddress(given), (holdfast) => holdfast.inspect(name))
-    const rows = claimRows(info)
-    if (given.json === true) printJson(lockJson(info))
+    const { info, store } = await withStore(storeAddress(given), async (holdfast) => ({
+      info: await holdfast.inspect(name),
+      store: holdfast.store,
+    }))
+    const rows = claimRows(info, store)
+    if (given.json === true) printJson(lockJson(info, store))
     else if (rows.length === 0) print(`Nobody holds "${plain(name)}" or waits for it.`)
     else {
       print(`${paint('bold', plain(name))} (${kindOf(info)})\n`)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Holdfast, LockInfo } from '../../locks/holdfast.ts'
 import { kindOf, lockJson, showAge } from '../claims.ts'
+import type { StoreKind } from '../claims.ts'
 import { withStore } from '../connect.ts'
 import { parseDuration } from '../duration.ts'
 import { EXIT, explain, UsageError } from '../exit.ts'
@@ -79,6 +80,7 @@ interface Seen {
   readonly locks: readonly LockInfo[]
   /** There are more than were asked for. */
   readonly more: boolean
+  readonly store: StoreKind
 }
 
 async function look(holdfast: Holdfast, prefix: string, limit: number): Promise<Seen & { toJSON(): object }> {
@@ -100,10 +102,11 @@ async function look(holdfast: Holdfast, prefix: string, limit: number): Promise<
     locks.push(...some.filter(({ holders, waiters }) => holders.length + waiters.length > 0))
   }
   const more = cursor !== undefined
-  return { locks, more, toJSON: () => ({ locks: locks.map(lockJson), more }) }
+  const { store } = holdfast
+  return { locks, more, store, toJSON: () => ({ locks: locks.map((info) => lockJson(info, store)), more }) }
 }
 
-function showLocks({ locks, more }: Seen): void {
+function showLocks({ locks, more, store }: Seen): void {
   if (locks.length === 0) return print('No locks are held.')
   const rows = locks.map((info) => {
     const [first, ...others] = info.holders
@@ -114,7 +117,7 @@ function showLocks({ locks, more }: Seen): void {
       kindOf(info),
       owner,
       String(first?.token ?? ''),
-      showAge(first?.token),
+      showAge(first?.token, store),
       String(info.waiters.length),
     ]
   })

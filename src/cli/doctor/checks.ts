@@ -104,7 +104,7 @@ async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
     last = lease.token
     await lease.release()
     // The token is the store's time at the grant: about the middle of the round trip, best known for the quickest.
-    const time = clocked ? timeOf(lease.token) : undefined
+    const time = clocked ? timeOf(lease.token, holdfast.store) : undefined
     if (time !== undefined && took < best.took) best = { took, offset: time - (asked + took / 2) }
   }
   times.sort((a, b) => a - b)

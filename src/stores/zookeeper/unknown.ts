@@ -19,6 +19,8 @@ const FINAL: ReadonlySet<ZooKeeperErrorCode> = new Set([
 const ADVICE: Partial<Record<ZooKeeperErrorCode, string>> = {
   INVALID_ACL: 'acl=creator is for clients with credentials: user:password@ in the URL, or auth',
   NO_AUTH: 'give the credentials of whoever made the directory, or take another root',
+  SESSION_CLOSED_REQUIRE_AUTH:
+    'the servers serve nobody without credentials: user:password@ in the URL, or auth. There is no SASL',
 }
 
 export function unknown(cause: unknown): Unknown {

@@ -1105,6 +1105,25 @@ describe.skipIf(!available('zookeeper'))('the ZooKeeper store', () => {
     })
   })
 
+  it('says what servers need that serve nobody without credentials', async () => {
+    const java = ['-Dzookeeper.enforce.auth.enabled=true', '-Dzookeeper.enforce.auth.schemes=digest']
+    await using strict = await zookeeper({ java })
+    const own = kept(await openZooKeeperStore(`zookeeper://${strict.host}:${strict.port}`))
+    const wish = request(name())
+    // The server refuses one request, and closes the connection on those behind it.
+    await own.claim(wish, TIMEOUT)
+    expect(await own.claim(wish, TIMEOUT)).toMatchObject({
+      kind: 'unknown',
+      retryable: false,
+      cause: {
+        code: 'SESSION_CLOSED_REQUIRE_AUTH',
+        message: expect.stringContaining('user:password@') as string,
+      },
+    })
+    const known = kept(await openZooKeeperStore(`zookeeper://me:secret@${strict.host}:${strict.port}`))
+    expect(await known.claim(request(name()), TIMEOUT)).toMatchObject({ kind: 'held' })
+  })
+
   it('takes a plus in the credentials of a URL for a plus', async () => {
     const zk = await client()
     zk.addAuth({ scheme: 'digest', auth: 'me:a+b' })

@@ -98,8 +98,10 @@ export function addressesFrom(round: number, resolve: Resolve = lookup): LookupF
   return (host, options, done) => {
     resolve(host, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return done(error, [])
-      const first = round % Math.max(1, addresses.length)
-      const order = [...addresses.slice(first), ...addresses.slice(0, first)]
+      // Name servers change their order with every answer, so that by itself it does not say which was dialled before.
+      const sorted = [...addresses].sort((one, other) => (one.address < other.address ? -1 : 1))
+      const first = round % Math.max(1, sorted.length)
+      const order = [...sorted.slice(first), ...sorted.slice(0, first)]
       if (options.all === true) done(null, order)
       else done(null, order[0]?.address ?? '', order[0]?.family)
     })

@@ -64,6 +64,17 @@ describe('a connect string', () => {
     expect(error).toMatchObject({ message: 'no such name' })
   })
 
+  it('has another address first with every round also where the name server changes their order', async () => {
+    const addresses = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) => ({ address, family: 4 }))
+    const first = (round: number, from: number): Promise<unknown> =>
+      new Promise((resolve) => {
+        const answer = [...addresses.slice(from), ...addresses.slice(0, from)]
+        addressesFrom(round, (_, __, done) => done(null, answer))('zk', {}, (_, address) => resolve(address))
+      })
+    const asked = await Promise.all([first(0, 0), first(1, 2), first(2, 1)])
+    expect(new Set(asked).size).toBe(3)
+  })
+
   it('is tried in a random order, each server once before any comes again', () => {
     const servers = Array.from({ length: 5 }, (_, index) => ({ host: `h${index}`, port: 1 }))
     const firsts = new Set<string>()
