@@ -145,16 +145,9 @@ export class App {
     // Who hangs up while it waits got no answer.
     response.once('close', () => this.onRequest(response.headersSent ? response.statusCode : HUNG_UP))
     const caller = route.access === 'anybody' ? this.stranger(request, id) : this.identify(request, id)
-    let body: unknown
-    if (route.method === 'POST') {
-      this.gate.assertDeliberate(request)
-      this.gate.assertJson(request)
-      if (expected === 'continue') response.writeContinue()
-      body = await readJson(request, this.limits.body)
-    }
     const { socket } = request
-    if (route.access === 'principals') this.connections.busy(socket)
     const leaving = new Set<() => void>()
+    // Before the body: whoever sends it slowly must not be served by a token that was taken away meanwhile.
     const { whenChanged } = caller.principal
     const cut = (): void => void socket.destroy()
     if (route.access === 'principals') whenChanged.add(cut)
@@ -163,6 +156,14 @@ export class App {
       this.connections.rest(socket)
       for (const leave of leaving) leave()
     })
+    let body: unknown
+    if (route.method === 'POST') {
+      this.gate.assertDeliberate(request)
+      this.gate.assertJson(request)
+      if (expected === 'continue') response.writeContinue()
+      body = await readJson(request, this.limits.body)
+    }
+    if (route.access === 'principals') this.connections.busy(socket)
     const call: Call = {
       caller,
       query: new URLSearchParams(query),

@@ -101,6 +101,18 @@ export function idOf(fields: Fields, field: string): string {
   return id
 }
 
+/**
+ * Of what is claimed anew: stores put it between other words (a script of Redis, a record), and would take a blank in it for the end of it
+ * and what follows for the ttl. What is asked about by such an id is not there.
+ */
+const CLAIM_ID = /^[\w-]{1,64}\.[\w-]+$/
+
+function claimIdOf(fields: Fields): string {
+  const id = idOf(fields, 'id')
+  if (CLAIM_ID.test(id)) return id
+  throw refuse('the id of a claim must be letters, digits, - and _, with a dot after its session')
+}
+
 const MS = { min: 1, max: MAX_MS }
 const COUNT = { min: 1, max: ALL }
 
@@ -117,7 +129,7 @@ export function claimRequestOf(value: unknown, limits: Limits): ClaimRequest {
   // Field by field: with a spread in it, this took ten microseconds instead of a quarter of one.
   return {
     name: nameOf(fields['name'], limits),
-    id: idOf(fields, 'id'),
+    id: claimIdOf(fields),
     weight: required(wholeOf(fields, 'weight', { min: 1, max: capacity }), 'weight'),
     capacity,
     ttl: required(wholeOf(fields, 'ttl', MS), 'ttl'),

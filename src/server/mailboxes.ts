@@ -1,4 +1,4 @@
-import type { StoreEvent, StoreListener, Watch } from '../core/contract.ts'
+import type { StoreEvent, StoreListener, Unknown, Watch } from '../core/contract.ts'
 import { eventToWire } from '../stores/holdfast/wire.ts'
 import type { Wire } from '../stores/holdfast/wire.ts'
 import type { Caller } from './caller.ts'
@@ -37,6 +37,9 @@ interface Mailbox {
   deliver: ((delivery: Delivery) => void) | null
   timer: NodeJS.Timeout | undefined
   delivering: boolean
+  /** Whose token it was opened with: when that may do other things, it asks again. */
+  readonly caller: Caller
+  readonly end: () => void
 }
 
 /**
@@ -52,6 +55,10 @@ export class Mailboxes {
   constructor(sessions: Sessions, counts: StreamCounts) {
     this.sessions = sessions
     this.counts = counts
+  }
+
+  get size(): number {
+    return this.boxes.size
   }
 
   /** `onGone` is given what to do when the client goes away. */
@@ -87,23 +94,25 @@ export class Mailboxes {
       deliver: null,
       timer: undefined,
       delivering: false,
+      caller,
+      end: () => this.drop(session),
     }
     this.boxes.set(session, box)
     const listener: StoreListener = (event) => this.told(box, event)
-    const answer = await Promise.resolve(
-      this.sessions.watch(session, caller, listener, STORE_TIMEOUT_MS),
-    ).catch((error: unknown) => {
+    let answer: Watch | Unknown
+    try {
+      answer = await this.sessions.watch(session, caller, listener, STORE_TIMEOUT_MS)
+      if (answer.kind === 'unknown') throw unavailable()
+    } catch (error) {
+      // Nobody listens: a session that is refused must leave nothing behind.
       if (box.watch === null && this.boxes.get(session) === box) this.boxes.delete(session)
       throw error
-    })
-    if (answer.kind === 'unknown') {
-      if (box.watch === null && this.boxes.get(session) === box) this.boxes.delete(session)
-      throw unavailable()
     }
     // It has stopped meanwhile, or somebody asked twice at once.
     if (this.boxes.get(session) !== box) answer.stop()
     box.watch?.stop()
     box.watch = answer
+    if (this.boxes.get(session) === box) box.caller.principal.whenChanged.add(box.end)
     this.rest(session, box)
     return { fresh: true, last: box.last, events: [] }
   }
@@ -178,6 +187,7 @@ export class Mailboxes {
     const box = this.boxes.get(session)
     if (box === undefined) return
     this.boxes.delete(session)
+    box.caller.principal.whenChanged.delete(box.end)
     this.deliver(box)
     clearTimeout(box.timer)
     this.forget(box, box.events.length)

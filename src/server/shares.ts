@@ -1,10 +1,11 @@
+import type { MaybePromise } from '../core/contract.ts'
 import type { Principal } from './rights.ts'
 
 /** Milliseconds. */
 const SLICE = 20
 
 /**
- * What the sessions of one principal may use of a turn of the loop, all together. Each by itself would have its slice, and
+ * What the sessions of one principal, and its requests with many operations, may use of a turn of the loop, all together. Each by itself would have its slice, and
  * there may be thousands of them between two looks at somebody else's.
  */
 export class Share {
@@ -16,6 +17,29 @@ export class Share {
   /** Milliseconds, for who asks now: others may wait for what there is. */
   get left(): number {
     return this.waiting.size > 0 && !this.inTurn ? 0 : SLICE - this.used
+  }
+
+  /** At once, or when there is time for it. */
+  take<T>(work: () => MaybePromise<T>): MaybePromise<T> {
+    if (this.left > 0) return this.timed(work)
+    return new Promise((resolve, reject) => {
+      this.wait(() => {
+        try {
+          resolve(this.timed(work))
+        } catch (error) {
+          reject(error as Error)
+        }
+      })
+    })
+  }
+
+  private timed<T>(work: () => T): T {
+    const began = performance.now()
+    try {
+      return work()
+    } finally {
+      this.spend(performance.now() - began)
+    }
   }
 
   spend(ms: number): void {

@@ -102,6 +102,31 @@ it.each([
   for (const stop of leave) stop()
 })
 
+it('looks a name up among thousands of prefixes that a token may have, and finds what it found by comparing them', () => {
+  const parts = ['a', 'b', '/', ':', 'ab', 'ä', '😀', '*']
+  const texts = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => one + two + three)))
+  const separated = (char = ''): boolean => char === '/' || char === ':'
+  for (const prefix of [...parts.slice(0, -1), ...texts.filter((text) => !text.includes('*'))]) {
+    const principal = new Principal('p', ['read'], ['elsewhere/', prefix])
+    for (const name of [...parts, ...texts]) {
+      const within =
+        name.startsWith(prefix) &&
+        (name.length === prefix.length || separated(prefix.at(-1)) || separated(name[prefix.length]))
+      if (principal.may('read', name) !== within) throw new Error(`${name} in ${prefix}: not ${within}`)
+    }
+  }
+  const cost = (count: number): number => {
+    const prefixes = Array.from({ length: count }, (_, index) => `shop/${String(index).padStart(6, '0')}/`)
+    const principal = new Principal('p', ['read'], prefixes)
+    const before = process.cpuUsage()
+    for (let index = 0; index < 20_000; index++) principal.may('read', 'shop/none/1')
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+  cost(5)
+  expect(cost(5000) / cost(5)).toBeLessThan(MOST)
+})
+
 it('tells each reader what is within its own prefix, whoever comes and goes beside it', async () => {
   const { hub, ops, grant, heard } = setUp()
   const told = new Map<string, string>()

@@ -1,11 +1,19 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
+import { Failure } from '../../src/server/failure.ts'
 import { hashToken } from '../../src/server/index.ts'
 import type { RunningServer } from '../../src/server/index.ts'
-import { call, eventually, serve, temporaryFolder } from './helpers.ts'
+import { resolveLimits } from '../../src/server/limits.ts'
+import { Mailboxes } from '../../src/server/mailboxes.ts'
+import { ANYBODY } from '../../src/server/rights.ts'
+import type { Sessions } from '../../src/server/sessions.ts'
+import { StreamCounts } from '../../src/server/stream-counts.ts'
+import { call, eventually, portOf, serve, temporaryFolder } from './helpers.ts'
 import type { Answer } from './helpers.ts'
 
 const TOKENS = { mallory: 'mallory-0123456789-0123456789', victim: 'victim-0123456789-0123456789' }
@@ -107,6 +115,89 @@ describe('the operations of a session over HTTP', () => {
     expect(events[0]).toEqual({ kind: 'gap' })
     expect(events.length).toBeLessThan(10)
     expect(await holder.hear(last + 7)).toMatchObject({ events: [{ kind: 'gap' }] })
+  })
+
+  it('wait for no longer than the server lets a request wait, whatever was asked for', async () => {
+    const server = await serve({ limits: { maxWait: 5 } })
+    const client = new Caller(server, 'client')
+    await client.hear(0)
+    expect(await client.hear(0, 20_000)).toEqual({ fresh: false, last: 0, events: [] })
+  })
+
+  it.each(['s.1 9 1 1 999999999999 5000 x', 's.1 2', 's 1.2', 's.1.2', 's.1\u00a02', 's.{a}', 'ä.1'])(
+    'claim nothing by an id that a store could take for more than an id: %s',
+    async (id) => {
+      const server = await serve()
+      const client = new Caller(server, 's')
+      expect(await client.claim('a', 'try', id)).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+      expect(await client.claim('a', 'try', 's.0')).toMatchObject({ kind: 'held' })
+      const next = {
+        weight: 1,
+        capacity: 1,
+        ttl: 1000,
+        patience: 1000,
+        tokens: 1,
+        whenBusy: 'try',
+        name: 'a',
+        id,
+      }
+      expect(await client.ask('release', { name: 'a', id: 's.0', next })).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+      })
+      // What it holds under another build's rules may be given back.
+      expect(await client.ask('withdraw', { name: 'a', id })).toEqual({ kind: 'not-held' })
+    },
+  )
+
+  it('end for a session whose token may do other things from now on', async () => {
+    const path = tokensFile()
+    const server = await serve({ tokensFile: path })
+    const client = new Caller(server, 'client', TOKENS.mallory)
+    expect(await client.hear(0)).toMatchObject({ fresh: true })
+    writeFileSync(path, `mallory ${hashToken(TOKENS.mallory)} acquire mine/`)
+    server.reload()
+    expect(await client.hear(0)).toMatchObject({ fresh: true })
+  })
+
+  it('are refused to a token that was taken away while its request was sent', async () => {
+    const path = tokensFile()
+    const server = await serve({ tokensFile: path })
+    const socket = connect(portOf(server), '127.0.0.1')
+    const body = JSON.stringify({ session: 'slow', wait: 60_000 })
+    const lines = [
+      'POST /v1/watch HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${TOKENS.mallory}`,
+      'Content-Type: application/json',
+      'Holdfast-Request: 1',
+      'Expect: 100-continue',
+      `Content-Length: ${body.length}`,
+    ]
+    socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+    let heard = ''
+    socket.on('data', (bytes: Buffer) => (heard += String(bytes)))
+    socket.on('error', () => undefined)
+    await once(socket, 'data')
+    expect(heard).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+    writeFileSync(path, `victim ${hashToken(TOKENS.victim)} acquire theirs/`)
+    server.reload()
+    socket.write(body)
+    await once(socket, 'close')
+    expect(heard).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+  })
+
+  it('are kept by nobody for a session that is refused', async () => {
+    const sessions = {
+      assertOwn: () => undefined,
+      watch: () => {
+        throw new Failure('TOO_MANY', 'There are too many.')
+      },
+    } as unknown as Sessions
+    const mailboxes = new Mailboxes(sessions, new StreamCounts(resolveLimits()))
+    const caller = { principal: ANYBODY, remote: 'here', request: '1' }
+    const question = { session: 's', after: 0, wait: 0 }
+    await expect(mailboxes.ask(caller, question, () => undefined)).rejects.toThrow('too many')
+    expect(mailboxes.size).toBe(0)
   })
 
   it('end with the server', async () => {

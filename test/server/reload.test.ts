@@ -123,7 +123,7 @@ it('costs a program only those leases that its token may not have any more', asy
   const store = holdfastStore(server.url, { token: tokenOf('who') })
   afterwards(() => store.close())
   const names = ['mine/1', 'yours/1', 'mine/2', 'yours/2']
-  const requests = names.map((name): ClaimRequest => ({ ...CLAIM, name, id: `s.${name}` }))
+  const requests = names.map((name, at): ClaimRequest => ({ ...CLAIM, name, id: `s.${at}` }))
   const renewals = requests.map((request) => ({ ...request, tokens: 0 }))
   for (const request of requests) expect(await store.claim(request, 2000)).toMatchObject({ kind: 'held' })
   write(line('who', 'acquire,read', 'mine'))
@@ -133,7 +133,7 @@ it('costs a program only those leases that its token may not have any more', asy
     (await store.renew(renewals, 2000)).map(({ kind }) => kind)
   await eventually('it is connected again', async () => (await kinds())[0] === 'renewed')
   expect(await kinds()).toEqual(['renewed', 'unknown', 'renewed', 'unknown'])
-  const leases = names.map((name) => ({ name, lease: `s.${name}`, ttl: 60_000 }))
+  const leases = requests.map(({ name, id }) => ({ name, lease: id, ttl: 60_000 }))
   const { body } = await call(server, 'POST /v1/renew', { body: { leases }, headers })
   expect(body).toMatchObject({
     leases: ['renewed', 'unknown', 'renewed', 'unknown'].map((outcome) => ({ outcome })),

@@ -3,6 +3,7 @@ import { FAILURES } from '../failure.ts'
 import { usualTtl } from '../limits.ts'
 import type { Limits } from '../limits.ts'
 import {
+  LONGEST_QUESTION,
   LONGEST_TIMEOUT,
   OPERATIONS_OVER_HTTP,
   OPERATIONS_PER_REQUEST,
@@ -187,7 +188,14 @@ export function schemasOf(limits: Limits): Readonly<Record<string, Schema>> {
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
-        wait: whole('Milliseconds to wait for an event.', { minimum: 0, maximum: maxWait, default: 0 }),
+        wait: whole(
+          `Milliseconds to wait for an event. This server waits for ${maxWait} of them at the most.`,
+          {
+            minimum: 0,
+            maximum: LONGEST_QUESTION,
+            default: 0,
+          },
+        ),
         end: { type: 'boolean', description: 'Nobody listens any more.', default: false },
       },
       ['session'],

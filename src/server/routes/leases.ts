@@ -130,7 +130,8 @@ async function renewAll(
   if (!load.hasRoom) await new Promise<void>((resolve) => load.wait(resolve))
   load.begin(requests.length)
   try {
-    return await service.renew(caller, requests, STORE_TIMEOUT_MS)
+    const share = service.shares.of(caller.principal)
+    return await share.take(() => service.renew(caller, requests, STORE_TIMEOUT_MS))
   } finally {
     load.end(requests.length)
   }

@@ -1,6 +1,7 @@
 import type { Hello, Spoken } from '../../stores/holdfast/wire.ts'
 import {
   KEEP_PATH,
+  LONGEST_QUESTION,
   LONGEST_TIMEOUT,
   OPERATIONS_OVER_HTTP,
   OPERATIONS_PATH,
@@ -71,17 +72,18 @@ async function perform(
     throw new Failure('INVALID_ARGUMENT', 'list and inspect come in requests of their own')
   const size = asked.reduce((sum, one) => sum + sizeOf(one), 0)
   const { load } = service
+  const share = service.shares.of(call.caller.principal)
   if (!load.hasRoom) await new Promise<void>((resolve) => load.wait(resolve))
   load.begin(size)
   try {
     const operations = new Operations({ service, sessions }, call.caller, () => () => undefined)
-    // One after the other they are asked, and none is waited for before the next.
-    const answers = asked.map(async ({ operation, payload, timeout }): Promise<Spoken> => {
+    const answer = async ({ operation, payload, timeout }: Fields): Promise<Spoken> => {
       if (operation === 'hello') return hello
       if (allowed === OPERATIONS_TO_KEEP && claimsToo(payload)) return NOT_KEEPING
       return operations.run(operation, payload, timeout)
-    })
-    return ok({ answers: await Promise.all(answers) })
+    }
+    // One after the other they are asked, and none is waited for before the next.
+    return ok({ answers: await share.take(() => Promise.all(asked.map(answer))) })
   } finally {
     load.end(size)
   }
@@ -122,7 +124,7 @@ async function watch(call: Call, service: LockService, mailboxes: Mailboxes): Pr
   if (!SESSION.test(session))
     throw new Failure('INVALID_ARGUMENT', 'session must be letters, digits, - and _')
   const after = wholeOf(fields, 'after', { min: 0, max: LONGEST_AFTER }) ?? 0
-  const wait = wholeOf(fields, 'wait', { min: 0, max: service.limits.maxWait }) ?? 0
+  const wait = wholeOf(fields, 'wait', { min: 0, max: LONGEST_QUESTION }) ?? 0
   const { end = false } = fields
   if (typeof end !== 'boolean') throw new Failure('INVALID_ARGUMENT', 'end must be true or false')
   if (end) {
@@ -130,5 +132,6 @@ async function watch(call: Call, service: LockService, mailboxes: Mailboxes): Pr
     return ok({ fresh: false, last: after, events: [] })
   }
   service.assertOpen()
-  return ok(await mailboxes.ask(caller, { session, after, wait }, onGone))
+  const question = { session, after, wait: Math.min(wait, service.limits.maxWait) }
+  return ok(await mailboxes.ask(caller, question, onGone))
 }

@@ -20,6 +20,7 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { assumedCapabilities } from './capabilities.ts'
+import { Overtaken } from './overtaken.ts'
 import {
   claimAnswerOf,
   downgradeAnswerOf,
@@ -73,6 +74,7 @@ export class ServerStore implements Store {
   private readonly watches = new Map<string, SessionWatch>()
   /** Claims in line here: while there is one, the process stays. */
   private readonly waiting = new Set<string>()
+  private readonly overtaken = new Overtaken()
   /** The connection on which the server was last told what to listen for: another one has another. */
   private hears: object = {}
 
@@ -95,8 +97,9 @@ export class ServerStore implements Store {
   }
 
   async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
+    const since = this.overtaken.begin(request.id)
     const answer = await this.link.ask('claim', claimToSend(request), timeout)
-    return this.seen(request.id, isUnknown(answer) ? answer : claimAnswerOf(answer))
+    return this.seen(request.id, isUnknown(answer) ? answer : claimAnswerOf(answer), since)
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
@@ -107,19 +110,22 @@ export class ServerStore implements Store {
   async release(claim: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     const { name, id } = claim
     const payload = next === undefined ? { name, id } : { name, id, next: claimToSend(next) }
+    const since = next === undefined ? 0 : this.overtaken.begin(next.id)
     const answer = await this.link.ask('release', payload, timeout)
-    if (isUnknown(answer))
-      return next === undefined ? { released: answer } : { released: answer, next: answer }
-    const result = releaseResultOf(answer, next !== undefined)
-    if (result.released.kind !== 'unknown') this.gone(id)
-    if (next !== undefined && result.next !== undefined) this.seen(next.id, result.next)
+    const result: ReleaseResult = !isUnknown(answer)
+      ? releaseResultOf(answer, next !== undefined)
+      : next === undefined
+        ? { released: answer }
+        : { released: answer, next: answer }
+    if (result.released.kind !== 'unknown') this.givenBack(id)
+    if (next !== undefined && result.next !== undefined) this.seen(next.id, result.next, since)
     return result
   }
 
   async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     const answer = await this.link.ask('withdraw', { name, id }, timeout)
     const released = isUnknown(answer) ? answer : releaseAnswerOf(answer)
-    if (released.kind !== 'unknown') this.gone(id)
+    if (released.kind !== 'unknown') this.givenBack(id)
     return released
   }
 
@@ -180,12 +186,12 @@ export class ServerStore implements Store {
       patience,
       tokens,
     }))
+    const asked = requests.map(({ id }) => [id, this.overtaken.begin(id)] as const)
     const answer = await this.link.ask('renew', payload, timeout)
-    if (isUnknown(answer)) return requests.map(() => answer)
-    const answers = renewAnswersOf(answer, requests.length)
-    requests.forEach(({ id }, index) => {
+    const answers = isUnknown(answer) ? requests.map(() => answer) : renewAnswersOf(answer, requests.length)
+    asked.forEach(([id, since], index) => {
       const one = answers[index]
-      if (one !== undefined) this.seen(id, one)
+      if (one !== undefined) this.seen(id, one, since)
     })
     return answers
   }
@@ -235,12 +241,18 @@ export class ServerStore implements Store {
     )
   }
 
-  private seen<A extends ClaimAnswer | RenewAnswer>(id: string, answer: A): A {
+  private seen<A extends ClaimAnswer | RenewAnswer>(id: string, answer: A, since: number): A {
+    if (!this.overtaken.end(id, since)) return answer
     if (answer.kind === 'queued') {
       this.waiting.add(id)
       this.link.keep(true)
     } else if (answer.kind !== 'unknown') this.gone(id)
     return answer
+  }
+
+  private givenBack(id: string): void {
+    this.overtaken.givenBack(id)
+    this.gone(id)
   }
 
   private gone(id: string): void {

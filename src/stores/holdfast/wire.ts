@@ -56,6 +56,8 @@ export const OPERATIONS_OVER_HTTP: readonly string[] = [
 
 /** For which an answer may be of use, in milliseconds. */
 export const LONGEST_TIMEOUT = 30_000
+/** For which a question may ask to wait for events. A server whose requests may not wait for so long answers earlier. */
+export const LONGEST_QUESTION = 60_000
 
 export type Operation =
   | 'claim'

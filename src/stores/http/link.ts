@@ -68,12 +68,13 @@ export class HttpLink implements Link {
     if (mayQueue(operation, payload)) await this.listening.ready(timeout)
     const left = timeout - (performance.now() - since)
     if (left <= 0) return LATE
+    const noted = this.live.begin(operation, payload)
     const answer = await new Promise<unknown>((settle) => {
       const size = JSON.stringify(payload).length
       this.unsent.push({ operation, payload, timeout: left, since, size, settle })
       if (this.unsent.length === 1) queueMicrotask(() => this.flush())
     })
-    this.live.note(operation, payload, answer)
+    noted(answer)
     this.listening.wake()
     return answer
   }

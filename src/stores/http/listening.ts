@@ -135,10 +135,12 @@ export class Listening {
       if (performance.now() - since > AGAIN_MS.longest) session.failures = 0
       if (this.sessions.get(session.name) !== session) break
       if (!('kind' in delivery)) {
-        session.failures = 0
         this.take(session, delivery)
         if (wait === 0) await this.pause(BRIEFLY_MS)
-        continue
+        // One that does not wait, and has nothing to tell, would be asked without end.
+        const waited = delivery.events.length > 0 || performance.now() - since >= BRIEFLY_MS
+        if (waited) session.failures = 0
+        if (waited) continue
       }
       const pause = Math.min(AGAIN_MS.first * 2 ** session.failures++, AGAIN_MS.longest)
       // Many clients lose a server at once; they should not all come back at once.

@@ -211,6 +211,87 @@ describe('a lock server by fetch alone', () => {
     expect(held).toBe(true)
   })
 
+  it.each(['held', 'queued'])(
+    'does not listen for ever for a claim that was given back before an answer that it is %s',
+    async (kind) => {
+      const said = {
+        held: { kind, token: '7', count: 1, contended: false },
+        queued: { kind, retryAfter: 1000 },
+      }
+      const slow: (() => void)[] = []
+      const questions: (() => void)[] = []
+      const reply = (body: unknown): Response => new Response(JSON.stringify(body))
+      const store = httpStore('https://locks.example', {
+        fetch: async (url, { body }) => {
+          if (url.endsWith('/v1/watch')) {
+            const fresh = !body.includes('"wait":2')
+            if (!fresh) await new Promise<void>((resolve) => questions.push(resolve))
+            return reply({ fresh, last: 0, events: [] })
+          }
+          const { operations } = JSON.parse(body) as { readonly operations: { readonly operation: string }[] }
+          if (body.includes('"renew"')) await new Promise<void>((resolve) => slow.push(resolve))
+          const one = said[kind as keyof typeof said]
+          const answers = { claim: one, renew: [one], release: { released: { kind: 'released' } } }
+          return reply({
+            answers: operations.map(({ operation }) => answers[operation as keyof typeof answers] ?? null),
+          })
+        },
+      })
+      await store.watch('s', () => undefined, 2000)
+      expect(await store.claim({ ...CLAIM, whenBusy: 'queue' }, 2000)).toMatchObject({ kind })
+      const renewed = store.renew([CLAIM], 20_000)
+      while (slow.length === 0) await new Promise((resolve) => setImmediate(resolve))
+      expect(await store.release(CLAIM, undefined, 2000)).toEqual({ released: { kind: 'released' } })
+      slow[0]?.()
+      expect(await renewed).toMatchObject([{ kind }])
+      // What it still asks is its last question.
+      for (let turn = 0; turn < 50; turn++) {
+        for (const answer of questions.splice(0)) answer()
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      expect(questions).toEqual([])
+      await store.close()
+    },
+  )
+
+  it('asks a server that does not wait, and has nothing to tell, more and more seldom', async () => {
+    let questions = 0
+    const base = await impostor((request, response) => {
+      if (request.url === '/v1/watch') questions++
+      const watch = '{"fresh":false,"last":0,"events":[]}'
+      const held = '{"answers":[null,{"kind":"held","token":"7","count":1,"contended":false}]}'
+      response.end(request.url === '/v1/watch' ? watch : held)
+    })
+    const store = httpStore(base)
+    await store.watch('s', () => undefined, 2000)
+    await store.claim(CLAIM, 2000)
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect(questions).toBeGreaterThan(1)
+    expect(questions).toBeLessThan(10)
+    await store.close()
+  })
+
+  it('is woken by a server whose requests may not wait for long', async () => {
+    const { base, refused } = await (async () => {
+      const server = await startServer({ listen: '127.0.0.1:0', limits: { maxWait: 1000 } })
+      undo.push(() => server.close({ grace: 50 }))
+      return { base: `http://${server.address}`, refused: [] as string[] }
+    })()
+    const noting: Fetch = async (url, request) => {
+      const response = await fetch(url, request)
+      if (!response.ok) refused.push(`${url} ${response.status}`)
+      return response
+    }
+    await using holder = new Holdfast(httpStore(base), { closeStore: true })
+    await using waiter = new Holdfast(httpStore(base, { fetch: noting }), { closeStore: true })
+    const lease = await holder.mutex('a').acquire()
+    const next = waiter.mutex('a').acquire({ wait: 20_000 })
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    await lease.release()
+    await (await next).release()
+    expect(refused).toEqual([])
+  })
+
   it('sends its token nowhere else', async () => {
     const seen: (string | undefined)[] = []
     const elsewhere = await impostor((request, response) => {
