@@ -45,7 +45,7 @@ export interface MysqlQuery {
   readonly sql: string
   readonly rowsAsArray: boolean
   readonly nestTables: false
-  readonly typeCast: boolean
+  readonly typeCast: (field: unknown, next: () => unknown) => unknown
 }
 
 export interface MysqlResult {

@@ -24,8 +24,14 @@ export interface CorePool {
   getConnection(callback: (error: Error | null, connection: CoreConnection) => void): void
 }
 
+/**
+ * Values as the driver makes them by itself. `true` would say the same, but to the driver a function of the pool's goes before
+ * that, unless it has compiled rows that look alike for another pool before.
+ */
+export const asItIs: MysqlQuery['typeCast'] = (_, next) => next()
+
 // Said with every statement: the pool's own settings may differ, and would change what the answers look like.
-export const AS_IT_IS = { rowsAsArray: true, nestTables: false, typeCast: true } as const
+export const AS_IT_IS: Omit<MysqlQuery, 'sql'> = { rowsAsArray: true, nestTables: false, typeCast: asItIs }
 
 type Callback = (error: Error | null, result: unknown) => void
 

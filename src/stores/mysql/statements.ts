@@ -75,6 +75,16 @@ function parametersOf({ params }: Statement, values: Values): Parameter[] | unde
   return parameters
 }
 
+/**
+ * How many names a statement looks for. From some ten thousands on the servers look through the whole table instead, whatever
+ * index they are told to use (`optimizer_max_sel_arg_weight`, `range_optimizer_max_mem_size`), and lock all of it.
+ */
+const BITE = 1000
+
+function* bites<T>(list: readonly T[]): Iterable<readonly T[]> {
+  for (let from = 0; from < list.length; from += BITE) yield list.slice(from, from + BITE)
+}
+
 /** The row that is locked while a transaction is guarded by a claim on the name. Nobody ever holds it. */
 const GUARD = '\u0000guard:'
 const isGuard = (name: string): boolean => name.startsWith(GUARD)
@@ -194,6 +204,18 @@ export class MysqlStatements implements Statements<MysqlLink> {
     claims: readonly ClaimRef[],
     ttl: number,
   ): Promise<ReadonlyMap<string, boolean>> {
+    const kept = new Map<string, boolean>()
+    for (const some of bites(claims)) {
+      for (const [id, contended] of await this.keepSome(link, some, ttl)) kept.set(id, contended)
+    }
+    return kept
+  }
+
+  private async keepSome(
+    link: MysqlLink,
+    claims: readonly ClaimRef[],
+    ttl: number,
+  ): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
     const { insertId } = await this.change(link, 'keep', { names, ids, ttl: ttl * 1000 })
@@ -203,8 +225,12 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   async read(link: MysqlLink, names: readonly string[]): Promise<readonly Row[]> {
-    const { rows } = await this.run(link, 'read', { names })
-    return rows.map((cells) => rowOf(cells, text))
+    const found: Row[] = []
+    for (const some of bites(names)) {
+      const { rows } = await this.run(link, 'read', { names: some })
+      found.push(...rows.map((cells) => rowOf(cells, text)))
+    }
+    return found
   }
 
   async swap(link: MysqlLink, { name, version }: Row, next: Columns, { ended }: Effects): Promise<boolean> {

@@ -8,6 +8,7 @@ import type { SqlRunner } from '../sql/runner.ts'
 import type { UserTables } from '../sql/user-table.ts'
 import { isInTransaction, PASS_FUNCTION, refuseMariadb } from './client.ts'
 import type { MysqlPoolConnection } from './client.ts'
+import { asItIs } from './core-pool.ts'
 
 // Taken once: a user's fake timers must not reach locks.
 const { Date } = globalThis
@@ -23,7 +24,7 @@ export interface MysqlExecutor {
 
 // Said with every statement: the pool's own settings may differ.
 const AS_OBJECTS = { rowsAsArray: false, nestTables: false } as const
-const AS_NUMBERS = { typeCast: true } as const
+const AS_NUMBERS = { typeCast: asItIs } as const
 
 export type MysqlTables = MysqlExecutor | { promise(): MysqlExecutor }
 
