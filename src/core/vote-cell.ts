@@ -55,6 +55,8 @@ export interface CellNotice {
 }
 
 const MICROS = 1_000_000
+/** The first part of an attempt's number says whose it is, the rest counts. */
+export const ATTEMPTS: number = 2 ** 32
 
 export function emptyCell(fence = 0): VoteCell {
   return { fence, holder: null, interested: new Set(), withdrawn: new Map() }
@@ -79,7 +81,7 @@ export function vote(cell: VoteCell, request: VoteRequest, now: Instant, notices
   expire(cell, now)
   if ((cell.withdrawn.get(id) ?? 0) > now.ms) return { kind: 'busy' }
   const { holder } = cell
-  if (holder !== null && (holder.id !== id || holder.attempt > attempt)) {
+  if (holder !== null && (holder.id !== id || holder.attempt > attempt || !isOfOneClient(holder, request))) {
     if (interest) beInterested(cell, holder, request, notices)
     return { kind: 'busy', retryAfter: holder.expiresAt - now.ms }
   }
@@ -164,6 +166,11 @@ export function viewCell(cell: VoteCell, name: string, now: Instant): VoteInfo |
 
 function expire(cell: VoteCell, { ms }: Instant): void {
   if (cell.holder !== null && cell.holder.expiresAt <= ms) cell.holder = null
+}
+
+/** What one client has given up another one may have been granted: two lock servers are asked for one claim. */
+function isOfOneClient(one: { readonly attempt: number }, other: { readonly attempt: number }): boolean {
+  return Math.floor(one.attempt / ATTEMPTS) === Math.floor(other.attempt / ATTEMPTS)
 }
 
 function isMine(holder: CellHolder, { id, attempt }: VoteRef): boolean {

@@ -15,7 +15,10 @@ import type {
 
 /** The contract that every store of a quorum keeps, in the words of contract.ts. */
 
-/** One attempt at a claim. A number is used once: what is late from an earlier attempt is not taken for this one. */
+/**
+ * One attempt at a claim. A number is used once, by one client: what is late from an earlier attempt is not taken for this one. All
+ * attempts of a client have the same number of times 2^32 in it: a claim may be asked for by two.
+ */
 export interface VoteRef extends ClaimRef {
   readonly attempt: number
 }

@@ -28,6 +28,10 @@ export class Alarm extends Deadline {
 
 /** So many expire before the event loop has its turn again: a server that stands still leaves them by the ten thousand. */
 const AT_ONCE = 500
+/** A timer that is so late stood behind a blocked event loop, and so did the answers that came meanwhile: they are behind it. */
+const BLOCKED_MS = 3
+/** For them to be heard. Not one turn of the loop: a driver may have had to send the request first. */
+const HEARD_MS = 10
 
 export interface DeadlinesOptions {
   /** While there is one, the process does not end. Default false: a request has a connection that sees to that. */
@@ -45,6 +49,8 @@ export class Deadlines {
   private readonly onLate: (() => void) | undefined
   private timer: Timeout | null = null
   private armedFor = Infinity
+  /** When the event loop was last found to have been blocked. What was due by then has had its time to be heard since. */
+  private hearing = -Infinity
   private holding: boolean
 
   constructor({ holdProcess = false, onLate }: DeadlinesOptions = {}) {
@@ -96,12 +102,14 @@ export class Deadlines {
   }
 
   private fire(): void {
+    const now = performance.now()
+    const blocked = now - this.armedFor >= BLOCKED_MS
+    const due = blocked ? this.hearing : now
     this.timer = null
     this.armedFor = Infinity
-    const now = performance.now()
     let late = false
     let { first } = this.heap
-    for (let left = AT_ONCE; left > 0 && first !== undefined && first.at <= now; left--) {
+    for (let left = AT_ONCE; left > 0 && first !== undefined && first.at <= due; left--) {
       late = true
       this.expire(first)
       ;({ first } = this.heap)
@@ -109,7 +117,11 @@ export class Deadlines {
     if (late) this.onLate?.()
     ;({ first } = this.heap)
     // Whoever expired may have set the timer already.
-    if (first !== undefined && first.at < this.armedFor) this.arm(first.at, first.at - now)
+    if (first === undefined || first.at >= this.armedFor) return
+    if (blocked && first.at <= now) {
+      this.hearing = now
+      this.arm(now + HEARD_MS, HEARD_MS)
+    } else this.arm(Math.max(first.at, now), first.at - now)
   }
 
   private expire(entry: Deadline): void {

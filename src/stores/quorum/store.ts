@@ -21,6 +21,7 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { UnsupportedError } from '../../core/errors.ts'
+import { ATTEMPTS } from '../../core/vote-cell.ts'
 import { Attempt } from './attempt.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { isLate, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
@@ -42,6 +43,9 @@ const IDENTIFY_MS = 1000
 /** For how long too few that are there are asked again: the first time they make a connection, too, and look for the quorum's beginning. */
 const REACH_MS = 5000
 
+/** So many clients can be told apart by the numbers of their attempts. */
+const CLIENTS = 2 ** 21
+
 const NO_TIME = unknown(
   new Error('the same claim was being asked for, and no time was left when that was over'),
 )
@@ -57,7 +61,11 @@ export class QuorumStore implements Store {
   private readonly watching: Watching
   /** Attempts whose outcome is not known yet, by claim. */
   private readonly underWay = new Map<string, Promise<unknown>>()
-  private attempts = 0
+  /**
+   * Two clients may ask for one claim: a program that moved from one lock server to the next, and the server that it left. What the one
+   * gives back must not be what the other was granted.
+   */
+  private attempts = Math.floor(Math.random() * CLIENTS) * ATTEMPTS
 
   constructor(stores: readonly Store[], options: QuorumOptions) {
     checkNodes(stores)

@@ -309,3 +309,26 @@ describe.skipIf(!available('redis'))('servers whose memory is full', () => {
     await store.close()
   })
 })
+
+describe.skipIf(!available('redis'))('a client whose event loop was blocked', () => {
+  it.each(['ioredis', 'redis'] as const)(
+    'hears the votes that came meanwhile, through %s',
+    async (driver) => {
+      const servers = await startServers(3)
+      const holdfast = new Holdfast(await openAt(servers, { driver }))
+      try {
+        for (let at = 0; at < 10; at++) {
+          // The loop comes from here to its timers first, and only then to what the servers have said.
+          await new Promise((resolve) => void setImmediate(resolve))
+          const trying = holdfast.mutex(`busy-${at}`).tryAcquire()
+          // Longer than a vote is waited for.
+          setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150))
+          expect(await trying).not.toBeNull()
+        }
+      } finally {
+        await holdfast.close({ drain: 0 })
+        await stopAll(servers)
+      }
+    },
+  )
+})

@@ -9,6 +9,7 @@ import type { Server } from '../../../scripts/services.mjs'
 import type { Instant } from '../../../src/core/claim-queue.ts'
 import type { ConfirmRequest, ExtendRequest, VoteRef, VoteRequest } from '../../../src/core/contract.ts'
 import * as rule from '../../../src/core/vote-cell.ts'
+import { ATTEMPTS } from '../../../src/core/vote-cell.ts'
 import type { CellAnswer, CellNotice, VoteCell } from '../../../src/core/vote-cell.ts'
 import { RedisVoter } from '../../../src/stores/redis/votes.ts'
 import { readNotice } from '../../../src/stores/redis/votes-wire.ts'
@@ -43,7 +44,8 @@ const aRef = fc
     name: fc.constantFrom(...NAMES),
     session: fc.constantFrom(...SESSIONS),
     number: fc.constantFrom(1, 12),
-    attempt: fc.constantFrom(1, 1, 2, 12),
+    // The last two are of other clients.
+    attempt: fc.constantFrom(1, 1, 2, 12, ATTEMPTS + 1, 9 * ATTEMPTS + 2),
   })
   .map(({ name, session, number, attempt }) => ({ name, id: `${session}.${number}`, attempt }))
 const near = fc.record({ ago: fc.constantFrom(0, 0, 0, 1, 2), off: fc.constantFrom(-1, 0, 0, 1, 9) })

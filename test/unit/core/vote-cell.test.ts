@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 
 import type { ExtendRequest, VoteRequest } from '../../../src/core/contract.ts'
 import {
+  ATTEMPTS,
   confirm,
   emptyCell,
   extend,
@@ -124,6 +125,13 @@ describe('a vote', () => {
     expect(asked('a.1', { attempt: 1 })).toMatchObject({ kind: 'busy' })
     expect(asked('a.1', { attempt: 3 })).toEqual(granted(START + 2))
     expect(seen()).toMatchObject({ attempt: 3 })
+  })
+
+  it('for the same claim by another client is none: that has given up nothing of this one’s', () => {
+    asked('a.1', { attempt: ATTEMPTS + 2 })
+    for (const attempt of [1, 3, 2 * ATTEMPTS, 3 * ATTEMPTS + 2])
+      expect(asked('a.1', { attempt })).toMatchObject({ kind: 'busy' })
+    expect(asked('a.1', { attempt: ATTEMPTS + 3 })).toMatchObject({ kind: 'granted' })
   })
 
   it('is refused to a claim that was withdrawn, for a minute', () => {

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
@@ -19,6 +21,10 @@ class Notes {
   of(what: string): Promise<void> {
     return new Promise((resolve) => void this.waiting.set(what, resolve))
   }
+}
+
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 describe('the deadlines of requests', () => {
@@ -57,6 +63,20 @@ describe('the deadlines of requests', () => {
     deadlines.add(notes.alarm('late'), 20)
     await notes.of('late')
     expect(performance.now() - began).toBeGreaterThanOrEqual(20)
+  })
+
+  it('wait for what came while the event loop was blocked, and no longer', async () => {
+    const deadlines = new Deadlines({ holdProcess: true })
+    const notes = new Notes()
+    const answered = notes.alarm('answered')
+    deadlines.add(answered, 20)
+    deadlines.add(notes.alarm('not answered'), 20)
+    await new Promise((resolve) => void setImmediate(resolve))
+    // From another thread, as from a socket: it is heard in the next turn of the loop, in which the timer comes first.
+    randomBytes(16, () => deadlines.remove(answered))
+    standStill(60)
+    await notes.of('not answered')
+    expect(notes.seen).toEqual(['not answered'])
   })
 
   it('say nothing when what they are for was done in time, and may be removed twice', async () => {

@@ -23,7 +23,11 @@ local known = read(cell)
 local problem = not known and onProbation(prefixOf(cell) .. ':node', tonumber(probation))
 if problem then return problem end
 if isWithdrawn(cell, wanted) then return 'b' end
-if id and (id ~= wanted or tonumber(attempt) > tonumber(try)) then
+-- What one client has given up another one may have been granted.
+local function client(number)
+  return math.floor(number / 4294967296)
+end
+if id and (id ~= wanted or tonumber(attempt) > tonumber(try) or client(attempt) ~= client(try)) then
   if tell == '1' then
     call('ZADD', interested, 'NX', format('%.0f', time[1] * 1000000 + time[2]), match(wanted, '^[^.]*'))
     call('PEXPIRE', interested, 60000)

@@ -88,9 +88,10 @@ export const failsAll: Steer = (_call, requests) => (requests as readonly unknow
 
 /** Answers that are held back until the test lets them go, one after the other. */
 export class Held {
-  private readonly waiting: (() => void)[] = []
+  private readonly waiting: ((lost?: Unknown) => void)[] = []
 
-  readonly steer: Steer = (call) => new Promise((resolve) => this.waiting.push(() => resolve(call())))
+  readonly steer: Steer = (call) =>
+    new Promise((resolve) => this.waiting.push((lost) => resolve(lost ?? call())))
 
   get count(): number {
     return this.waiting.length
@@ -98,5 +99,10 @@ export class Held {
 
   release(): void {
     this.waiting.shift()?.()
+  }
+
+  /** None of them was heard of. */
+  drop(): void {
+    for (const answer of this.waiting.splice(0)) answer(SILENT)
   }
 }

@@ -49,6 +49,7 @@ async function holding(count: number): Promise<Holding> {
 }
 
 const forget = ({ votes }: Member): unknown => votes.release({ ...CLAIM, attempt: 0 }, false)
+const attemptAt = ({ votes }: Member): number => (votes.inspect('x') as { attempt: number }).attempt
 const extensions = ({ members }: World): number[] =>
   members.map(({ asked }) => asked.filter((what) => what === 'extend').length)
 
@@ -285,7 +286,9 @@ describe('tokens of a renewal', () => {
     const lease = await holding(3)
     const [first] = lease.members as [Member]
     const ahead = { base: lease.token, token: lease.token + 50n, count: 1 }
-    expect(first.votes.confirm({ ...CLAIM, attempt: 1, ...ahead })).toEqual({ kind: 'confirmed' })
+    expect(first.votes.confirm({ ...CLAIM, attempt: attemptAt(first), ...ahead })).toEqual({
+      kind: 'confirmed',
+    })
     const answer = (await lease.renew(3)) as HeldAnswer
     expect(answer.token).toBeGreaterThan(ahead.token)
     const shown = (await lease.store.inspect('x', TIMEOUT)) as { holders: readonly { token: bigint }[] }
@@ -299,7 +302,8 @@ describe('tokens of a renewal', () => {
     const confirms = new Held()
     for (const { on } of lease.members) on.confirm = confirms.steer
     const [first] = lease.members as [Member]
-    first.votes.confirm({ ...CLAIM, attempt: 1, base: lease.token, token: lease.token + 50n, count: 1 })
+    const ahead = { base: lease.token, token: lease.token + 50n, count: 1 }
+    first.votes.confirm({ ...CLAIM, attempt: attemptAt(first), ...ahead })
     let answer: unknown = null
     const renewing = lease.renew(3).then((heard) => (answer = heard))
     await lease.env.settle()

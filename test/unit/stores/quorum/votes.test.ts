@@ -601,11 +601,14 @@ describe('a claim that is asked for once more while its votes are under way', ()
   /** The first attempt gets every vote; of a second one nobody but the first server tells. */
   const twice = (): World & { readonly store: Store } => {
     const all = open(3)
+    let first: number | undefined
     all.members.forEach(({ on }, at) => {
       on.vote = async (call, vote) => {
         const answer = call()
         await Promise.resolve()
-        return (vote as VoteRequest).attempt === 1 || at === 0 ? answer : SILENT
+        const { attempt } = vote as VoteRequest
+        first ??= attempt
+        return attempt === first || at === 0 ? answer : SILENT
       }
     })
     return all
@@ -624,8 +627,10 @@ describe('a claim that is asked for once more while its votes are under way', ()
 
   it('is voted on anew where the first request was not granted', async () => {
     const all = open(3)
-    for (const { on } of all.members)
-      on.vote = async (call, vote) => ((vote as VoteRequest).attempt === 1 ? SILENT : call())
+    for (const { on } of all.members) {
+      let asked = 0
+      on.vote = async (call) => (asked++ === 0 ? SILENT : call())
+    }
     const [first, second] = await Promise.all([
       all.store.claim(request('x', 'a.1'), TIMEOUT),
       all.store.claim(request('x', 'a.1'), TIMEOUT),
@@ -643,5 +648,47 @@ describe('a claim that is asked for once more while its votes are under way', ()
     while (held.count > 0) held.release()
     expect((await first).kind).toBe('held')
     expect((await second).kind).toBe('unknown')
+  })
+})
+
+describe('a claim that two clients of the quorum ask for', () => {
+  // As two lock servers do: a program that got no answer at the one went on to the other.
+  it.each(['one', 'two'])(
+    'stays with the one that was granted it when the other one gives up, of which %s has asked first',
+    async (first) => {
+      const { store, members, stores, clock, env } = open(3)
+      const other = quorumStore(stores, { setUp: 'now', clock })
+      const [one, two] = first === 'one' ? [store, other] : [other, store]
+      const unheard = new Held()
+      for (const { on } of members.slice(1)) on.vote = unheard.steer
+      const left = one.claim(request('x', 'a.1'), TIMEOUT)
+      for (const { on } of members.slice(1)) delete on.vote
+      expect((await two.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('held')
+      unheard.drop()
+      expect((await left).kind).toBe('unknown')
+      await env.settle()
+      expect((await two.claim(request('x', 'b.1'), TIMEOUT)).kind).toBe('busy')
+    },
+  )
+
+  it('stays with the one that was granted it while the other one asks on', async () => {
+    const { store, members, stores, clock, env } = open(3)
+    const both = [store, quorumStore(stores, { setUp: 'now', clock })]
+    for (const [one, two] of [both, both.toReversed()] as [Store, Store][]) {
+      expect((await two.claim(request('x', 'a.1'), TIMEOUT)).kind).toBe('held')
+      for (const { on } of members) {
+        on.vote = async (call) => {
+          call()
+          return SILENT
+        }
+      }
+      expect((await one.claim(request('x', 'a.1'), TIMEOUT)).kind).not.toBe('held')
+      for (const { on } of members) delete on.vote
+      await env.settle()
+      expect((await two.renew([{ ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }], TIMEOUT))[0]?.kind).toBe(
+        'renewed',
+      )
+      await two.release(CLAIM, undefined, TIMEOUT)
+    }
   })
 })
