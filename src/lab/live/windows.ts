@@ -55,9 +55,16 @@ const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 export function busyOf({ looks, stalls, began, settings }: Evidence, most: number = Infinity): Window[] {
   const bound = Math.min(slowerThan(settings), most)
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
-  return [...slow, ...stalls]
-    .filter(({ from, to }) => to - from > bound)
-    .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
+  const windows: { readonly kind: 'busy'; readonly from: At; readonly belief: At; trouble: At }[] = []
+  for (const { from, to } of [...slow, ...stalls].sort((a, b) => a.from - b.from)) {
+    if (to - from <= bound) continue
+    const trouble = to + expiryOf(settings)
+    const last = windows.at(-1)
+    // One time, however many tell of it: at a slow store all questions do.
+    if (last !== undefined && from <= last.trouble) last.trouble = Math.max(last.trouble, trouble)
+    else windows.push({ kind: 'busy', from, belief: from, trouble })
+  }
+  return windows
 }
 
 function slowerThan({ ttl }: Settings): number {

@@ -638,3 +638,48 @@ describe('Evidence that was read from a file', () => {
     }
   })
 })
+
+describe('A run of hours', () => {
+  const ms = (at: number): bigint => BigInt(Math.round(at * 1e6))
+  const CLIENTS = ['a', 'b', 'c']
+
+  /** All who wait stand in line, a try is refused in each section, and the lab looks at each. */
+  const played = (sections: number, answerMs: number): Evidence => {
+    const script = new Script()
+    const endedAt = script.turns(sections, 20, CLIENTS) + 100
+    const history = script.history.flatMap((event): HistoryEvent[] =>
+      event.kind === 'acquire' && event.phase === 'invoke'
+        ? [event, { ...event, phase: 'queued', at: event.at + 1n }]
+        : [event],
+    )
+    const times = Array.from({ length: sections }, (_, turn) => 20 + 22 * turn)
+    const looks = times.map((at, turn) => {
+      const holders = [CLIENTS[turn % CLIENTS.length] ?? '']
+      return { name: 'seat', from: ms(at + 8), to: ms(at + 8 + answerMs), holders, waiters: [] }
+    })
+    const call = { client: 'd', name: 'seat', weight: 1, capacity: 1 } as const
+    const refusals = times.map((at) => ({ ...call, from: ms(at + 5), at: ms(at + 6) }))
+    // The machine was busy again and again.
+    const stalls = times.map((at) => ({ from: at + 15, to: at + 17, of: 'a' }))
+    return script.evidence([facts('none')], { history, endedAt, looks, refusals, stalls })
+  }
+
+  /** Of the processor: what else it does is no matter. */
+  const cost = (evidence: Evidence): number => {
+    const before = process.cpuUsage()
+    judgeEvidence(evidence)
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+
+  // Four times as long, it would take sixteen times as much if each were compared with all others.
+  it.each([
+    ['quick', 1],
+    ['slow', 200],
+  ])('is judged at a cost that grows as it does, the answers of the store being %s', (_, answerMs) => {
+    const [short, long] = [played(3000, answerMs), played(12_000, answerMs)]
+    cost(short)
+    const cheapest = Math.min(cost(short), cost(short))
+    expect(cost(long) / cheapest).toBeLessThan(10)
+  })
+})

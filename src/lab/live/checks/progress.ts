@@ -1,7 +1,8 @@
 import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { Hold } from '../../../testkit/holds.ts'
 import type { ViolationRecord } from '../../record.ts'
-import type { Evidence } from '../evidence.ts'
+import type { Evidence, Stall } from '../evidence.ts'
+import { Times } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
@@ -36,15 +37,17 @@ interface Gap {
 /** Whether locks move on, and leases last, while nothing stands in the way. */
 export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): Progress {
   const renewal = renewalsOf(evidence, holds, windows)
+  const stalls = new Times(evidence.stalls)
   const { wakeups } = evidence.settings.capabilities
   const timed = (gaps: readonly Gap[]): { readonly gap: Gap; readonly ms: number }[] =>
     gaps
       .filter(({ from, to }) => !troubled(windows, from, to))
-      .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
+      .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(stalls, gap) }))
   // Free is what the store has confirmed to be. A release that takes long, or nobody knows the end of, is told of as that.
   const releases = releasesOf(evidence)
   const lateIn = (all: ReturnType<typeof timed>, what: string): ViolationRecord[] =>
     all
+      .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
       .map(({ gap, ms }) => ({ gap, ms: Math.min(ms, gap.to - confirmedIn(releases, gap)) }))
       .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
       .map(({ gap, ms }) => ({
@@ -270,13 +273,10 @@ function confirmedIn(releases: ReadonlyMap<string, Release[]>, { name, from, to 
 }
 
 /** For how much of this time somebody stood still. What several tell of at once counts once. */
-export function stalledIn(
-  { stalls }: Pick<Evidence, 'stalls'>,
-  { from, to }: Pick<Gap, 'from' | 'to'>,
-): number {
+export function stalledIn(stalls: Times<Stall>, { from, to }: Pick<Gap, 'from' | 'to'>): number {
   let sum = 0
   let counted = from
-  for (const stall of [...stalls].sort((a, b) => a.from - b.from)) {
+  for (const stall of stalls.meeting(from, to)) {
     const end = Math.min(to, stall.to)
     sum += Math.max(0, end - Math.max(counted, stall.from))
     counted = Math.max(counted, end)
