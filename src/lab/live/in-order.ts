@@ -28,3 +28,7 @@ export class Times<T extends { readonly from: number; readonly to: number }> {
     return this.inOrder.slice(begin, end).filter((one) => one.to >= from)
   }
 }
+
+export function median(numbers: readonly number[]): number {
+  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+}

@@ -88,10 +88,32 @@ describe('Outside of the windows of its faults', () => {
     script.turns(10, 20)
     script.section('a', 210, 2000, 2020)
     const slow = { name: 'seat', from: 300_000_000n, to: 800_000_000n, holders: [], waiters: [] }
-    const evidence = script.evidence([facts('none')], { looks: [slow] })
+    const quick = { ...slow, to: 301_000_000n }
+    const evidence = script.evidence([facts('none')], { looks: [quick, slow, quick] })
     expect(verdict({ ...evidence, looks: [] }, 'wake-ups')).toMatchObject({ seen: 'broke' })
     expect(verdict(evidence, 'wake-ups')).toMatchObject({ seen: 'unknown' })
     expect(verdict(evidence, 'wake-ups').why).toContain('too slow to say')
+  })
+
+  it('a store that is far away is given so many of its answers, and what it has no time for is not decided', () => {
+    const seen = (check: string, answerMs: number): Verdict => {
+      const script = new Script()
+      script.turns(10, 20)
+      // Asked for before the other one gave it back, at 221, and given at 1800.
+      script.section('a', 210, 1800, 1820)
+      script.section('b', 1830, 1840, 3000)
+      const lost = { process: 'a', op: 1, kind: 'lost', phase: 'ok', at: 50_000_000n, name: 'seat' } as const
+      const looks = [1, 2, 3].map((at) => {
+        const from = BigInt(at) * 500_000_000n
+        return { name: 'seat', from, to: from + BigInt(answerMs * 1e6), holders: [], waiters: [] }
+      })
+      const evidence = script.evidence([facts('none')], { looks })
+      return verdict({ ...evidence, history: [...evidence.history, lost] }, check)
+    }
+    expect(seen('wake-ups', 5).seen).toBe('broke')
+    expect(seen('wake-ups', 80).seen).toBe('held')
+    expect(seen('renewal', 20).seen).toBe('broke')
+    expect(seen('renewal', 80).seen).toBe('unknown')
   })
 
   it('an error that is none of the library is unexpected at any time', () => {
@@ -357,7 +379,8 @@ describe('Who was given nothing in the end', () => {
       verdict(script.evidence([facts('none')], { healedAt, stuck, looks: looks(...took) }), 'liveness')
     expect(seen()).toMatchObject({ seen: 'broke', why: message })
     expect(seen(2, 390, 3)).toMatchObject({ seen: 'broke', why: message })
-    expect(seen(360, 361, 3)).toMatchObject({
+    // Of a ttl of a second: too far away for a turn, though none of it is late by itself.
+    expect(seen(60, 61, 3)).toMatchObject({
       seen: 'unknown',
       why: `the machine or the store was too slow to say: ${message}`,
     })

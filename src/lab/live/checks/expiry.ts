@@ -5,7 +5,7 @@ import type { Evidence } from '../evidence.ts'
 import { firstWhere, Times } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { stalledIn, WAKE_UP_MS, waitsOf } from './progress.ts'
+import { stalledIn, waitsOf, wakeUpWithin } from './progress.ts'
 
 /** Done to a client that has a lock: nobody else is hindered by it. */
 const OF_HOLDERS: ReadonlySet<string> = new Set(['kill', 'pause', 'block'])
@@ -17,8 +17,8 @@ export function overdueOf(
   windows: readonly Window[],
 ): ViolationRecord[] {
   const { faults, history, began, settings } = evidence
-  const { wakeups, earlyExpiry } = settings.capabilities
-  const most = settings.lateExpiry + earlyExpiry + WAKE_UP_MS[wakeups]
+  const { earlyExpiry } = settings.capabilities
+  const most = settings.lateExpiry + earlyExpiry + wakeUpWithin(evidence)
   const hindering = windows.filter(({ kind }) => !OF_HOLDERS.has(kind))
   const stalls = new Times(evidence.stalls)
   const byNames = byName(holds)

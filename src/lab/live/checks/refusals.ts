@@ -5,9 +5,9 @@ import { SHORT_WAIT } from '../evidence.ts'
 import { firstWhere, Times } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { expiryOf, troubled } from '../windows.ts'
+import { expiryOf, troubled, usualAnswer } from '../windows.ts'
 import { presencesOf } from './presence.ts'
-import { median, waitsOf } from './progress.ts'
+import { waitsOf } from './progress.ts'
 
 /**
  * A try is refused only where somebody is in its way: what is asked for does not fit beside what may be there, or somebody
@@ -30,8 +30,7 @@ export const UNSERVED = 3
 
 /** In how many milliseconds a waiter is answered, and given what is free. */
 export function servedIn(evidence: Evidence): number {
-  const usual = median(evidence.looks.map(({ from, to }) => Number(to - from) / 1e6))
-  return Math.max(SERVED.ms, SERVED.answers * usual, freeGrantIn(evidence))
+  return Math.max(SERVED.ms, SERVED.answers * usualAnswer(evidence), freeGrantIn(evidence))
 }
 
 /** A grant may be many answers. */
