@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { isEvidence, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
+import { isEvidence, jsonPieces, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
 import type { Evidence } from '../../../src/lab/live/index.ts'
 import type { FaultRecord, Verdict } from '../../../src/lab/record.ts'
 import { pileOf } from '../../../src/lab/report/tally.ts'
@@ -686,6 +686,16 @@ describe('A run of hours', () => {
     const stalls = times.map((at) => ({ from: at + 15, to: at + 17, of: 'a' }))
     return script.evidence([facts('none')], { history, endedAt, looks, refusals, stalls })
   }
+
+  it('is written down in pieces, for all of it is longer than a text may be', () => {
+    const records = [
+      { id: 'live/x', seed: undefined, empty: [], evidence: played(10_000, 1) },
+      { id: 'live/y' },
+    ]
+    const pieces = [...jsonPieces(records)]
+    expect(pieces.join('')).toBe(toJson(records))
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(toJson(records).length / 4)
+  })
 
   /** Of the processor: what else it does is no matter. */
   const cost = (evidence: Evidence): number => {
