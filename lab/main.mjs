@@ -4,7 +4,16 @@ import { randomInt } from 'node:crypto'
 import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs, styleText } from 'node:util'
 
-import { exitCode, judgeAgain, report, runAll, runLine, summary, tally, toJson } from '../dist/lab/index.js'
+import {
+  exitCode,
+  jsonPieces,
+  judgeAgain,
+  report,
+  runAll,
+  runLine,
+  summary,
+  tally,
+} from '../dist/lab/index.js'
 import { coverage } from './coverage.mjs'
 import { faultTasks, OpenStage } from './faults.mjs'
 import { otherTasks, unjudged } from './others/tasks.mjs'
@@ -99,11 +108,10 @@ function checkWritable(files) {
   }
 }
 
-/** One record after the other: all of them are longer than a text may be. */
+/** All of it is longer than a text may be. */
 function writeJson(file, records) {
   const out = openSync(file, 'w')
-  records.forEach((record, index) => writeSync(out, `${index === 0 ? '[' : ','}${toJson(record)}`))
-  writeSync(out, records.length === 0 ? '[]\n' : ']\n')
+  for (const piece of jsonPieces(records)) writeSync(out, piece)
   closeSync(out)
 }
 

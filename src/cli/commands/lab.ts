@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import type { Nemesis, Stage } from '../../lab/live/index.ts'
-import { isEvidence, judgeAgain, runCell, settingsOf, toJson } from '../../lab/live/index.ts'
+import { isEvidence, jsonPieces, judgeAgain, runCell, settingsOf } from '../../lab/live/index.ts'
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
@@ -101,7 +101,7 @@ const lab: Command = command({
     interrupt.stop()
     print(`${allVerdicts(records)}\n\n${inTheEnd(records)}`)
     // First what the other can be made of again, should the disk be full.
-    if (given.json !== undefined) writeFileSync(given.json, toJson(records))
+    if (given.json !== undefined) writeJson(given.json, records)
     if (given.html !== undefined)
       writeFileSync(given.html, report(records, { about: `${address.shown}, seed ${seed};` }))
     return exitCode(tally(records), interrupt.exitCode)
@@ -232,6 +232,12 @@ function inTheEnd(records: readonly RunRecord[]): string {
   const what = ({ verdict: { check, why } }: Finding): string => (check === 'faults' ? (why ?? check) : check)
   const rest = notRun.length === 0 ? '' : ` Not run: ${notRun.map(what).join('; ')}.`
   return `Everything that was run is as the store promises.${rest}`
+}
+
+function writeJson(file: string, records: readonly RunRecord[]): void {
+  const out = openSync(file, 'w')
+  for (const piece of jsonPieces(records)) writeSync(out, piece)
+  closeSync(out)
 }
 
 /** The rules of today on the evidence of an earlier run. */

@@ -170,6 +170,36 @@ export function toJson(records: unknown): string {
   return `${JSON.stringify(records, plain)}\n`
 }
 
+/** So many of a long list at once. In a short one each may be large: a record is. */
+const PIECE = { of: 100, items: 10_000 }
+
+/** What `toJson` gives, in pieces: of a run of half an hour it is longer than a text may be. */
+export function* jsonPieces(value: unknown): Generator<string> {
+  yield* piecesOf(value)
+  yield '\n'
+}
+
+function* piecesOf(value: unknown): Generator<string> {
+  if (Array.isArray(value)) {
+    yield '['
+    const step = value.length > PIECE.of ? PIECE.items : 1
+    for (let at = 0; at < value.length; at += step) {
+      if (at > 0) yield ','
+      if (step === 1) yield* piecesOf(value[at])
+      else yield toJson(value.slice(at, at + step)).slice(1, -2)
+    }
+    yield ']'
+  } else if (typeof value === 'object' && value !== null) {
+    yield '{'
+    const known = Object.entries(value).filter(([, one]) => one !== undefined && typeof one !== 'function')
+    for (const [index, [key, one]] of known.entries()) {
+      yield `${index === 0 ? '' : ','}${JSON.stringify(key)}:`
+      yield* piecesOf(one)
+    }
+    yield '}'
+  } else yield toJson(value ?? null).slice(0, -1)
+}
+
 /** Evidence as it was before it was written down. */
 export function revive(evidence: Evidence): Evidence {
   const stamp = (key: string, value: unknown): unknown =>

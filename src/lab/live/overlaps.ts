@@ -20,7 +20,8 @@ export function overlapsOf(holds: readonly Hold[]): Overlap[] {
     .sort((a, b) => (a.from < b.from ? -1 : 1))
   return sorted.flatMap((first, index) => {
     const found: Overlap[] = []
-    for (const second of sorted.slice(index + 1)) {
+    for (let next = index + 1; next < sorted.length; next += 1) {
+      const second = sorted[next] as Hold
       if (second.from >= first.to) break
       if (second.name !== first.name || first.weight + second.weight <= first.capacity) continue
       found.push({

@@ -1,4 +1,5 @@
 import { stalledIn } from './checks/progress.ts'
+import { Times } from './in-order.ts'
 import { SHORT_WAIT } from './evidence.ts'
 import type { Scene } from './scene.ts'
 import { since } from './timeline.ts'
@@ -24,7 +25,7 @@ export function signsSince({
     const longest = Math.max(
       ...ends.map((to, index) => {
         const from = ends[index - 1] ?? began
-        return to - from - stalledIn(onlooker, { from, to })
+        return to - from - stalledIn(new Times(onlooker.stalls), { from, to })
       }),
     )
     const lost = diary.history.slice(before.events).some(({ kind }) => kind === 'lost')

@@ -1,6 +1,7 @@
 import type { At, FaultRecord, ViolationRecord } from '../record.ts'
 import type { Evidence, Settings } from './evidence.ts'
 import { expectedOf } from './expected.ts'
+import { median } from './in-order.ts'
 import type { NemesisFacts } from './nemesis.ts'
 import { since } from './timeline.ts'
 
@@ -51,13 +52,31 @@ export function windowsOf({ faults, settings }: Evidence): Window[] {
 /** Slower than this, and the machine or the store is so busy that clients may miss a renewal for want of a processor. */
 const SLOW = { least: 100, most: 250, ofTtl: 1 / 8 }
 
+/** A store whose answers usually take more of the ttl than this is too far away for what takes several of them, as renewals of some do. */
+const FAR = 1 / 40
+
+/** How long the store takes for most of its answers to the lab, in milliseconds. */
+export function usualAnswer({ looks }: Pick<Evidence, 'looks'>): number {
+  return median(looks.map(({ from, to }) => Number(to - from) / 1e6))
+}
+
 /** Times in which the lab's own questions were answered late, or a process was given no processor: nobody's doing. */
-export function busyOf({ looks, stalls, began, settings }: Evidence, most: number = Infinity): Window[] {
+export function busyOf(evidence: Evidence, most: number = Infinity): Window[] {
+  const { looks, stalls, began, settings } = evidence
+  if (usualAnswer(evidence) > settings.ttl * FAR)
+    return [{ kind: 'busy', from: 0, belief: 0, trouble: Infinity }]
   const bound = Math.min(slowerThan(settings), most)
   const slow = looks.map(({ from, to }) => ({ from: since(began, from), to: since(began, to) }))
-  return [...slow, ...stalls]
-    .filter(({ from, to }) => to - from > bound)
-    .map(({ from, to }) => ({ kind: 'busy', from, belief: from, trouble: to + expiryOf(settings) }))
+  const windows: { readonly kind: 'busy'; readonly from: At; readonly belief: At; trouble: At }[] = []
+  for (const { from, to } of [...slow, ...stalls].sort((a, b) => a.from - b.from)) {
+    if (to - from <= bound) continue
+    const trouble = to + expiryOf(settings)
+    const last = windows.at(-1)
+    // One time, however many tell of it: at a slow store all questions do.
+    if (last !== undefined && from <= last.trouble) last.trouble = Math.max(last.trouble, trouble)
+    else windows.push({ kind: 'busy', from, belief: from, trouble })
+  }
+  return windows
 }
 
 function slowerThan({ ttl }: Settings): number {
@@ -67,8 +86,7 @@ function slowerThan({ ttl }: Settings): number {
 /** Whether most answers were that late when nothing was in the way any more: a turn for everybody takes many of them. */
 export function slowInTheEnd({ looks, began, healedAt, settings }: Evidence): boolean {
   const last = looks.filter(({ from }) => since(began, from) >= healedAt)
-  const slow = last.filter(({ from, to }) => Number(to - from) / 1e6 > slowerThan(settings))
-  return slow.length > last.length / 2
+  return usualAnswer({ looks: last }) > settings.ttl * FAR
 }
 
 /** What may stand in one client's way: that another was killed does not. */

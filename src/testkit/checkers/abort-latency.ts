@@ -32,6 +32,7 @@ export function checkAbortLatency(
 ): Violation[] {
   const sorted = [...standstills].sort((a, b) => a.from - b.from)
   return losses.flatMap(({ process, name, token, validUntil, abortedAt, silent }) => {
+    if (abortedAt - validUntil <= tolerance) return []
     // A standstill excuses what would have happened in it, not what was late before it began, nor before the next one after it.
     const excuses = sorted.filter((each) => each.process === process)
     const { due } = excuses.reduce(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { isEvidence, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
+import { isEvidence, jsonPieces, judgeEvidence, nemesis, toJson } from '../../../src/lab/live/index.ts'
 import type { Evidence } from '../../../src/lab/live/index.ts'
 import type { FaultRecord, Verdict } from '../../../src/lab/record.ts'
 import { pileOf } from '../../../src/lab/report/tally.ts'
@@ -88,10 +88,32 @@ describe('Outside of the windows of its faults', () => {
     script.turns(10, 20)
     script.section('a', 210, 2000, 2020)
     const slow = { name: 'seat', from: 300_000_000n, to: 800_000_000n, holders: [], waiters: [] }
-    const evidence = script.evidence([facts('none')], { looks: [slow] })
+    const quick = { ...slow, to: 301_000_000n }
+    const evidence = script.evidence([facts('none')], { looks: [quick, slow, quick] })
     expect(verdict({ ...evidence, looks: [] }, 'wake-ups')).toMatchObject({ seen: 'broke' })
     expect(verdict(evidence, 'wake-ups')).toMatchObject({ seen: 'unknown' })
     expect(verdict(evidence, 'wake-ups').why).toContain('too slow to say')
+  })
+
+  it('a store that is far away is given so many of its answers, and what it has no time for is not decided', () => {
+    const seen = (check: string, answerMs: number): Verdict => {
+      const script = new Script()
+      script.turns(10, 20)
+      // Asked for before the other one gave it back, at 221, and given at 1800.
+      script.section('a', 210, 1800, 1820)
+      script.section('b', 1830, 1840, 3000)
+      const lost = { process: 'a', op: 1, kind: 'lost', phase: 'ok', at: 50_000_000n, name: 'seat' } as const
+      const looks = [1, 2, 3].map((at) => {
+        const from = BigInt(at) * 500_000_000n
+        return { name: 'seat', from, to: from + BigInt(answerMs * 1e6), holders: [], waiters: [] }
+      })
+      const evidence = script.evidence([facts('none')], { looks })
+      return verdict({ ...evidence, history: [...evidence.history, lost] }, check)
+    }
+    expect(seen('wake-ups', 5).seen).toBe('broke')
+    expect(seen('wake-ups', 80).seen).toBe('held')
+    expect(seen('renewal', 20).seen).toBe('broke')
+    expect(seen('renewal', 80).seen).toBe('unknown')
   })
 
   it('an error that is none of the library is unexpected at any time', () => {
@@ -357,7 +379,8 @@ describe('Who was given nothing in the end', () => {
       verdict(script.evidence([facts('none')], { healedAt, stuck, looks: looks(...took) }), 'liveness')
     expect(seen()).toMatchObject({ seen: 'broke', why: message })
     expect(seen(2, 390, 3)).toMatchObject({ seen: 'broke', why: message })
-    expect(seen(360, 361, 3)).toMatchObject({
+    // Of a ttl of a second: too far away for a turn, though none of it is late by itself.
+    expect(seen(60, 61, 3)).toMatchObject({
       seen: 'unknown',
       why: `the machine or the store was too slow to say: ${message}`,
     })
@@ -636,5 +659,60 @@ describe('Evidence that was read from a file', () => {
       const without = { ...settings, [part]: undefined } as unknown as Evidence['settings']
       expect({ part, known: isEvidence({ ...evidence, settings: without }) }).toEqual({ part, known: false })
     }
+  })
+})
+
+describe('A run of hours', () => {
+  const ms = (at: number): bigint => BigInt(Math.round(at * 1e6))
+  const CLIENTS = ['a', 'b', 'c']
+
+  /** All who wait stand in line, a try is refused in each section, and the lab looks at each. */
+  const played = (sections: number, answerMs: number): Evidence => {
+    const script = new Script()
+    const endedAt = script.turns(sections, 20, CLIENTS) + 100
+    const history = script.history.flatMap((event): HistoryEvent[] =>
+      event.kind === 'acquire' && event.phase === 'invoke'
+        ? [event, { ...event, phase: 'queued', at: event.at + 1n }]
+        : [event],
+    )
+    const times = Array.from({ length: sections }, (_, turn) => 20 + 22 * turn)
+    const looks = times.map((at, turn) => {
+      const holders = [CLIENTS[turn % CLIENTS.length] ?? '']
+      return { name: 'seat', from: ms(at + 8), to: ms(at + 8 + answerMs), holders, waiters: [] }
+    })
+    const call = { client: 'd', name: 'seat', weight: 1, capacity: 1 } as const
+    const refusals = times.map((at) => ({ ...call, from: ms(at + 5), at: ms(at + 6) }))
+    // The machine was busy again and again.
+    const stalls = times.map((at) => ({ from: at + 15, to: at + 17, of: 'a' }))
+    return script.evidence([facts('none')], { history, endedAt, looks, refusals, stalls })
+  }
+
+  it('is written down in pieces, for all of it is longer than a text may be', () => {
+    const records = [
+      { id: 'live/x', seed: undefined, empty: [], evidence: played(10_000, 1) },
+      { id: 'live/y' },
+    ]
+    const pieces = [...jsonPieces(records)]
+    expect(pieces.join('')).toBe(toJson(records))
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(toJson(records).length / 4)
+  })
+
+  /** Of the processor: what else it does is no matter. */
+  const cost = (evidence: Evidence): number => {
+    const before = process.cpuUsage()
+    judgeEvidence(evidence)
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+
+  // Four times as long, it would take sixteen times as much if each were compared with all others.
+  it.each([
+    ['quick', 1],
+    ['slow', 200],
+  ])('is judged at a cost that grows as it does, the answers of the store being %s', (_, answerMs) => {
+    const [short, long] = [played(3000, answerMs), played(12_000, answerMs)]
+    cost(short)
+    const cheapest = Math.min(cost(short), cost(short))
+    expect(cost(long) / cheapest).toBeLessThan(10)
   })
 })

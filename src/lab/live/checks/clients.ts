@@ -5,6 +5,7 @@ import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { FaultRecord, ViolationRecord } from '../../record.ts'
 import type { ErrorRecord, Evidence } from '../evidence.ts'
 import { LATE, SHORT_WAIT } from '../evidence.ts'
+import { firstWhere } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
@@ -85,10 +86,11 @@ function unsureOf({ history, errors }: Evidence): ErrorRecord[] {
     const key = `${client}\n${op}`
     const from = asked.get(key) ?? at
     if (phase === 'invoke') asked.set(key, at)
+    if (phase !== 'info') return []
     const told = errors.some(
       (one) => one.client === client && one.call === 'release' && one.from <= from && one.at >= at,
     )
-    if (phase !== 'info' || told) return []
+    if (told) return []
     const message = 'unknown: the store did not answer'
     return [{ client, call: 'release', from, at, message, code: 'STORE_UNAVAILABLE' }]
   })
@@ -200,15 +202,9 @@ interface Ended {
   allGiven: bigint | undefined
 }
 
-/** Of stories in the order in which they were asked for. There may be very many. */
+/** Of stories in the order in which they were asked for. */
 function lastBefore(time: bigint, stories: readonly Ended[]): Ended | undefined {
-  let [low, high] = [0, stories.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((stories[middle]?.asked ?? time) < time) low = middle + 1
-    else high = middle
-  }
-  return stories[low - 1]
+  return stories[firstWhere(stories, ({ asked }) => asked >= time) - 1]
 }
 
 const CLEANED_UP_NS = BigInt(CLEANED_UP_MS) * 1_000_000n

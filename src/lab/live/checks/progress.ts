@@ -1,10 +1,11 @@
 import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { Hold } from '../../../testkit/holds.ts'
 import type { ViolationRecord } from '../../record.ts'
-import type { Evidence } from '../evidence.ts'
+import type { Evidence, Stall } from '../evidence.ts'
+import { median, Times } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { expiryOf, inTheWayOf, troubled } from '../windows.ts'
+import { expiryOf, inTheWayOf, troubled, usualAnswer } from '../windows.ts'
 
 export interface Progress {
   readonly violations: readonly ViolationRecord[]
@@ -13,7 +14,9 @@ export interface Progress {
 }
 
 /** How long a lock may be free although somebody waits for it, where the store tells waiters, and where they have to ask. */
-export const WAKE_UP_MS: Readonly<Record<'push' | 'poll', number>> = { push: 1000, poll: 3000 }
+const WAKE_UP_MS: Readonly<Record<'push' | 'poll', number>> = { push: 1000, poll: 3000 }
+/** Beside that, so many of the store's answers: one that gave up may stand before it, and has to be asked after. */
+const WAKE_UP_ANSWERS = 10
 /** The same for most of the times. Beside it, so many of the store's answers. */
 const USUAL_MS = { push: 60, poll: 600 }
 const USUAL_ANSWERS = 20
@@ -33,20 +36,26 @@ interface Gap {
   readonly beside?: number
 }
 
+export function wakeUpWithin(evidence: Evidence): number {
+  return WAKE_UP_MS[evidence.settings.capabilities.wakeups] + WAKE_UP_ANSWERS * usualAnswer(evidence)
+}
+
 /** Whether locks move on, and leases last, while nothing stands in the way. */
 export function progressOf(evidence: Evidence, holds: readonly Hold[], windows: readonly Window[]): Progress {
   const renewal = renewalsOf(evidence, holds, windows)
-  const { wakeups } = evidence.settings.capabilities
+  const stalls = new Times(evidence.stalls)
+  const soon = wakeUpWithin(evidence)
   const timed = (gaps: readonly Gap[]): { readonly gap: Gap; readonly ms: number }[] =>
     gaps
       .filter(({ from, to }) => !troubled(windows, from, to))
-      .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(evidence, gap) }))
+      .map((gap) => ({ gap, ms: gap.to - gap.from - stalledIn(stalls, gap) }))
   // Free is what the store has confirmed to be. A release that takes long, or nobody knows the end of, is told of as that.
   const releases = releasesOf(evidence)
   const lateIn = (all: ReturnType<typeof timed>, what: string): ViolationRecord[] =>
     all
+      .filter(({ ms }) => ms > soon)
       .map(({ gap, ms }) => ({ gap, ms: Math.min(ms, gap.to - confirmedIn(releases, gap)) }))
-      .filter(({ ms }) => ms > WAKE_UP_MS[wakeups])
+      .filter(({ ms }) => ms > soon)
       .map(({ gap, ms }) => ({
         check: 'wake-ups',
         message: `"${gap.name}" ${what} for ${Math.round(ms)} ms although somebody waited for it`,
@@ -101,10 +110,9 @@ function neverShared(
  * Most hand-overs take a few answers of the store's: a collapse is seen here, whatever the machine. Where waiters are told, nearly all do:
  * wake-ups that get lost are made good by the waiter's next question, too soon for a lock to be free for long.
  */
-function slowness({ looks, settings }: Evidence, took: readonly number[]): ViolationRecord[] {
-  const { wakeups } = settings.capabilities
-  const answers = looks.map(({ from, to }) => Number(to - from) / 1e6)
-  const most = USUAL_MS[wakeups] + USUAL_ANSWERS * median(answers)
+function slowness(evidence: Evidence, took: readonly number[]): ViolationRecord[] {
+  const { wakeups } = evidence.settings.capabilities
+  const most = USUAL_MS[wakeups] + USUAL_ANSWERS * usualAnswer(evidence)
   const slow = (bound: number, often: string): ViolationRecord[] => {
     const { length } = took.filter((ms) => ms > bound)
     const message = `a free lock took more than ${Math.round(bound)} ms to be in the hands of whoever waited, ${length} of ${took.length} times; ${often} should not`
@@ -270,20 +278,13 @@ function confirmedIn(releases: ReadonlyMap<string, Release[]>, { name, from, to 
 }
 
 /** For how much of this time somebody stood still. What several tell of at once counts once. */
-export function stalledIn(
-  { stalls }: Pick<Evidence, 'stalls'>,
-  { from, to }: Pick<Gap, 'from' | 'to'>,
-): number {
+export function stalledIn(stalls: Times<Stall>, { from, to }: Pick<Gap, 'from' | 'to'>): number {
   let sum = 0
   let counted = from
-  for (const stall of [...stalls].sort((a, b) => a.from - b.from)) {
+  for (const stall of stalls.meeting(from, to)) {
     const end = Math.min(to, stall.to)
     sum += Math.max(0, end - Math.max(counted, stall.from))
     counted = Math.max(counted, end)
   }
   return sum
-}
-
-export function median(numbers: readonly number[]): number {
-  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
 }

@@ -1,11 +1,13 @@
+import { byName } from '../../../testkit/checkers/violation.ts'
 import type { At, ViolationRecord } from '../../record.ts'
 import type { Evidence, Refusal } from '../evidence.ts'
 import { SHORT_WAIT } from '../evidence.ts'
+import { firstWhere, Times } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
-import { expiryOf, troubled } from '../windows.ts'
+import { expiryOf, troubled, usualAnswer } from '../windows.ts'
 import { presencesOf } from './presence.ts'
-import { median, waitsOf } from './progress.ts'
+import { waitsOf } from './progress.ts'
 
 /**
  * A try is refused only where somebody is in its way: what is asked for does not fit beside what may be there, or somebody
@@ -28,8 +30,7 @@ export const UNSERVED = 3
 
 /** In how many milliseconds a waiter is answered, and given what is free. */
 export function servedIn(evidence: Evidence): number {
-  const usual = median(evidence.looks.map(({ from, to }) => Number(to - from) / 1e6))
-  return Math.max(SERVED.ms, SERVED.answers * usual, freeGrantIn(evidence))
+  return Math.max(SERVED.ms, SERVED.answers * usualAnswer(evidence), freeGrantIn(evidence))
 }
 
 /** A grant may be many answers. */
@@ -69,16 +70,20 @@ export function givenUpOf({ history, refusals = [], errors, clients, began }: Ev
   const given = new Set(
     history.flatMap((one) => (one.token === undefined ? [] : [`${one.process}\n${one.op}`])),
   )
+  /** Of each client, when it began calls that ended with such a reason. */
+  const answered = new Map<string, bigint[]>()
+  for (const { client, from } of [...refusals, ...errors.filter(({ call }) => call !== SHORT_WAIT)]) {
+    const known = answered.get(client)
+    if (known === undefined) answered.set(client, [from])
+    else known.push(from)
+  }
+  for (const times of answered.values()) times.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
   return waitsOf(history).flatMap(([from, at, { process: client, name, op, weight = 1, capacity = 1 }]) => {
     if (at === undefined || since(began, at) >= (closed.get(client) ?? 0)) return []
-    const during = (one: { readonly client: string; readonly from: bigint }): boolean =>
-      one.client === client && one.from >= from && one.from <= at
-    if (
-      given.has(`${client}\n${op}`) ||
-      refusals.some(during) ||
-      errors.some((one) => one.call !== SHORT_WAIT && during(one))
-    )
-      return []
+    if (given.has(`${client}\n${op}`)) return []
+    const answers = answered.get(client) ?? []
+    const first = answers[firstWhere(answers, (asked) => asked >= from)]
+    if (first !== undefined && first <= at) return []
     return [{ client, name, weight, capacity, from, at }]
   })
 }
@@ -90,12 +95,12 @@ function freeAll(
   calls: readonly Refusal[],
 ): { readonly client: string; readonly name: string; readonly told: At; readonly took: number }[] {
   const { began, settings } = evidence
-  const all = presencesOf(evidence)
+  const all = new Map([...byName(presencesOf(evidence))].map(([name, own]) => [name, new Times(own)]))
   return calls.flatMap(({ client, name, weight, capacity, from, at }) => {
     const [asked, told] = [since(began, from), since(began, at)]
     // What a fault left at the store is gone when it has run out.
     if (troubled(windows, asked - expiryOf(settings), told)) return []
-    const there = all.filter((one) => one.name === name && one.from <= told && one.to >= asked)
+    const there = all.get(name)?.meeting(asked, told) ?? []
     // A client makes one call at a time: the last that it began is this one.
     const own = there.findLast((one) => one.client === client && one.from <= asked)
     const others = there.filter((one) => one !== own)

@@ -3,6 +3,7 @@ import type { HistoryEvent } from '../../../testkit/history.ts'
 import type { Hold } from '../../../testkit/holds.ts'
 import type { ViolationRecord } from '../../record.ts'
 import type { Evidence, Look } from '../evidence.ts'
+import { firstWhere } from '../in-order.ts'
 import { since } from '../timeline.ts'
 import type { Window } from '../windows.ts'
 import { expiryOf, troubled } from '../windows.ts'
@@ -26,8 +27,7 @@ export function unseenOf(
     // Some stores, and another library's backend, show that somebody holds it, and not always who.
     return !holders.some((owner) => owner === hold.process || !known.has(owner))
   }
-  const inOrder = [...looks].sort((a, b) => (a.from < b.from ? -1 : 1))
-  const byNames = byName(inOrder)
+  const byNames = looksInOrder(looks)
   return holds
     .flatMap((hold) => {
       const look = during(hold, byNames.get(hold.name) ?? []).find((one) => unseen(hold, one))
@@ -39,18 +39,15 @@ export function unseenOf(
     .sort((a, b) => a.at - b.at)
 }
 
-/** Those of the looks, which are in order, that were begun while it was held. There may be a hundred thousand of both. */
-function during({ from, to }: Hold, looks: readonly Look[]): readonly Look[] {
-  const after = (time: bigint): number => {
-    let [low, high] = [0, looks.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((looks[middle]?.from ?? time) < time) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-  return looks.slice(after(from), after(to))
+/** Of each name. */
+function looksInOrder(looks: readonly Look[]): ReadonlyMap<string, readonly Look[]> {
+  return byName([...looks].sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0)))
+}
+
+/** Those of the looks, which are in order, that were begun while it was held. */
+function during({ from, to }: Pick<Hold, 'from' | 'to'>, looks: readonly Look[]): readonly Look[] {
+  const since = (time: bigint): number => firstWhere(looks, (look) => look.from >= time)
+  return looks.slice(since(from), since(to))
 }
 
 const storyOf = ({ process, op }: Pick<HistoryEvent, 'process' | 'op'>): string => `${process}\n${op}`
@@ -75,10 +72,11 @@ export function stillWritersOf(
     const since = confirmed.get(storyOf(hold))
     return since === undefined ? [] : [{ hold, since }]
   })
+  const byNames = looksInOrder(looks)
   const found = reads.flatMap(({ hold, since: from }) => {
     const { name, process: client, to } = hold
-    const look = looks.find(
-      (one) => one.name === name && one.from > from && one.to < to && one.writers?.includes(client) === true,
+    const look = during({ from, to }, byNames.get(name) ?? []).find(
+      (one) => one.from > from && one.to < to && one.writers?.includes(client) === true,
     )
     const expiry = expiryOf(settings)
     if (look === undefined || troubled(windows, since(began, look.from) - expiry, since(began, look.to)))
