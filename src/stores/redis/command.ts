@@ -21,10 +21,14 @@ export class Command<T> extends Deadline {
   sent = false
   /** A release that the holder can do without a script; see ReleaseRequest. */
   calm = false
+  /** Counts connections: the one that it was given to. */
+  connection = 0
   /** Called if the command was not answered in time. */
   onSilence: ((name: string, waited: number, command: Command<unknown>) => void) | null = null
   /** What takes the place of the answer when there is none. */
   otherwise: ((problem: Unknown) => T) | null = null
+  /** What the answer says if the driver may have sent the command twice. */
+  ifRepeated: ((answer: T) => T) | null = null
   private readonly read: (reply: unknown, tokens: number) => T
   private requests!: Requests
   private resolve!: (answer: T | Unknown) => void
@@ -60,13 +64,15 @@ export class Command<T> extends Deadline {
     this.onSilence?.(this.name, this.timeout, this as Command<unknown>)
   }
 
-  answered(reply: unknown): void {
+  /** `repeated`: the driver may have sent it twice, and the answer may be the one to the second copy. */
+  answered(reply: unknown, repeated: boolean): void {
     if (this.settled) return
     let answer: T
     try {
       const failure = failureIn(reply)
       if (failure !== undefined) return this.fail(failed(new Error(failure)))
       answer = this.read(reply, this.tokens)
+      if (repeated && this.ifRepeated !== null) answer = this.ifRepeated(answer)
     } catch (error) {
       return this.fail(failed(error))
     }

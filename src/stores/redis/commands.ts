@@ -64,6 +64,8 @@ export class Commands {
   private wanted = 0
   private underWay = 0
   private scheduled = false
+  private connection = 0
+  private readonly stopCounting: () => void
   private stopListening: (() => void) | null = null
   private stopUntilSent: (() => void) | null = null
 
@@ -78,10 +80,12 @@ export class Commands {
     this.resent = new Resent((late) => this.withdrawLate(late))
     this.oneSlot = this.mode !== ''
     this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
+    this.stopCounting = this.link.onConnectionChange(() => this.connection++)
   }
 
   close(): void {
     this.role.close()
+    this.stopCounting()
     this.confirmed?.close()
     this.stopUntilSent?.()
   }
@@ -144,7 +148,10 @@ export class Commands {
   private transmit(lot: Lot): void {
     this.underWay++
     if (this.role.due) this.role.look()
-    for (const command of lot) command.sent = true
+    for (const command of lot) {
+      command.sent = true
+      command.connection = this.connection
+    }
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
     if (first?.calm === true && lot.length === 1 && this.mark === undefined) return this.delete(first, lot)
@@ -300,10 +307,15 @@ export class Commands {
     this.underWay--
     this.heardFrom(lot[0]?.name ?? '')
     this.resent.over(lot, true)
-    if (lot.length === 1) return lot[0]?.answered(reply)
+    if (lot.length === 1) return lot[0]?.answered(reply, this.repeated(lot[0]))
     if (!Array.isArray(reply) || reply.length !== lot.length)
       return lot.forEach((command) => command.fail(failed(unexpected())))
-    lot.forEach((command, i) => command.answered(reply[i]))
+    lot.forEach((command, i) => command.answered(reply[i], this.repeated(command)))
+  }
+
+  /** A driver may send again what was not answered when its connection was lost. Where there is none, it may always do so. */
+  private repeated({ connection, calm }: Command<unknown>): boolean {
+    return connection !== this.connection || (calm && this.link.connectionless === true)
   }
 
   private broke(lot: Lot, error: unknown): void {

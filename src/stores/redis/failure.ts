@@ -49,7 +49,7 @@ export function failed(error: unknown): Unknown {
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [
     /\bREADONLY\b/,
-    'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis, client.destroy() and client.connect() in node-redis',
+    'the server is a replica: lead the connection to the primary. A client of your own has to reconnect when it is told so: reconnectOnError in ioredis, client.destroy() and client.connect() in node-redis, once for all such errors',
   ],
   [
     /NOPERM|user executing the script can't|ACL failure in script/,

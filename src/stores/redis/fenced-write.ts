@@ -36,6 +36,10 @@ export async function fencedWrite(
   if (typeof token !== 'bigint' || token < 0n || token > HIGHEST) {
     throw new InvalidArgumentError('token must be a bigint, as lease.token is', { argument: 'token' })
   }
+  // Drivers write what is no text as something else, or as nothing, and JSON.stringify gives none for undefined.
+  for (const [argument, text] of Object.entries({ key, value })) {
+    if (typeof text !== 'string') throw new InvalidArgumentError(`${argument} must be a string`, { argument })
+  }
   for (const [argument, ms] of Object.entries({ ttl, fenceTtl })) {
     if (ms !== undefined) checkPeriod(argument, ms)
   }

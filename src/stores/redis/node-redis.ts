@@ -52,7 +52,14 @@ export const FIRST_KEY = 3
  * Not `node-ready`: a Cluster's connections are made one after the other, while others are in use, and one that is made anew was
  * lost before.
  */
-const CHANGES = ['reconnecting', 'ready', 'node-error', 'node-reconnecting', 'topology-change']
+const CHANGES = [
+  'reconnecting',
+  'ready',
+  'node-error',
+  'node-reconnecting',
+  'client-error',
+  'topology-change',
+]
 
 /** What a client for one server, for a Cluster and for a Sentinel group have in common. */
 export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {

@@ -40,10 +40,10 @@ import {
   readClaim,
   readDowngraded,
   readRelease,
-  readRepeatedRelease,
   readReleaseAndNext,
   readReleased,
   readRenewal,
+  repeatedRelease,
   renewTerms,
 } from './wire.ts'
 
@@ -115,15 +115,15 @@ export class RedisStore implements Store {
   release(claim: ReleaseRequest, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
     this.moving?.forget(claim)
     if (next === undefined) {
-      const calm = claim.calm === true
-      const repeats = calm && this.link.connectionless === true
-      const command = new Command<ReleaseResult>(claim, 'r', '', repeats ? readRepeatedRelease : readRelease)
-      command.calm = calm
+      const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
+      command.calm = claim.calm === true
+      command.ifRepeated = repeatedRelease
       command.otherwise = noRelease
       return this.send(command, timeout) as Promise<ReleaseResult>
     }
     const command = new Command(claim, 'R', nextTerms(next, this.terms), readReleaseAndNext)
     command.tokens = next.tokens
+    command.ifRepeated = repeatedRelease
     command.otherwise = neither
     return this.send(command, timeout) as Promise<ReleaseResult>
   }

@@ -11,6 +11,7 @@ import type {
   RenewAnswer,
   RenewRequest,
   StoreEvent,
+  Unknown,
 } from '../../core/contract.ts'
 import { nameOfHeader } from './keys.ts'
 import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.ts'
@@ -154,19 +155,14 @@ export function readRelease(reply: unknown): ReleaseResult {
   return doneOf(reply) ? JUST_RELEASED : { released: NOT_HELD }
 }
 
-const REPEATED: ReleaseResult = {
-  released: {
-    kind: 'unknown',
-    cause: new Error('the claim was gone already: the client may have sent its release twice'),
-  },
+const REPEATED: Unknown = {
+  kind: 'unknown',
+  cause: new Error('the claim was gone already: the client may have sent its release twice'),
 }
 
-/**
- * Of a claim whose lease has not ended, through a client that sends a request again whose answer it did not get: if it is gone, the first
- * of them most likely did it.
- */
-export function readRepeatedRelease(reply: unknown): ReleaseResult {
-  return doneOf(reply) ? JUST_RELEASED : REPEATED
+/** Of a release that the driver may have sent twice. If the claim is gone, the first of them most likely did it. */
+export function repeatedRelease(result: ReleaseResult): ReleaseResult {
+  return result.released.kind === 'not-held' ? { ...result, released: REPEATED } : result
 }
 
 export function readReleaseAndNext(reply: unknown, count: number): ReleaseResult {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { inspect } from 'node:util'
 
 import { Redis } from 'ioredis'
@@ -8,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Holdfast } from 'holdfast'
 import type { ClaimRequest, Store } from 'holdfast/store'
 import { openRedisStore, redisStore } from 'holdfast/redis'
+import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
@@ -66,6 +68,27 @@ describe.skipIf(!available('redis'))('a client of the user’s', () => {
     await store.close()
     client.disconnect()
   })
+
+  // docs/stores/redis.md says so. Nothing that can be set on node-redis does it.
+  it.each(['ioredis', 'ioredis-6', 'iovalkey'])(
+    'of %s with a socketTimeout leaves a connection on which everything is swallowed',
+    async (name) => {
+      const proxy = await FaultProxy.open(server)
+      const driver = createRequire(import.meta.url)(name) as { readonly Redis: typeof Redis }
+      const client = new driver.Redis(proxy.port, { socketTimeout: 300 })
+      client.on('error', () => {})
+      const store = redisStore(client)
+      expect(await store.claim(claimOf(name), 2_000)).toMatchObject({ kind: 'held' })
+      proxy.set('requests', { blackhole: true })
+      expect(await store.claim(claimOf(`${name}, swallowed`), 100)).toMatchObject({ kind: 'unknown' })
+      // What was swallowed is not sent again: that connection stays as it is.
+      proxy.heal()
+      expect(await store.claim(claimOf(`${name}, later`), 5_000)).toMatchObject({ kind: 'held' })
+      await store.close()
+      client.disconnect()
+      await proxy.close()
+    },
+  )
 
   it('of node-redis stays open when the store is closed', async () => {
     const client = createClient({ url: server.url })

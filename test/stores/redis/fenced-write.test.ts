@@ -44,6 +44,17 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
       expect(await stored()).toBe('new')
     })
 
+    it('refuses a key or a value that is no text, and writes nothing', async () => {
+      // JSON.stringify says that it gives a string, also for what it gives none.
+      const nothing = undefined as unknown as string
+      const refused = { code: 'INVALID_ARGUMENT' }
+      await expect(fencedWrite(client, { key: nothing, value: 'a', token: 5n })).rejects.toMatchObject(
+        refused,
+      )
+      await expect(write(nothing, 5n)).rejects.toMatchObject(refused)
+      expect(await redisCommand(server, 'KEYS', '*')).toEqual([])
+    })
+
     it('tells neighbours apart also beyond what a double can', async () => {
       const large = 2n ** 60n
       await write('new', large + 1n)

@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module'
+
 import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 
@@ -87,3 +89,37 @@ describe.skipIf(!available('redis')).each([
     await end()
   })
 })
+
+/** It does so unless it is told otherwise (`autoResendUnfulfilledCommands`). What was done already is not there any more. */
+describe.skipIf(!available('redis')).each(['ioredis', 'ioredis-6', 'iovalkey'])(
+  'a release whose answer is lost, and that %s sends again',
+  (name) => {
+    it.each([
+      ['that nobody waits for', undefined],
+      ['that somebody waits for', 'bob.1'],
+      ['that is asked for again', 'ann.2'],
+    ])('says of a lock %s that it is not known, and not that the lease had ended', async (_, next) => {
+      await using server = await redis()
+      const proxy = await FaultProxy.open(server)
+      const driver = createRequire(import.meta.url)(name) as { readonly Redis: typeof Redis }
+      const client = new driver.Redis(proxy.port, { retryStrategy: () => 20 })
+      client.on('error', () => {})
+      const store = redisStore(client)
+      const ann = claimOf('ann.1')
+      expect(await store.claim(ann, 2_000)).toMatchObject({ kind: 'held' })
+      if (next === 'bob.1') await store.claim({ ...claimOf(next), whenBusy: 'queue' }, 2_000)
+      const again: ClaimRequest | undefined =
+        next === 'ann.2' ? { ...claimOf(next), whenBusy: 'queue' } : undefined
+      const cut = proxy.cutReply()
+      const answer = await store.release({ ...ann, calm: next === undefined }, again, 5_000)
+      await cut
+      expect(answer.released).toMatchObject({ kind: 'unknown' })
+      expect(answer.next?.kind).toBe(again && 'held')
+      // What was asked once, and answered, is known.
+      expect(await store.release(ann, undefined, 2_000)).toEqual({ released: { kind: 'not-held' } })
+      await store.close()
+      client.disconnect()
+      await proxy.close()
+    })
+  },
+)

@@ -16,14 +16,14 @@ class FakeLink {
   readonly keyPrefix = ''
   readonly sent: { command: string; answer: (reply: unknown) => void; fail: (why: Error) => void }[] = []
   resets = 0
-  private changed: () => void = () => {}
+  private readonly changes = new Set<() => void>()
 
   ready = (): boolean => true
   ended = (): boolean => false
   onReady = (): (() => void) => () => {}
   onConnectionChange = (listener: () => void): (() => void) => {
-    this.changed = listener
-    return () => (this.changed = () => {})
+    this.changes.add(listener)
+    return () => this.changes.delete(listener)
   }
   nodeOf = (): string => ''
   reset = (): void => void this.resets++
@@ -32,7 +32,7 @@ class FakeLink {
     Promise.resolve([{ send: ([command]: string[]) => this.send(command ?? '') }])
 
   move(): void {
-    this.changed()
+    for (const changed of this.changes) changed()
   }
 
   last(command: string): FakeLink['sent'][number] {
