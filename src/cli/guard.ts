@@ -20,12 +20,16 @@ import { signalGroup } from './process-group.ts'
  * Between the command's start and the line with its group, holdfast may be killed or stopped too; on a busy machine that gap is wide. Then
  * the guard knows no group, and looks in /proc for what carries the mark that is in the command's environment. A shell that
  * waits for a word before it becomes the command would leave no gap, but shells drop variables whose names they do not like.
+ *
+ * A /proc that knows this shell by another number is that of another pid namespace: its numbers are those of strangers.
  */
 const SCRIPT = `
 trap '' HUP INT QUIT
 fuse=
+read -r self </proc/self/stat
 strike() {
   kill -s KILL -- "-$group"
+  if [ "\${self%% *}" != "$$" ]; then return; fi
   for stat in /proc/[0-9]*/stat; do
     read -r line <"$stat" || continue
     set -- \${line##*) }
@@ -39,6 +43,7 @@ burn() {
   wait "$!" && strike
 }
 sweep() {
+  if [ "\${self%% *}" != "$$" ]; then return; fi
   tries=0
   while [ "$tries" -lt 50 ]; do
     for file in $(grep -lF "$1" /proc/[0-9]*/environ 2>/dev/null); do
@@ -108,7 +113,8 @@ export class Guard {
       // A session of its own: what stops or ends this process's group must not reach it.
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
-      env: { PATH: '/usr/bin:/bin' },
+      // sleep and grep are not everywhere where the standard says (NixOS).
+      env: { PATH: `/usr/bin:/bin:${process.env['PATH'] ?? '/usr/local/bin'}` },
       cwd: '/',
     })
     started.on('error', () => {})
