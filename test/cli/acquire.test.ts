@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -121,6 +121,48 @@ describe('holdfast acquire', () => {
       waiter.kill(signal)
       expect(await waiter.end()).toBe(signal === 'SIGINT' ? 130 : 'SIGKILL')
       await vi.waitUntil(async () => !(await waiting()), { timeout: 5000 })
+    },
+  )
+
+  it('that is interrupted does not wait for a server that stands still', async () => {
+    const still = await lockServer()
+    try {
+      const holder = holdfast(['run', 'still', '--', 'sh', '-c', 'echo in; sleep 60'], { url: still.url })
+      await holder.says('in')
+      const waiter = holdfast(['acquire', 'still', '--wait', 'forever', ...parent], { url: still.url, env })
+      const waiting = async (): Promise<boolean> =>
+        (await run(['inspect', 'still', '--json'], { url: still.url })).stdout.includes('"waiters":[{')
+      await vi.waitUntil(waiting, { timeout: 10_000 })
+      still.kill('SIGSTOP')
+      const began = performance.now()
+      waiter.kill('SIGINT')
+      expect(await waiter.end()).toBe(130)
+      // The keeper waits for two seconds.
+      expect(performance.now() - began).toBeLessThan(1500)
+    } finally {
+      still.kill('SIGKILL')
+    }
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'whose answer cannot be written has not taken the lock',
+    async () => {
+      const full = openSync('/dev/full', 'w')
+      const take = (stdout: number | 'pipe'): Running =>
+        new Running(
+          spawn(process.execPath, [program, 'acquire', 'unwritten', ...parent], {
+            env: { ...process.env, ...env, HOLDFAST_URL: url },
+            stdio: ['ignore', stdout, 'pipe'],
+          }),
+        )
+      const onFullDisk = take(full)
+      closeSync(full)
+      expect(await onFullDisk.end()).toBe(71)
+      await becomesFree('unwritten')
+      const unread = take('pipe')
+      unread.process.stdout?.destroy()
+      expect(await unread.end()).toBe(71)
+      await becomesFree('unwritten')
     },
   )
 
