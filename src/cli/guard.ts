@@ -21,6 +21,8 @@ import { signalGroup } from './process-group.ts'
  * the guard knows no group, and looks in /proc for what carries the mark that is in the command's environment. A shell that
  * waits for a word before it becomes the command would leave no gap, but shells drop variables whose names they do not like.
  *
+ * It looks at all processes by one grep: dash reads a file byte by byte, which took it five seconds for six thousand of them.
+ *
  * A /proc that knows this shell by another number is that of another pid namespace: its numbers are those of strangers.
  */
 const SCRIPT = `
@@ -30,8 +32,7 @@ read -r self </proc/self/stat
 strike() {
   kill -s KILL -- "-$group"
   if [ "\${self%% *}" != "$$" ]; then return; fi
-  for stat in /proc/[0-9]*/stat; do
-    read -r line <"$stat" || continue
+  grep -hsE "\\) [A-Za-z] [0-9]+ [0-9]+ $group " /proc/[0-9]*/stat | while read -r line; do
     set -- \${line##*) }
     if [ "$4" = "$group" ]; then kill -s KILL -- "-$3"; fi
   done
@@ -113,8 +114,8 @@ export class Guard {
       // A session of its own: what stops or ends this process's group must not reach it.
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
-      // sleep and grep are not everywhere where the standard says (NixOS).
-      env: { PATH: `/usr/bin:/bin:${process.env['PATH'] ?? '/usr/local/bin'}` },
+      // A program's name may be of any bytes. And sleep and grep are not everywhere where the standard says (NixOS).
+      env: { LC_ALL: 'C', PATH: `/usr/bin:/bin:${process.env['PATH'] ?? '/usr/local/bin'}` },
       cwd: '/',
     })
     started.on('error', () => {})
