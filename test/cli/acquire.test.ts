@@ -185,6 +185,30 @@ describe('holdfast acquire', () => {
     expect(sockets()).toEqual([])
   })
 
+  it('is kept for a script that takes its time to end when both get SIGTERM (systemctl stop)', async () => {
+    const script = spawn('sleep', ['60'])
+    const keeper = new Running(
+      spawn(process.execPath, [join(dirname(program), 'keeper', 'main.js')], {
+        env: { ...process.env, ...env },
+      }),
+    )
+    const order = {
+      address: { url, shown: url },
+      wish: { name: 'both', mode: 'mutex', permits: 1, capacity: 1, wait: null, ttl: 60_000 },
+      script: { pid: script.pid, began: '' },
+      lease: '00112233aabbccee',
+    }
+    keeper.process.stdin?.write(`${JSON.stringify(order)}\n`)
+    await keeper.says('"kind":"held"')
+    keeper.process.stdin?.write('keep\n')
+    keeper.kill('SIGTERM')
+    expect(await isFree('both', url)).toBe(false)
+    expect(keeper.process.signalCode).toBe(null)
+    script.kill()
+    expect(await keeper.end()).toBe(0)
+    expect(await isFree('both', url)).toBe(true)
+  })
+
   it('tells at the release that the lock was lost meanwhile', async () => {
     await run(['acquire', 'robbed', ...parent], { url, env })
     await run(['release', '--force', 'robbed', '--reason', 'test'], { url, env })
