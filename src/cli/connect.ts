@@ -30,12 +30,15 @@ export async function connect(address: StoreAddress): Promise<Holdfast> {
 /** How long the end of a command may wait for a store that does not answer. What is left there runs out by itself. */
 const LEAVE_MS = 2000
 
-export async function leave(holdfast: Holdfast): Promise<void> {
+export async function leave(holdfast: Holdfast, timeout: number = LEAVE_MS): Promise<void> {
   // Whatever the command held, it is done with.
-  await holdfast.close({ drain: 0, timeout: LEAVE_MS }).catch(() => {})
+  await holdfast.close({ drain: 0, timeout }).catch(() => {})
 }
 
-/** Runs the body with the store open, and closes it whatever happens. */
+/** A command that only looks has nothing to give back. */
+const LOOKED_MS = 200
+
+/** Runs the body with the store open for a look, and closes it whatever happens. */
 export async function withStore<T>(
   address: StoreAddress,
   body: (holdfast: Holdfast) => Promise<T>,
@@ -44,7 +47,7 @@ export async function withStore<T>(
   try {
     return await body(holdfast)
   } finally {
-    await leave(holdfast)
+    await leave(holdfast, LOOKED_MS)
   }
 }
 

@@ -1,5 +1,6 @@
-import { HoldfastError } from '../core/errors.ts'
+import { DriverMissingError, HoldfastError } from '../core/errors.ts'
 import { RefusedError } from '../stores/holdfast/refused.ts'
+import { elsewhere } from './driver-place.ts'
 
 /** What the command's exit codes mean. docs/command.md has the same table, and a test compares the two. */
 export const EXIT = {
@@ -99,6 +100,8 @@ export function explain(error: unknown): string {
   // Not what the message says already.
   if (cause instanceof Error && !error.message.includes(cause.message))
     lines.push(`  because: ${cause.message}`)
+  const place = error instanceof DriverMissingError ? elsewhere() : undefined
+  if (place !== undefined) lines.push(`  ${place}`)
   if (!known || process.env['DEBUG'] === 'holdfast') lines.push(error.stack ?? '')
   return lines.join('\n')
 }

@@ -1,7 +1,7 @@
 import { COMMANDS } from './commands.ts'
 import { EXIT, exitCodeOf, explain, UsageError } from './exit.ts'
 import { parse } from './parse.ts'
-import { note, print } from './table.ts'
+import { note, print, written } from './table.ts'
 
 async function main([name = '', ...rest]: readonly string[]): Promise<number> {
   const wantsHelp = name === '' || name === 'help' || name === '--help' || name === '-h'
@@ -50,19 +50,14 @@ main(process.argv.slice(2)).then(
   (code) => finish(code),
   (error: unknown) => {
     note(explain(error))
-    finish(exitCodeOf(error))
+    return finish(exitCodeOf(error))
   },
 )
 
 /** Not left to the event loop: a driver's idle connection would keep the command for a moment, or for ever. */
-function finish(code: number): void {
+async function finish(code: number): Promise<void> {
   process.exitCode = code
-  // What is still on its way to a pipe goes out first, and what could not be written has been heard of.
-  sent(process.stdout, () => sent(process.stderr, () => setImmediate(() => process.exit(code))))
-}
-
-/** Nothing is written where nothing was: the command's own output may be on a full disk, which is none of ours. */
-function sent(stream: NodeJS.WriteStream, then: () => void): void {
-  if (stream.writableLength === 0) then()
-  else stream.write('', () => then())
+  await written(process.stdout)
+  await written(process.stderr)
+  process.exit(code)
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Sends a signal to every process of a group. `not-ours`: all that are left belong to another user (`sudo`). */
 export function signalGroup(group: number, signal: NodeJS.Signals | 0): 'told' | 'gone' | 'not-ours' {
@@ -25,24 +25,44 @@ export function signalSession(session: number, signal: NodeJS.Signals): 'told' |
 }
 
 /** Whether anything of that session still runs. The dead that nobody has buried (a container without an init) do not count. */
-export function sessionRuns(session: number): boolean {
-  const groups = groupsRunning(session)
-  return groups === null ? signalGroup(session, 0) !== 'gone' : groups.length > 0
+export function sessionRuns(session: number, proc: string = '/proc'): boolean {
+  const groups = groupsRunning(session, proc)
+  if (groups === null) return signalGroup(session, 0) !== 'gone'
+  return groups.length > 0 || (hidesOthers(proc) && signalGroup(session, 0) === 'not-ours')
 }
 
 /** The group of each process of the session that runs; null where nobody can tell. */
-function groupsRunning(session: number): readonly number[] | null {
-  if (process.platform !== 'linux') return null
+function groupsRunning(session: number, proc: string = '/proc'): readonly number[] | null {
+  if (process.platform !== 'linux' || !knowsUs(proc)) return null
   try {
-    return readdirSync('/proc').flatMap((pid) => (/^\d+$/.test(pid) ? groupIn(pid, session) : []))
+    return readdirSync(proc).flatMap((pid) => (/^\d+$/.test(pid) ? groupIn(proc, pid, session) : []))
   } catch {
     return null
   }
 }
 
-function groupIn(pid: string, session: number): readonly number[] {
+/** An empty one (a bare chroot) says that nothing runs, and one of another pid namespace (`unshare --pid`) has other numbers. */
+function knowsUs(proc: string): boolean {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return readlinkSync(`${proc}/self`) === String(process.pid)
+  } catch {
+    return false
+  }
+}
+
+/** Mounted with `hidepid`, it does not show processes of other users (`sudo`). */
+function hidesOthers(proc: string): boolean {
+  try {
+    readFileSync(`${proc}/1/stat`)
+    return false
+  } catch {
+    return true
+  }
+}
+
+function groupIn(proc: string, pid: string, session: number): readonly number[] {
+  try {
+    const stat = readFileSync(`${proc}/${pid}/stat`, 'utf8')
     // The program's name may hold spaces and brackets: what follows its last bracket is regular.
     const [state = '', , group, its] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return Number(its) === session && !'ZX'.includes(state) ? [Number(group)] : []

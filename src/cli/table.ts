@@ -98,6 +98,13 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part)))
 }
 
+/** Resolves when all that was printed is out, and what could not be written has been heard of ('error'). */
+export async function written(stream: NodeJS.WriteStream): Promise<void> {
+  // Nothing is written where nothing was: the command's own output may be on a full disk, which is none of ours.
+  if (stream.writableLength > 0) await new Promise<void>((resolve) => stream.write('', () => resolve()))
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
 /** Messages that are not the answer: so that stdout stays clean. */
 export function note(text: string): void {
   process.stderr.write(`holdfast: ${text}\n`)

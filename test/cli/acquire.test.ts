@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -124,6 +124,48 @@ describe('holdfast acquire', () => {
     },
   )
 
+  it('that is interrupted does not wait for a server that stands still', async () => {
+    const still = await lockServer()
+    try {
+      const holder = holdfast(['run', 'still', '--', 'sh', '-c', 'echo in; sleep 60'], { url: still.url })
+      await holder.says('in')
+      const waiter = holdfast(['acquire', 'still', '--wait', 'forever', ...parent], { url: still.url, env })
+      const waiting = async (): Promise<boolean> =>
+        (await run(['inspect', 'still', '--json'], { url: still.url })).stdout.includes('"waiters":[{')
+      await vi.waitUntil(waiting, { timeout: 10_000 })
+      still.kill('SIGSTOP')
+      const began = performance.now()
+      waiter.kill('SIGINT')
+      expect(await waiter.end()).toBe(130)
+      // The keeper waits for two seconds.
+      expect(performance.now() - began).toBeLessThan(1500)
+    } finally {
+      still.kill('SIGKILL')
+    }
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'whose answer cannot be written has not taken the lock',
+    async () => {
+      const full = openSync('/dev/full', 'w')
+      const take = (stdout: number | 'pipe'): Running =>
+        new Running(
+          spawn(process.execPath, [program, 'acquire', 'unwritten', ...parent], {
+            env: { ...process.env, ...env, HOLDFAST_URL: url },
+            stdio: ['ignore', stdout, 'pipe'],
+          }),
+        )
+      const onFullDisk = take(full)
+      closeSync(full)
+      expect(await onFullDisk.end()).toBe(71)
+      await becomesFree('unwritten')
+      const unread = take('pipe')
+      unread.process.stdout?.destroy()
+      expect(await unread.end()).toBe(71)
+      await becomesFree('unwritten')
+    },
+  )
+
   it('whose answer nobody took has not taken the lock', async () => {
     const keeper = new Running(
       spawn(process.execPath, [join(dirname(program), 'keeper', 'main.js')], {
@@ -141,6 +183,30 @@ describe('holdfast acquire', () => {
     expect(await keeper.end()).toBe(0)
     expect(await isFree('unheard', url)).toBe(true)
     expect(sockets()).toEqual([])
+  })
+
+  it('is kept for a script that takes its time to end when both get SIGTERM (systemctl stop)', async () => {
+    const script = spawn('sleep', ['60'])
+    const keeper = new Running(
+      spawn(process.execPath, [join(dirname(program), 'keeper', 'main.js')], {
+        env: { ...process.env, ...env },
+      }),
+    )
+    const order = {
+      address: { url, shown: url },
+      wish: { name: 'both', mode: 'mutex', permits: 1, capacity: 1, wait: null, ttl: 60_000 },
+      script: { pid: script.pid, began: '' },
+      lease: '00112233aabbccee',
+    }
+    keeper.process.stdin?.write(`${JSON.stringify(order)}\n`)
+    await keeper.says('"kind":"held"')
+    keeper.process.stdin?.write('keep\n')
+    keeper.kill('SIGTERM')
+    expect(await isFree('both', url)).toBe(false)
+    expect(keeper.process.signalCode).toBe(null)
+    script.kill()
+    expect(await keeper.end()).toBe(0)
+    expect(await isFree('both', url)).toBe(true)
   })
 
   it('tells at the release that the lock was lost meanwhile', async () => {

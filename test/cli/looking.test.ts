@@ -109,6 +109,22 @@ describe('holdfast ls', () => {
     expect(await watching.end()).toBe(0)
   })
 
+  it('with --watch that is interrupted does not wait for a server that stands still', async () => {
+    const still = await lockServer()
+    try {
+      const watching = holdfast(['ls', '--watch', '--every', '50ms', '--json'], { url: still.url })
+      await watching.says('{"locks":[],"more":false}\n')
+      still.kill('SIGSTOP')
+      const began = performance.now()
+      watching.kill('SIGINT')
+      expect(await watching.end()).toBe(0)
+      // A look and a farewell wait for two seconds each.
+      expect(performance.now() - began).toBeLessThan(1500)
+    } finally {
+      still.kill('SIGKILL')
+    }
+  })
+
   it('with --watch goes on over a restart of the server', async () => {
     const former = await lockServer()
     const watching = holdfast(['ls', '--watch', '--every', '50ms', '--json'], { url: former.url })

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -6,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { open } from 'holdfast'
 import type { Holdfast } from 'holdfast'
 
-import { endAll, holdfast, isFree, lockServer, run, sh, tempFolder } from './cli.ts'
+import { endAll, holdfast, isFree, lockServer, program, run, sh, tempFolder } from './cli.ts'
 
 let server: Awaited<ReturnType<typeof lockServer>>
 let url = ''
@@ -25,6 +26,22 @@ describe('holdfast run: the exit code', () => {
   it('is 128 + signal for a command that was killed', async () => {
     expect((await run(['run', 'code', ...sh('kill -KILL $$')], { url })).code).toBe(137)
     expect((await run(['run', 'code', ...sh('kill -TERM $$')], { url })).code).toBe(143)
+  })
+
+  it.runIf(process.platform === 'linux')('is 64 for an argument that Node cannot pass on as it is', () => {
+    const printed = (bytes: string): { status: number | null; stdout: string; stderr: string } => {
+      // Node cannot make such arguments either.
+      const script = `exec "$1" "$2" run code -- printf %s "$(printf '${bytes}')"`
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', script, 'sh', process.execPath, program], {
+        env: { ...process.env, HOLDFAST_URL: url },
+        encoding: 'utf8',
+      })
+      return { status, stdout, stderr }
+    }
+    const refused = printed('x\\377')
+    expect([refused.status, refused.stdout]).toEqual([64, ''])
+    expect(refused.stderr).toContain('not UTF-8')
+    expect(printed('\\303\\251 \\357\\277\\275')).toEqual({ status: 0, stdout: 'é \u{fffd}', stderr: '' })
   })
 
   it('is 127 for a command that is not there, 126 for one that cannot be run, and the lock is free again', async () => {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { systemError } from '../connect.ts'
 import { CommandError, EXIT, UsageError } from '../exit.ts'
@@ -15,7 +16,7 @@ import { LOCK_OPTIONS, lockWish } from '../lock-option.ts'
 import { command } from '../spec.ts'
 import type { Command } from '../spec.ts'
 import { scrubbed, storeAddress, STORE_OPTIONS } from '../store-option.ts'
-import { note, print, printJson } from '../table.ts'
+import { note, print, printJson, written } from '../table.ts'
 
 const PRINTABLE = ['json', 'lease', 'token', 'expires'] as const
 
@@ -56,18 +57,18 @@ const acquire: Command = command({
     // Before anything is asked for: where it cannot listen there is no lock.
     socketOf(lease)
     const script = identify(given.parent === undefined ? scriptOf(process.ppid) : pidOf(given.parent))
-    const report = await askKeeper({
-      address,
-      wish: { ...wish, wait: wait === Infinity ? null : wait },
-      script,
-      lease,
-    })
-    if (typeof report === 'number') return report
-    if (report.kind === 'failed') throw new CommandError(report.message, report.exitCode)
-    const { token, expires } = report
-    if (wanted === 'json') printJson({ name, token, lease, expires, store: address.shown })
-    else print(String({ lease, token, expires }[wanted]))
-    return EXIT.ok
+    const answer = ({ token, expires }: Held): Promise<void> => {
+      // Not even a reader that went away is a success here: nobody knows of the lease.
+      process.stdout.prependOnceListener('error', ({ code }: NodeJS.ErrnoException) => {
+        note(`The lease cannot be told (${code}), so it is given back.`)
+        process.exit(EXIT.system)
+      })
+      if (wanted === 'json') printJson({ name, token, lease, expires, store: address.shown })
+      else print(String({ lease, token, expires }[wanted]))
+      return written(process.stdout)
+    }
+    const order = { address, wish: { ...wish, wait: wait === Infinity ? null : wait }, script, lease }
+    return askKeeper(order, answer)
   },
 })
 
@@ -87,8 +88,13 @@ function pidOf(text: string): number {
   return pid
 }
 
-/** Starts the keeper and passes on what it says; or the exit code for the signal that ended the wait. */
-async function askKeeper(order: Order): Promise<Report | number> {
+type Held = Extract<Report, { kind: 'held' }>
+
+/** How long an interrupted wait may take to leave the queue. A keeper whose store does not answer does the rest alone. */
+const LEAVE_MS = 500
+
+/** Starts the keeper and passes its answer on. The exit code: perhaps that for the signal that ended the wait. */
+async function askKeeper(order: Order, answer: (held: Held) => Promise<void>): Promise<number> {
   // From dist/cli/commands and from dist/commonjs/shared alike. Where there is no `import.meta`, there is a `__filename`.
   const here = (import.meta.url as string | undefined) ?? pathToFileURL(__filename)
   const program = fileURLToPath(new URL('../../commonjs/keeper.cjs', here))
@@ -112,12 +118,15 @@ async function askKeeper(order: Order): Promise<Report | number> {
     if (interrupt.exitCode !== undefined) {
       // The keeper sees that nobody is here any more, and leaves the queue; then it is gone.
       stdin.end()
-      await once(keeper, 'exit')
+      await Promise.race([once(keeper, 'exit'), sleep(LEAVE_MS)])
       return interrupt.exitCode
     }
     if (report === undefined) throw noWord()
-    if (report.kind === 'held') stdin.write(`${COMMIT}\n`)
-    return report
+    if (report.kind === 'failed') throw new CommandError(report.message, report.exitCode)
+    // An answer that cannot be written (a full disk) ends this process before the last word: then the lock was not taken.
+    await answer(report)
+    stdin.write(`${COMMIT}\n`)
+    return EXIT.ok
   } finally {
     interrupt.stop()
     stdin.end()

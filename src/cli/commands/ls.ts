@@ -54,7 +54,13 @@ const ls: Command = command({
         let state: 'new' | 'there' | 'away' = 'new'
         while (!interrupt.signal.aborted) {
           try {
-            const seen = await look(holdfast, prefix, limit)
+            const looking = look(holdfast, prefix, limit)
+            const seen = await Promise.race([looking, interrupt.arrival()])
+            if (seen === undefined) {
+              // A store that does not answer is not waited for.
+              looking.catch(() => {})
+              break
+            }
             state = 'there'
             if (given.json !== true) print(coloured(process.stdout) ? CLEAR : `\n${new Date().toISOString()}`)
             show(seen)

@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LockAbortedError, LockTimeoutError } from '../../core/errors.ts'
 import type { Holdfast } from '../../locks/holdfast.ts'
@@ -71,6 +73,7 @@ const run: Command = command({
   async run({ options: given, words: [name = ''], command: [program, ...args] }) {
     if (program === undefined || program === '')
       throw new UsageError('Which command? holdfast run NAME -- COMMAND [ARGUMENT…]')
+    refuseMangled([name, program, ...args])
     const plan: Plan = {
       wish: lockWish(name, given),
       program,
@@ -207,6 +210,23 @@ function environmentFor(lease: Lease): NodeJS.ProcessEnv {
     HOLDFAST_TOKEN: String(lease.token),
     HOLDFAST_EXPIRES: String(Math.floor(Date.now() + lease.remaining())),
   }
+}
+
+/** Node makes one and the same character of all bytes that are not UTF-8: the command would work on another file. */
+function refuseMangled(words: readonly string[]): void {
+  const word = words.find((one) => one.includes('\u{fffd}'))
+  if (word === undefined) return
+  let bytes: Buffer
+  try {
+    bytes = readFileSync('/proc/self/cmdline')
+  } catch {
+    // Elsewhere than on Linux nobody says what it was.
+    return
+  }
+  if (isUtf8(bytes)) return
+  throw new UsageError(
+    `The argument "${word}" is not UTF-8, and Node would pass another one on. Let the command read it from a file, as xargs does.`,
+  )
 }
 
 function tellEvents(): void {

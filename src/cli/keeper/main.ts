@@ -22,8 +22,9 @@ import type { Order, Question, ReleaseReport, Report, Status, Unreached } from '
 const LOOK_MS = 500
 
 async function main(): Promise<void> {
-  // The terminal's keys are meant for the script; that it ended is seen soon enough.
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP'] as const) process.on(signal, () => {})
+  // The terminal's keys, and the end of a service or a container, are meant for the script too. It may take its time to end,
+  // and needs the lock until then; that it ended is seen soon enough.
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => {})
   // Node would open a port for debuggers.
   process.on('SIGUSR1', () => {})
   const lines = createInterface({ input: process.stdin })

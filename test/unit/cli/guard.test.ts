@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { expect, it } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { afterEach, expect, it, vi } from 'vitest'
 import { Guard } from '../../../src/cli/guard.ts'
 
 /** A command as holdfast starts it. */
@@ -34,4 +35,15 @@ it('goes by the last word', async () => {
   guard.fuse(1)
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
   guard.off()
+})
+
+afterEach(() => vi.unstubAllEnvs())
+
+it.skipIf(process.platform !== 'linux')('finds its programs where the user does (NixOS)', () => {
+  vi.stubEnv('PATH', '/run/current-system/sw/bin')
+  const guard = new Guard(null)
+  const { process: shell } = guard as unknown as { readonly process: ChildProcess }
+  const environment = readFileSync(`/proc/${shell.pid}/environ`, 'utf8').split('\0')
+  guard.off()
+  expect(environment).toContain('PATH=/usr/bin:/bin:/run/current-system/sw/bin')
 })
