@@ -80,48 +80,11 @@ export const glance = ({ lock }: Places): string => `mg ${lock} c t`
  * already), reserve tokens, look.
  */
 export function take(link: Link, { places, nonce }: Wire, seconds: number, count: number): string {
-  let said = phrase
-  if (
-    said === null ||
-    said.places !== places ||
-    said.seconds !== seconds ||
-    said.count !== count ||
-    said.ownCas !== link.ownCas
-  ) {
-    said = phrase = phraseFor(link.ownCas, places, seconds, count)
-  }
-  const own = said.ownCas ? `${nonce} C${nonce} E${nonce}` : nonce
-  return said.create + own + said.reserve + firstToken(count) + said.look
-}
-
-/** A claim's words that are the same for all claims on a name. */
-interface Phrase {
-  readonly ownCas: boolean
-  readonly places: Places
-  readonly seconds: number
-  readonly count: number
-  readonly create: string
-  readonly reserve: string
-  readonly look: string
-}
-
-/** The last one: to say it anew costs as much as all the rest of a request. */
-let phrase: Phrase | null = null
-
-function phraseFor(ownCas: boolean, places: Places, seconds: number, count: number): Phrase {
-  const { lock, fence } = places
-  const life = fenceLife(seconds)
-  const rest = ownCas ? ` D0 T${seconds}` : ` C${NEVER} D0`
-  // Joined, not added: what was added is put together again by every request.
-  return {
-    ownCas,
-    places,
-    seconds,
-    count,
-    create: ['ma ', lock, ' N', seconds, ' J'].join(''),
-    reserve: [rest, '\r\nma ', fence, ' N', life, ' J'].join(''),
-    look: [' D', count, ' T', life, ' v\r\n', look(places)].join(''),
-  }
+  const { lock } = places
+  const create = link.ownCas
+    ? `ma ${lock} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
+    : `ma ${lock} N${seconds} J${nonce} C${NEVER} D0`
+  return `${create}\r\n${mint(places, count, seconds)}\r\n${look(places)}`
 }
 
 /** Leaves a tombstone if there is nothing. */
@@ -147,27 +110,15 @@ export function change({ ownCas }: Link, { lock, nonce }: Wire, { from, to, cas,
 export const remove = ({ lock }: Wire, cas: string): string => `md ${lock} C${cas}`
 
 /** Reserves `count` tokens; the reply's value is the last of them. A counter that is gone begins at our time. */
-export function mint({ fence }: Wire, count: number, seconds: number): string {
+export function mint({ fence }: Places, count: number, seconds: number): string {
   const life = fenceLife(seconds)
   return `ma ${fence} N${life} J${firstToken(count)} D${count} T${life} v`
 }
 
 const fenceLife = (seconds: number): number => Math.min(seconds + FENCE_LIFE_S, LONGEST_S)
 
-let tokenTime = 0
-let tokenCount = 0
-let token = ''
-
-/** Our time in µs, and as many as are reserved. Put into words once a millisecond, which costs more than to read it. */
-function firstToken(count: number): string {
-  const now = Date.now()
-  if (now !== tokenTime || count !== tokenCount) {
-    tokenTime = now
-    tokenCount = count
-    token = String(now * 1000 + count)
-  }
-  return token
-}
+/** Our time in µs, and as many as are reserved. */
+const firstToken = (count: number): number => Date.now() * 1000 + count
 
 /** How far others have come; see `contended` in keeping.ts. */
 export const lastMinted = ({ fence }: Wire): string => `mg ${fence} v`

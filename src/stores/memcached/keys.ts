@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import { InvalidArgumentError } from '../../core/errors.ts'
 
@@ -46,7 +46,7 @@ export function keysFor(prefix: string): Keys {
       name = wanted
       const [l, f, rest] = fits(wanted)
         ? ['l', 'f', wanted]
-        : ['L', 'F', digest(wanted).toString('base64url')]
+        : ['L', 'F', hash('sha256', wanted, 'base64url')]
       places = { lock: `${prefix}${l}:${rest}`, fence: `${prefix}${f}:${rest}` }
       return places
     },
@@ -60,16 +60,11 @@ function fits(name: string): boolean {
   return name.length <= LONGEST_PLAIN && ON_THE_WIRE.test(name)
 }
 
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
-}
-
 /**
  * A lock's item holds one number of 19 digits: the holder's nonce, which is even, or, where a claim was withdrawn, its
  * nonce plus one. All have the same length, so that the server can change one into another in place.
  *
  * A nonce is ten digits of the session's hash, and nine that begin elsewhere for every session and go up with its claims.
- * Plain hashing of every id would do as well, and cost as much as all the rest of a claim.
  */
 const LOWEST = 100_000_000
 const SPAN = 900_000_000
@@ -79,10 +74,6 @@ interface Origin {
   readonly lower: number
 }
 
-/** The last session that was asked for, with its dot; a process mostly has one. */
-let session: string | null = null
-let origin: Origin = { upper: '', lower: 0 }
-
 /** What `inspect` calls a claim of which it knows no more than the nonce. `release` takes it. */
 const BARE = /^#(\d{19})$/
 
@@ -91,18 +82,11 @@ export function bareId(nonce: string): string {
 }
 
 export function nonceOf(id: string): string {
-  if (session !== null && id.startsWith(session)) {
-    const number = numberAt(id, session.length)
-    if (number >= 0) return nonceFrom(origin, number)
-  }
   const bare = BARE.exec(id)?.[1]
   if (bare !== undefined) return bare
   const from = id.lastIndexOf('.') + 1
   const number = from > 0 ? numberAt(id, from) : -1
-  if (number < 0) return nonceFrom(originOf(`${id}/`), 0)
-  session = id.slice(0, from)
-  origin = originOf(session)
-  return nonceFrom(origin, number)
+  return number < 0 ? nonceFrom(originOf(`${id}/`), 0) : nonceFrom(originOf(id.slice(0, from)), number)
 }
 
 function nonceFrom({ upper, lower }: Origin, number: number): string {
@@ -110,10 +94,11 @@ function nonceFrom({ upper, lower }: Origin, number: number): string {
 }
 
 function originOf(text: string): Origin {
-  const hash = digest(text)
+  // As text, which is made in less than half of the time that a buffer takes.
+  const hex = hash('sha256', text, 'hex')
   return {
-    upper: (5_000_000_000 + (hash.readUIntBE(0, 6) % 4_000_000_000)).toString(),
-    lower: (hash.readUInt32BE(6) % (SPAN / 2)) * 2,
+    upper: (5_000_000_000 + (Number.parseInt(hex.slice(0, 12), 16) % 4_000_000_000)).toString(),
+    lower: (Number.parseInt(hex.slice(12, 20), 16) % (SPAN / 2)) * 2,
   }
 }
 

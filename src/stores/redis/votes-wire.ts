@@ -24,15 +24,6 @@ const BUSY = { kind: 'busy' } as const
 const RELEASED = { kind: 'released' } as const
 const NOT_HELD = { kind: 'not-held' } as const
 
-// Most of the time all nodes of a quorum say the same.
-let lastToken: unknown
-let lastGrant: VoteAnswer & { readonly kind: 'granted' } = {
-  kind: 'granted',
-  token: 0n,
-  count: 0,
-  contended: false,
-}
-
 /** Tokens begin at a time in microseconds; anything lower is the answer to something else. */
 const LEAST_DIGITS = 7
 const LEAST_TOKEN = 1e6
@@ -42,11 +33,7 @@ const EXTENDED = /^g([1-9]\d{0,18}) ([01])$/
 export function readVote(reply: unknown, count: number): VoteAnswer {
   if (typeof reply === 'number') {
     if (!Number.isSafeInteger(reply) || reply < LEAST_TOKEN) throw unexpected()
-    if (reply !== lastToken || count !== lastGrant.count) {
-      lastToken = reply
-      lastGrant = { kind: 'granted', token: BigInt(reply), count, contended: false }
-    }
-    return lastGrant
+    return { kind: 'granted', token: BigInt(reply), count, contended: false }
   }
   const text = textOf(reply)
   const rest = text.slice(1)

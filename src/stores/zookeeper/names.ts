@@ -32,25 +32,19 @@ export function decodeName(part: string): string | undefined {
 /**
  * Curator's protection against lost replies: a random id at the beginning of a node's name, by which its creator can find it
  * again. Made from the claim's id, so that a claim that is repeated finds what its first request made. A session's claims
- * are numbered, so the session is hashed, once, and the number put behind it.
+ * are numbered, so the session is hashed, and the number put behind it: a person can tell which are of one session.
  */
 export function protection(id: string): string {
   const dot = id.lastIndexOf('.')
   const session = id.slice(0, dot + 1)
   const number = id.slice(dot + 1)
   if (!NUMBER.test(number)) return `${uuid(id)}-`
-  if (session !== lastSession) {
-    lastSession = session
-    lastHead = uuid(session).slice(0, -LAST_PART)
-  }
-  return `${lastHead}${number.padStart(LAST_PART, '0')}-`
+  return `${uuid(session).slice(0, -LAST_PART)}${number.padStart(LAST_PART, '0')}-`
 }
 
 const LAST_PART = 12
 /** Short enough for the last part of a uuid, and written in the only way. */
 const NUMBER = /^(?:0|[1-9]\d{0,11})$/
-let lastSession = ''
-let lastHead = ''
 
 function uuid(text: string): string {
   const hex = hash('sha256', text, 'hex')

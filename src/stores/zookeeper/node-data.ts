@@ -12,18 +12,10 @@ export interface NodeNote {
 /** What Curator writes into a node to ask its owner to let go. */
 export const REVOKE = '__REVOKE__'
 
-/** In pieces, because the owner is always the same. */
 export function writeNote({ id, owner, weight, capacity, ttl, czxid }: NodeNote): string {
-  if (owner !== lastOwner) {
-    lastOwner = owner
-    lastOwnerText = JSON.stringify(owner)
-  }
-  const more = czxid === undefined ? '' : `,"czxid":"${czxid}"`
-  return `{"id":${JSON.stringify(id)},"owner":${lastOwnerText},"weight":${weight},"capacity":${capacity},"ttl":${ttl}${more}}`
+  const note = { id, owner, weight, capacity, ttl }
+  return JSON.stringify(czxid === undefined ? note : { ...note, czxid: String(czxid) })
 }
-
-let lastOwner = ''
-let lastOwnerText = '""'
 
 /** Null: somebody else's node. */
 export function readNote(data: Buffer): NodeNote | null {
