@@ -44,9 +44,7 @@ export function keysFor(prefix: string): Keys {
       // Mostly the same as before: a release after its claim, a poll after a poll.
       if (wanted === name) return places
       name = wanted
-      const [l, f, rest] = fits(wanted)
-        ? ['l', 'f', wanted]
-        : ['L', 'F', hash('sha256', wanted, 'base64url')]
+      const [l, f, rest] = fits(wanted) ? ['l', 'f', wanted] : ['L', 'F', hash('sha256', wanted, 'base64url')]
       places = { lock: `${prefix}${l}:${rest}`, fence: `${prefix}${f}:${rest}` }
       return places
     },
