@@ -65,6 +65,15 @@ interface Kept {
   readonly until: number
 }
 
+/** Several caches may have one Map, and read each other's times. Each clock begins with the sleep before it left out. */
+const clocks = new WeakMap<Env, SleepClock>()
+
+function clockOf(env: Env): SleepClock {
+  const clock = clocks.get(env) ?? new SleepClock(env)
+  clocks.set(env, clock)
+  return clock
+}
+
 /** A Map forgets nothing by itself. It belongs to one process, so that one's clock will do: time in which the machine slept counts. */
 class MapCache implements Cache {
   private readonly map: Map<string, unknown>
@@ -72,7 +81,7 @@ class MapCache implements Cache {
 
   constructor(map: Map<string, unknown>, env: Env) {
     this.map = map
-    this.clock = new SleepClock(env)
+    this.clock = clockOf(env)
   }
 
   get(key: string): string | undefined {

@@ -412,6 +412,26 @@ it('keeps a value in a Map for its ttl, and a second more where the machine slee
   }
 })
 
+it('keeps a value no longer where another cache of the same Map was made after the machine slept', async () => {
+  const { env, process } = world()
+  const { holdfast, env: own } = process()
+  let loads = 0
+  const options = { cache: new Map(), key: 'k', load: () => ++loads, ttl: TTL, jitter: 0, env: own }
+  const before = cached(holdfast, options)
+  expect(await env.until(before.get())).toBe(1)
+  env.jump({ boot: 100 * TTL, wall: 100 * TTL })
+  const after = cached(holdfast, options)
+  const values = async (): Promise<number[]> => [
+    await env.until(before.get()),
+    await env.until(after.get()),
+    await env.until(before.get()),
+  ]
+  expect(await values()).toEqual([2, 2, 2])
+  await env.advance(TTL)
+  expect(await env.until(after.get())).toBe(3)
+  expect(await values()).toEqual([3, 3, 3])
+})
+
 describe('forgetting a key', () => {
   it('of a Map loads it anew', async () => {
     const { env, process } = world()
