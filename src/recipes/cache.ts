@@ -1,7 +1,7 @@
 import { types } from 'node:util'
 
 import type { MaybePromise } from '../core/contract.ts'
-import { InvalidArgumentError } from '../core/errors.ts'
+import { InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env } from '../runtime/env.ts'
 import { SleepClock } from './sleep-clock.ts'
 
@@ -11,7 +11,7 @@ import { SleepClock } from './sleep-clock.ts'
  */
 export interface Cache {
   get(key: string): MaybePromise<string | null | undefined>
-  /** `ttl`: milliseconds after which the cache has to forget the text by itself. */
+  /** `ttl`: milliseconds after which the cache has to forget the text by itself. Resolves with false if it was not kept, or rejects. */
   set(key: string, text: string, ttl: number): unknown
   delete(key: string): unknown
 }
@@ -58,6 +58,13 @@ export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
     throw new InvalidArgumentError(message, { argument: 'cache' })
   }
   return cache
+}
+
+/** Of what `set` says. Keyv, and what is made of it, tells listeners of its own what went wrong, and says false. */
+export function checkKept(answer: unknown, what: string): void {
+  if (answer !== false) return
+  const message = `The ${what} has not kept what it was given: its set said false. Check that it runs and can be reached.`
+  throw new StoreUnavailableError(message, { store: what })
 }
 
 interface Kept {

@@ -13,7 +13,7 @@ import { unheard } from '../core/unheard.ts'
 import { inBackground } from '../runtime/background.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { brokenStore } from '../runtime/lane-errors.ts'
-import { isFenced, JSON_CODEC } from './cache.ts'
+import { checkKept, isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
 import { backOff } from './pause.ts'
@@ -231,11 +231,14 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
         async keep(record) {
           const ttl = Math.max(1, Math.ceil(left()))
           const text = writeRecord(record)
-          await inTime<unknown>(env, inMemory, () =>
-            isFenced(cache)
-              ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
-              : cache.set(key, text, ttl),
-          )
+          // One that compares refuses a run only after a later one.
+          if (isFenced(cache)) {
+            const fenced = { ttl, token: BigInt(record.token) }
+            await inTime(env, inMemory, () => cache.setFenced(key, text, fenced))
+          } else {
+            const { what } = inMemory
+            checkKept(await inTime<unknown>(env, inMemory, () => cache.set(key, text, ttl)), what)
+          }
         },
         drop: () => Promise.resolve(),
       }
