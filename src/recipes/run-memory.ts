@@ -54,6 +54,11 @@ export interface MemoryOptions {
   readonly env: Env
 }
 
+export interface ClaimMemoryOptions extends MemoryOptions {
+  /** Throws where the store cannot do it. It may say so only now: a lock server that was not connected before. */
+  readonly check?: () => void
+}
+
 const REQUEST_TIMEOUT_MS = { least: 50, most: 5000 }
 /** Never waits, so that it does not matter. */
 const PATIENCE_MS = 5000
@@ -73,18 +78,19 @@ export const markOf = (name: string): string => `${name}:ran`
  * lasts from the last renewal. The store is asked directly: a Holdfast would believe in the claim for less than its
  * ttl and give it back then, clean up for as long as it could last, and end it when it is closed.
  */
-export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions): RunMemory<T> {
-  const { minTtl, maxTtl, earlyExpiry } = store.capabilities
-  const lasting = (ms: number): { ttl: number; patience: number } => ({
-    ttl: Math.min(Math.max(Math.ceil(ms + earlyExpiry), minTtl), maxTtl),
-    patience: PATIENCE_MS,
-  })
+export function claimMemory<T>(store: Store, { name, hold, env, check }: ClaimMemoryOptions): RunMemory<T> {
+  const lasting = (ms: number): { ttl: number; patience: number } => {
+    const { minTtl, maxTtl, earlyExpiry } = store.capabilities
+    const ttl = Math.min(Math.max(Math.ceil(ms + earlyExpiry), minTtl), maxTtl)
+    return { ttl, patience: PATIENCE_MS }
+  }
   const owner = `${hostname()}:${process.pid}`
   const asked = asking(store, env)
   let lastHere: RunRecord<T> | null = null
   return {
     last: () => Promise.resolve(lastHere),
     async begin(remaining) {
+      check?.()
       // A silent store should not cost the job's lock as well: then the job would be told that others may have run it.
       const timeout = (): number => {
         const { least, most } = REQUEST_TIMEOUT_MS
