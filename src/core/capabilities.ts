@@ -19,5 +19,6 @@ export const CAPABILITIES: Readonly<Record<keyof Capabilities, (value: unknown) 
   maxTtl: isTime,
   earlyExpiry: isTime,
   lateExpiry: (value) => value === undefined || isTime(value),
+  waitsAfterCrash: (value) => value === undefined || isBoolean(value),
   guarantees: (value) => typeof value === 'object' && value !== null,
 }

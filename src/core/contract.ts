@@ -244,6 +244,8 @@ export interface Capabilities {
   readonly earlyExpiry: number
   /** Milliseconds by which the store may keep a grant for longer than its ttl when nothing is wrong. Default: none that matter. */
   readonly lateExpiry?: number | undefined
+  /** After a crash the store grants nothing to anybody until the longest claim that was out is over. Default: it does not. */
+  readonly waitsAfterCrash?: boolean | undefined
   readonly guarantees: Guarantees
 }
 

@@ -1,7 +1,7 @@
 import { types } from 'node:util'
 
 import type { MaybePromise } from '../core/contract.ts'
-import { InvalidArgumentError } from '../core/errors.ts'
+import { InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import type { Env } from '../runtime/env.ts'
 import { SleepClock } from './sleep-clock.ts'
 
@@ -11,7 +11,7 @@ import { SleepClock } from './sleep-clock.ts'
  */
 export interface Cache {
   get(key: string): MaybePromise<string | null | undefined>
-  /** `ttl`: milliseconds after which the cache has to forget the text by itself. */
+  /** `ttl`: milliseconds after which the cache has to forget the text by itself. Resolves with false if it was not kept, or rejects. */
   set(key: string, text: string, ttl: number): unknown
   delete(key: string): unknown
 }
@@ -60,9 +60,25 @@ export function asCache(cache: AnyCache, env: Env): Cache | FencedCache {
   return cache
 }
 
+/** Of what `set` says. Keyv, and what is made of it, tells listeners of its own what went wrong, and says false. */
+export function checkKept(answer: unknown, what: string): void {
+  if (answer !== false) return
+  const message = `The ${what} has not kept what it was given: its set said false. Check that it runs and can be reached.`
+  throw new StoreUnavailableError(message, { store: what })
+}
+
 interface Kept {
   readonly text: string
   readonly until: number
+}
+
+/** Several caches may have one Map, and read each other's times. Each clock begins with the sleep before it left out. */
+const clocks = new WeakMap<Env, SleepClock>()
+
+function clockOf(env: Env): SleepClock {
+  const clock = clocks.get(env) ?? new SleepClock(env)
+  clocks.set(env, clock)
+  return clock
 }
 
 /** A Map forgets nothing by itself. It belongs to one process, so that one's clock will do: time in which the machine slept counts. */
@@ -72,7 +88,7 @@ class MapCache implements Cache {
 
   constructor(map: Map<string, unknown>, env: Env) {
     this.map = map
-    this.clock = new SleepClock(env)
+    this.clock = clockOf(env)
   }
 
   get(key: string): string | undefined {

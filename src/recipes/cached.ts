@@ -10,7 +10,7 @@ import { systemEnv } from '../runtime/env.ts'
 import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { sections } from '../runtime/sections.ts'
-import { asCache, isFenced, JSON_CODEC } from './cache.ts'
+import { asCache, checkKept, isFenced, JSON_CODEC } from './cache.ts'
 import type { AnyCache, Cache, Codec, FencedCache } from './cache.ts'
 import { keyFor, lockNameFor } from './cache-key.ts'
 import type { KeyOption } from './cache-key.ts'
@@ -279,7 +279,7 @@ class LockedCache<V, A> implements Cached<V, A> {
     try {
       if (isFenced(cache))
         return await inTime(this.env, asked, () => cache.setFenced(key, text, { ttl, token }))
-      await inTime<unknown>(this.env, asked, () => cache.set(key, text, ttl))
+      checkKept(await inTime<unknown>(this.env, asked, () => cache.set(key, text, ttl)), asked.what)
     } catch (error) {
       this.report(error, key)
     }

@@ -153,6 +153,6 @@ export class LastLook {
 }
 
 export function refused({ name, token }: Lease): LockLostError {
-  const message = `The storage refused the token of "${name}": a later holder has written. Nothing was changed.`
+  const message = `The storage refused the token of "${name}": a later holder has written, or there is no row to write to. This write has changed nothing.`
   return new LockLostError(message, { lock: name, token })
 }

@@ -1,4 +1,5 @@
 import { checkName, checkOptions, checkPeriod } from '../core/arguments.ts'
+import type { Store } from '../core/contract.ts'
 import { InvalidArgumentError, LockLostError } from '../core/errors.ts'
 import { printable, shown } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -62,6 +63,9 @@ export interface Once<T> {
 /** Part of a period that must have passed. A tick may come early, and the last run may have begun late: that is the rest. */
 const HOLD = 0.9
 
+/** A lock server that was killed has nobody wait for longer than that because a job was run. */
+const LONGEST_OUTAGE_MS = 60_000
+
 const OPTIONS: readonly (keyof OnceOptions<unknown>)[] = [
   'run',
   'every',
@@ -88,19 +92,30 @@ export function once<T>(holdfast: Holdfast, name: string, options: OnceOptions<T
   const { store } = holdfast
   const kept = { name, hold, env }
   if (memory !== undefined) return new Job(holdfast, name, options, cacheMemory(asCache(memory, env), kept))
-  const { minTtl, maxTtl, earlyExpiry, lateExpiry = 0 } = store.capabilities
+  const check = (): void => checkHold(store, options, hold)
+  check()
+  checkName(markOf(name))
+  return new Job(holdfast, name, options, claimMemory(store, { ...kept, check }))
+}
+
+/** Whether the store can remember a run for that long, as far as it is known: a lock server says so when it is first asked. */
+function checkHold<T>({ kind, capabilities }: Store, options: OnceOptions<T>, hold: number): void {
+  const { minTtl, maxTtl, earlyExpiry, lateExpiry = 0, waitsAfterCrash = false } = capabilities
+  const argument = options.every === undefined ? 'atLeast' : 'every'
   if (hold < minTtl || hold + earlyExpiry > maxTtl) {
-    const message = `The ${store.kind} store keeps claims for ${minTtl} to ${maxTtl - earlyExpiry} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
-    throw new InvalidArgumentError(message, { argument: options.every === undefined ? 'atLeast' : 'every' })
+    const message = `The ${kind} store keeps claims for ${minTtl} to ${maxTtl - earlyExpiry} ms, and a run is to be remembered for ${hold} ms. Pass a memory.`
+    throw new InvalidArgumentError(message, { argument })
+  }
+  if (waitsAfterCrash && hold > LONGEST_OUTAGE_MS) {
+    const message = `After a crash the ${kind} store grants no lock to anybody for as long as a run may be remembered, ${hold} ms. Pass a memory, or give the lock server a store.`
+    throw new InvalidArgumentError(message, { argument })
   }
   // A run that ends with its hold is remembered for as long as the store keeps a claim at least.
   const longest = hold + Math.max(earlyExpiry, minTtl) + lateExpiry
   if (lateExpiry > 0 && options.every !== undefined && longest > options.every) {
-    const message = `The ${store.kind} store keeps claims for up to ${lateExpiry} ms longer than it is asked to, and would swallow every other period of ${options.every} ms. Pass a memory.`
-    throw new InvalidArgumentError(message, { argument: 'every' })
+    const message = `The ${kind} store keeps claims for up to ${lateExpiry} ms longer than it is asked to, and would swallow every other period of ${options.every} ms. Pass a memory.`
+    throw new InvalidArgumentError(message, { argument })
   }
-  checkName(markOf(name))
-  return new Job(holdfast, name, options, claimMemory(store, kept))
 }
 
 function holdOf({ every, atLeast, afterFailure = 'keep' }: Omit<OnceOptions<unknown>, 'run'>): number {

@@ -13,7 +13,7 @@ import { unheard } from '../core/unheard.ts'
 import { inBackground } from '../runtime/background.ts'
 import type { Env, Timer } from '../runtime/env.ts'
 import { brokenStore } from '../runtime/lane-errors.ts'
-import { isFenced, JSON_CODEC } from './cache.ts'
+import { checkKept, isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
 import { backOff } from './pause.ts'
@@ -54,6 +54,11 @@ export interface MemoryOptions {
   readonly env: Env
 }
 
+export interface ClaimMemoryOptions extends MemoryOptions {
+  /** Throws where the store cannot do it. It may say so only now: a lock server that was not connected before. */
+  readonly check?: () => void
+}
+
 const REQUEST_TIMEOUT_MS = { least: 50, most: 5000 }
 /** Never waits, so that it does not matter. */
 const PATIENCE_MS = 5000
@@ -73,18 +78,19 @@ export const markOf = (name: string): string => `${name}:ran`
  * lasts from the last renewal. The store is asked directly: a Holdfast would believe in the claim for less than its
  * ttl and give it back then, clean up for as long as it could last, and end it when it is closed.
  */
-export function claimMemory<T>(store: Store, { name, hold, env }: MemoryOptions): RunMemory<T> {
-  const { minTtl, maxTtl, earlyExpiry } = store.capabilities
-  const lasting = (ms: number): { ttl: number; patience: number } => ({
-    ttl: Math.min(Math.max(Math.ceil(ms + earlyExpiry), minTtl), maxTtl),
-    patience: PATIENCE_MS,
-  })
+export function claimMemory<T>(store: Store, { name, hold, env, check }: ClaimMemoryOptions): RunMemory<T> {
+  const lasting = (ms: number): { ttl: number; patience: number } => {
+    const { minTtl, maxTtl, earlyExpiry } = store.capabilities
+    const ttl = Math.min(Math.max(Math.ceil(ms + earlyExpiry), minTtl), maxTtl)
+    return { ttl, patience: PATIENCE_MS }
+  }
   const owner = `${hostname()}:${process.pid}`
   const asked = asking(store, env)
   let lastHere: RunRecord<T> | null = null
   return {
     last: () => Promise.resolve(lastHere),
     async begin(remaining) {
+      check?.()
       // A silent store should not cost the job's lock as well: then the job would be told that others may have run it.
       const timeout = (): number => {
         const { least, most } = REQUEST_TIMEOUT_MS
@@ -231,11 +237,14 @@ export function cacheMemory<T>(cache: Cache | FencedCache, { name, hold, env }: 
         async keep(record) {
           const ttl = Math.max(1, Math.ceil(left()))
           const text = writeRecord(record)
-          await inTime<unknown>(env, inMemory, () =>
-            isFenced(cache)
-              ? cache.setFenced(key, text, { ttl, token: BigInt(record.token) })
-              : cache.set(key, text, ttl),
-          )
+          // One that compares refuses a run only after a later one.
+          if (isFenced(cache)) {
+            const fenced = { ttl, token: BigInt(record.token) }
+            await inTime(env, inMemory, () => cache.setFenced(key, text, fenced))
+          } else {
+            const { what } = inMemory
+            checkKept(await inTime<unknown>(env, inMemory, () => cache.set(key, text, ttl)), what)
+          }
         },
         drop: () => Promise.resolve(),
       }

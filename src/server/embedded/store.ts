@@ -88,6 +88,7 @@ export class EmbeddedStore implements Store {
     this.capabilities = {
       ...capabilities,
       reach: 'network',
+      waitsAfterCrash: memory !== null,
       guarantees: { ...capabilities.guarantees, partition: 'holds', storeRestart },
     }
     if (taken) this.await()

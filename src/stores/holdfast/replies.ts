@@ -217,9 +217,10 @@ function capabilitiesOf(said: unknown): Capabilities | null {
     maxTtl,
     earlyExpiry,
     lateExpiry = 0,
+    waitsAfterCrash = false,
     guarantees,
   } = said
-  const switches = [queue, shared, permits].every((one) => typeof one === 'boolean')
+  const switches = [queue, shared, permits, waitsAfterCrash].every((one) => typeof one === 'boolean')
   const words =
     (fencing === 'monotonic' || fencing === 'weak') &&
     (wakeups === 'push' || wakeups === 'poll') &&

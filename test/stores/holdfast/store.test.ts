@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -81,6 +81,18 @@ it('knows what the store behind the server can do', async () => {
   const guarantees = { ...weak.guarantees, partition: 'holds', storeRestart: 'breaks' }
   expect(store.capabilities).toEqual({ ...weak, reach: 'machine', minTtl: 250, guarantees })
   expect(() => new Holdfast(store).semaphore('a', 2)).toThrow('no semaphores')
+})
+
+it.each([
+  ['', true],
+  [', unless it forgets them', false],
+])('knows that a server waits for its leases after a crash%s', async (_, waits) => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-state-'))
+  undo.push(() => rmSync(folder, { recursive: true }))
+  const server = await serve({ state: waits ? join(folder, 'state.json') : null })
+  const store = await openHoldfastStore(server.url)
+  undo.push(() => store.close())
+  expect(store.capabilities.waitsAfterCrash).toBe(waits)
 })
 
 it('cannot turn a writer into a reader where the store behind the server cannot, and knows it', async () => {

@@ -155,10 +155,14 @@ describe('a cached load', () => {
     await expect(env.until(mine.get())).rejects.toBeInstanceOf(LockReentryError)
   })
 
-  it('returns a value that the cache would not keep, and reports that', async () => {
+  it.each<[string, () => unknown, string]>([
+    ['rejects', () => Promise.reject(new Error('full')), 'Error: full'],
+    // Keyv, where somebody listens to its errors.
+    ['says false', () => Promise.resolve(false), 'StoreUnavailableError: The cache has not kept'],
+  ])('returns a value that the cache would not keep, and reports that: one that %s', async (_, set, told) => {
     const { env, process } = world()
     const errors: unknown[] = []
-    const cache = { get: () => null, set: () => Promise.reject(new Error('full')), delete: () => {} }
+    const cache = { get: () => null, set, delete: () => {} }
     const k = cached(process().holdfast, {
       cache,
       key: 'k',
@@ -167,7 +171,7 @@ describe('a cached load', () => {
       onError: (error, key) => errors.push([key, String(error)]),
     })
     expect(await env.until(k.get())).toBe(7)
-    expect(errors).toEqual([['k', 'Error: full']])
+    expect(errors).toEqual([['k', expect.stringContaining(told)]])
   })
 
   it('infers the type of the value and of what is asked for', () => {
@@ -410,6 +414,26 @@ it('keeps a value in a Map for its ttl, and a second more where the machine slee
     await env.advance(1)
     expect(await env.until(value.get())).toBe(loaded + 1)
   }
+})
+
+it('keeps a value no longer where another cache of the same Map was made after the machine slept', async () => {
+  const { env, process } = world()
+  const { holdfast, env: own } = process()
+  let loads = 0
+  const options = { cache: new Map(), key: 'k', load: () => ++loads, ttl: TTL, jitter: 0, env: own }
+  const before = cached(holdfast, options)
+  expect(await env.until(before.get())).toBe(1)
+  env.jump({ boot: 100 * TTL, wall: 100 * TTL })
+  const after = cached(holdfast, options)
+  const values = async (): Promise<number[]> => [
+    await env.until(before.get()),
+    await env.until(after.get()),
+    await env.until(before.get()),
+  ]
+  expect(await values()).toEqual([2, 2, 2])
+  await env.advance(TTL)
+  expect(await env.until(after.get())).toBe(3)
+  expect(await values()).toEqual([3, 3, 3])
 })
 
 describe('forgetting a key', () => {

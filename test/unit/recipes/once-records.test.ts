@@ -51,6 +51,7 @@ it('a job that throws is heard, also when that cannot be noted', async () => {
 it.each([
   ['does not take it', () => Promise.reject(new Error('cache down'))],
   ['never answers', () => new Promise(() => {})],
+  ['tells somebody else that it is away, as Keyv does', () => Promise.resolve(false)],
 ])('a job that has run is not said to have not, whose memory %s', async (_, set) => {
   const w = world()
   let runs = 0

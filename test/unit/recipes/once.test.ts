@@ -1,8 +1,9 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
+import type { Store } from '../../../src/core/contract.ts'
 import { Holdfast, LockLostError } from '../../../src/index.ts'
 import { once } from '../../../src/recipes/index.ts'
-import type { TickOutcome } from '../../../src/recipes/index.ts'
+import type { OnceOptions, TickOutcome } from '../../../src/recipes/index.ts'
 import { isClean, world } from '../runtime/far-store.ts'
 import type { World } from '../runtime/far-store.ts'
 import { changed } from '../testkit/lesser-stores.ts'
@@ -302,6 +303,39 @@ it.each(['a claim', 'a Map'])(
     }
   },
 )
+
+describe('a store that grants nothing after a crash until the longest claim is over', () => {
+  const open = (capabilities: Partial<Store['capabilities']>) => {
+    const w = world()
+    const { store } = w.process()
+    const known = { ...store.capabilities }
+    const changeable = changed(store, { capabilities: known })
+    Object.assign(known, capabilities)
+    const holdfast = new Holdfast(changeable, { env: w.env })
+    let runs = 0
+    const job = (options: Partial<OnceOptions<number>>) =>
+      once(holdfast, 'bills', { run: () => ++runs, env: w.env, ...options })
+    return { w, holdfast, job, known, runs: () => runs }
+  }
+
+  it('does not remember runs for longer than a minute', () => {
+    const { job } = open({ waitsAfterCrash: true })
+    expect(() => job({ every: HOUR })).toThrow('grants no lock to anybody')
+    expect(() => job({ atLeast: 60_001 })).toThrow(expect.objectContaining({ argument: 'atLeast' }))
+    for (const fits of [{ every: 60_000 }, { atLeast: 60_000 }, { every: HOUR, memory: new Map() }])
+      expect(() => job(fits)).not.toThrow()
+  })
+
+  it('may say so only when it was reached: no job is begun, and its lock is free', async () => {
+    const { w, holdfast, job, known, runs } = open({})
+    const bills = job({ every: HOUR })
+    Object.assign(known, { waitsAfterCrash: true })
+    const wrong = { code: 'INVALID_ARGUMENT', argument: 'every' }
+    await expect(w.env.until(bills.tick())).rejects.toMatchObject(wrong)
+    expect(runs()).toBe(0)
+    expect(await w.env.until(holdfast.mutex('bills').tryAcquire())).not.toBeNull()
+  })
+})
 
 describe('a store that keeps claims for longer than it is asked to', () => {
   const LATE = 4_000
