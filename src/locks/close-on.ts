@@ -11,6 +11,30 @@ interface Closable {
 /** On our listeners, those of another copy of the package too: how many Holdfasts close is no business of the process's end. */
 const OURS = Symbol.for('holdfast.closeOn')
 
+/** Those that all versions of the package signal-exit listen to and that a program may be told to end by. */
+const HEARD_BY_ALL: ReadonlySet<string> = new Set(['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2'])
+
+/**
+ * How many listeners the package signal-exit has, which many others bring along (execa, ora, proper-lockfile). They end the process, but only
+ * where nobody else listens: whoever left that to them would wait for ever. Its copies count themselves for the same reason.
+ */
+function signalExits(signal: NodeJS.Signals): number {
+  if (!HEARD_BY_ALL.has(signal)) return 0
+  const emitters: unknown[] = [
+    Reflect.get(process, '__signal_exit_emitter__'),
+    // eslint-disable-next-line no-restricted-globals -- that is where it keeps it
+    Reflect.get(globalThis, Symbol.for('signal-exit emitter')),
+  ]
+  return emitters.reduce<number>((sum, each) => {
+    const { count } = Object(each) as { readonly count?: unknown }
+    return sum + (typeof count === 'number' ? count : 0)
+  }, 0)
+}
+
+/** Whether one of so many listeners may be there to end the process. */
+const mayEndIt = (listeners: number, signal: NodeJS.Signals): boolean =>
+  listeners > 0 && listeners !== signalExits(signal)
+
 /**
  * Closes at the first signal and at the second without waiting any longer. Then the process ends by the signal, as it would have
  * without us, unless somebody else listens to it too: then that is for them to say.
@@ -28,7 +52,7 @@ export function closeOnSignals(
   }
   const end = (signal: NodeJS.Signals): void => {
     stop()
-    if (!endedByOthers && process.listenerCount(signal) === 0) endBy(signal)
+    if (!endedByOthers && !mayEndIt(process.listenerCount(signal), signal)) endBy(signal)
   }
   const listener = (signal: NodeJS.Signals): void => {
     // All that is left is what the program does by itself: whoever asks again does not wait for that.
@@ -38,7 +62,7 @@ export function closeOnSignals(
       return
     }
     told = true
-    endedByOthers = process.listeners(signal).some((other) => !(OURS in other))
+    endedByOthers = mayEndIt(process.listeners(signal).filter((other) => !(OURS in other)).length, signal)
     holdfast
       .close()
       .then((result) => {

@@ -367,7 +367,8 @@ export class Session {
   private told(event: StoreEvent): void {
     if (!EVENT.fits(event)) return void this.requests.broken(EVENT, `told ${inShort(event)}`)
     if (event.kind === 'gap') {
-      this.era++
+      // A store may say so before it lets us listen, or when it was given up: readers would count on hearing of a queue.
+      if (this.watching) this.era++
       if (!mayHurry(this.gaps, this.clock.now())) return
       const waiting = this.everyLane().filter((lane) => lane.claimsIn('queued').length > 0)
       this.upkeep.renewAllNow(waiting.flatMap((lane) => lane.claimsIn('queued')))

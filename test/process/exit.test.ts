@@ -142,6 +142,50 @@ describe('closeOn', () => {
     expect({ code, output }).toEqual({ code: 3, output: 'finished\nanswered' })
   })
 
+  /** As the package signal-exit does it, that many others bring along: it counts its copies, and ends the process where nobody else listens. */
+  const signalExit = (emitter: string): string => `{
+    const emitter = ${emitter}
+    emitter.count = (emitter.count ?? 0) + 1
+    const onSignal = () => {
+      const { __signal_exit_emitter__: three, [Symbol.for('signal-exit emitter')]: four } = { ...process, ...globalThis }
+      const all = emitter === three ? three.count : (three?.count ?? 0) + four.count
+      if (process.listenerCount('SIGTERM') !== all) return
+      process.off('SIGTERM', onSignal)
+      emitter.count--
+      console.log('told')
+      process.kill(process.pid, 'SIGTERM')
+    }
+    process.on('SIGTERM', onSignal)
+  }`
+  const [three, four] = [
+    'process.__signal_exit_emitter__ ??= {}',
+    "globalThis[Symbol.for('signal-exit emitter')] ??= {}",
+  ]
+
+  it.each([
+    ['the third', [three]],
+    ['the fourth', [four]],
+    ['both', [three, four]],
+  ])('does not wait for signal-exit, %s of its versions, which waits for everybody else', async (_, all) => {
+    const { signal, output } = await signalled(`
+      ${all.map(signalExit).join('\n')}
+      holdfast.closeOn(['SIGTERM'], { onClosed: () => console.log('closed') })
+      await section(50)
+      await new Promise(() => {})`)
+    const told = all.map(() => 'told').join('\n')
+    expect({ signal, output }).toEqual({ signal: 'SIGTERM', output: `finished\nclosed\n${told}` })
+  })
+
+  it('leaves the end of the process to others beside signal-exit', async () => {
+    const { code, output } = await signalled(`
+      ${signalExit(three)}
+      holdfast.closeOn(['SIGTERM'], { onClosed: () => { console.log('closed'); clearInterval(alive) } })
+      process.once('SIGTERM', () => setTimeout(() => process.exit(3), 300))
+      await section(50)
+      await new Promise(() => {})`)
+    expect({ code, output }).toEqual({ code: 3, output: 'finished\nclosed' })
+  })
+
   it('says what became of closing, or of onClosed, before the process ends', async () => {
     const { signal, output } = await signalled(`
       process.on('warning', ({ code, message }) => console.log(code, message))

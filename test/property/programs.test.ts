@@ -95,6 +95,7 @@ describe('a program', () => {
     expect(new Set(programs.map(({ world }) => world))).toEqual(new Set(['direct', 'calm', 'stormy']))
     expect(programs.some(({ closes }) => closes.length > 0)).toBe(true)
     expect(programs.some(({ closes }) => closes.some(({ dispose }) => dispose === true))).toBe(true)
+    expect(programs.some((program) => program.deaf === true)).toBe(true)
     const faults = new Set(programs.flatMap((each) => each.faults.map(({ kind }) => kind)))
     expect(faults).toEqual(new Set(['delay', 'loss', 'duplicate', 'echo']))
   })

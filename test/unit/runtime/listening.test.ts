@@ -198,6 +198,30 @@ describe('a waiter whose process is not told anything yet', () => {
   })
 })
 
+describe('readers of a process that is told nothing', () => {
+  it.each(['refused', 'still asked for'])(
+    'ask before they share a claim, also when the store has spoken of a gap (%s)',
+    async (listening) => {
+      const w = world()
+      const { holdfast, store } = w.process({ ttl: 60_000 })
+      const watch: Store['watch'] = (_, listener) => {
+        listener({ kind: 'gap' })
+        if (listening === 'refused') return { kind: 'unknown', cause: new Error('no connection is left') }
+        return new Promise(() => undefined)
+      }
+      Object.assign(store, { watch })
+      const { read } = holdfast.readWriteLock('x')
+      const first = await w.env.until(read.acquire())
+      const second = await w.env.until(read.acquire())
+      const writer = w.process().holdfast.readWriteLock('x').write.acquire()
+      await w.env.advance(100)
+      expect(await w.env.until(read.tryAcquire())).toBeNull()
+      await w.env.until(Promise.all([first.release(), second.release()]))
+      await w.env.until((await w.env.until(writer)).release())
+    },
+  )
+})
+
 describe('a try', () => {
   it('that is under way when the store lets its process listen is asked once', async () => {
     const w = world()

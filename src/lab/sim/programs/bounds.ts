@@ -1,6 +1,8 @@
 /** The size of a program's world, in milliseconds. */
 export const PATIENCE_MS = 300
 export const REQUEST_TIMEOUT_MS = 200
+/** Where a store lets nobody listen, and may take so long to say so. */
+export const DEAF_TIMEOUT_MS = 2000
 /** When a request is given up that a store has forgotten: twice that and a second, looked at twice a second. */
 export const SILENT_MS = 2000
 /** Nothing is in anybody's way from then on. */

@@ -7,6 +7,7 @@ import type {
   Store,
   StoreEvent,
   StoreListener,
+  Unknown,
   Watch,
 } from '../../../core/contract.ts'
 import type { Random } from '../../../testkit/random.ts'
@@ -159,6 +160,21 @@ export function loudStore(store: Store, chance: Random): Store {
   }
   const spoken: Readonly<Record<string | symbol, unknown>> = { watch, guards }
   return changed(store, spoken)
+}
+
+/** A store that lets nobody listen, or not soon, and may speak before that. It takes no longer than it may. */
+export function deafStore(store: Store, chance: Random, later: Later): Store {
+  const no = (): Unknown => ({ kind: 'unknown', cause: new Error('no connection is left') })
+  const watch: Store['watch'] = (session, listener, timeout) => {
+    const way = chance.next()
+    if (way < 0.2) listener({ kind: 'gap' })
+    const answer = (): MaybePromise<Watch | Unknown> =>
+      chance.next() < 0.5 ? no() : store.watch(session, listener, timeout)
+    if (way < 0.4) return answer()
+    const ms = way < 0.7 ? timeout : chance.below(timeout)
+    return new Promise((resolve) => later(ms, () => resolve(answer())))
+  }
+  return changed(store, { watch })
 }
 
 /** How a store without a line knows of rivals: who was refused, and how often a name was given away. */

@@ -11,12 +11,13 @@ const IN_DOUBT = 0x38495ab5
 const PLACES = 0x7feb352d
 const EARLY = 0x846ca68b
 const TAKEN = 0x6b43a9b5
+const DEAF = 0x3c6ef372
 /** More than what is done in one go: see upkeep.ts and session.ts. */
 const MANY = 520
 
 /** `permits`: there are semaphores. */
 export function odder(program: Program, permits: boolean): Program {
-  return takenEarly(leavesEarly(elsewhere(inDoubt(rarest(rarer(rare(program), permits))), permits)))
+  return deaf(takenEarly(leavesEarly(elsewhere(inDoubt(rarest(rarer(rare(program), permits))), permits))))
 }
 
 /**
@@ -88,6 +89,15 @@ function leavesEarly(program: Program): Program {
     tasks: [...program.tasks, { process, at: 0, steps: [write] }, ...readers],
     faults: [...program.faults, loss],
   }
+}
+
+/** Where connections for messages are swallowed, refused, or made in no hurry. */
+function deaf(program: Program): Program {
+  const chance = new Random((program.seed ^ DEAF) >>> 0)
+  const { world, broken } = program
+  return chance.next() < 0.1 && world !== 'stormy' && broken === undefined
+    ? { ...program, deaf: true }
+    : program
 }
 
 /** A lock is taken away by an operator before its holder has heard that it has it. */

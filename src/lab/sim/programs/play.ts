@@ -6,10 +6,18 @@ import type { Ear } from '../noise.ts'
 import type { Backend } from '../stores/backend.ts'
 import { backendFor } from '../stores/index.ts'
 import { World } from '../world.ts'
-import { CLOSED_MS, HEALED_AT, LIMIT_MS, LONGEST_TTL, PATIENCE_MS, REQUEST_TIMEOUT_MS } from './bounds.ts'
+import {
+  CLOSED_MS,
+  DEAF_TIMEOUT_MS,
+  HEALED_AT,
+  LIMIT_MS,
+  LONGEST_TTL,
+  PATIENCE_MS,
+  REQUEST_TIMEOUT_MS,
+} from './bounds.ts'
 import { examine } from './checks/index.ts'
 import { Crew } from './crew.ts'
-import { brokenStore, loudStore, revokingStore, untoldStore } from './broken-store.ts'
+import { brokenStore, deafStore, loudStore, revokingStore, untoldStore } from './broken-store.ts'
 import type { Later, Rivals } from './broken-store.ts'
 import { isCalm } from './program.ts'
 import type { Program } from './program.ts'
@@ -65,13 +73,14 @@ class Stage {
     this.world = new World(program.seed)
     this.witness = new Witness(() => this.world.now())
     const backend = backendOf(program, this.world, this.witness)
-    const { broken, mute, loud, line } = program
+    const { broken, mute, loud, line, deaf } = program
     const { env } = this.world
     const later: Later = (ms, call) => void env.setTimer(call, ms, true)
     const rivals: Rivals = { refused: new Set(), given: new Map() }
     const connect: Backend['connect'] = (network, chance) => {
       const own = backend.connect(network, chance)
       const store = line === undefined ? own : untoldStore(own, line, rivals)
+      if (deaf === true) return deafStore(store, this.world.fork(), later)
       if (broken === undefined) return store
       const how = { share: broken, mute: mute === true, loud: loud === true }
       const wrong = brokenStore(store, how, this.world.fork(), later)
@@ -85,7 +94,8 @@ class Stage {
       connect: program.world === 'direct' ? connect : seen,
     }
     const { ttl, fair, settings = {} } = program
-    const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout: REQUEST_TIMEOUT_MS, ...settings }
+    const requestTimeout = deaf === true ? DEAF_TIMEOUT_MS : REQUEST_TIMEOUT_MS
+    const options = { ttl, fair, patience: PATIENCE_MS, requestTimeout, ...settings }
     const processes = Array.from({ length: program.processes }, () =>
       this.world.addProcess(this.backend, options),
     )

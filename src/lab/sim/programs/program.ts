@@ -25,6 +25,8 @@ export interface Program {
   readonly loud?: true
   /** Nobody listens to what happens to locks. */
   readonly unheard?: true
+  /** The store lets nobody listen, or only some time after it was asked. */
+  readonly deaf?: true
   /** `none`: the store keeps no line, whoever asks first has it. `untold`: it keeps one, and whoever stands in it has to ask. */
   readonly line?: 'none' | 'untold'
   /** Whoever holds what is taken away is told of it, at the end of a network. */
@@ -41,9 +43,16 @@ export interface Settings {
 }
 
 /** Nothing goes wrong on the way to the store, nor in it, and who waits is told. */
-export function isCalm({ world, broken, line }: Pick<Program, 'world' | 'broken' | 'line'>): boolean {
+export function isCalm(program: Odd): boolean {
+  return program.deaf === undefined && isCalmButForThat(program)
+}
+
+/** But for who is told: everybody may have to ask. */
+export function isCalmButForThat({ world, broken, line }: Odd): boolean {
   return world !== 'stormy' && broken === undefined && line === undefined
 }
+
+type Odd = Pick<Program, 'world' | 'broken' | 'line' | 'deaf'>
 
 export interface TaskPlan {
   readonly process: number
@@ -130,11 +139,12 @@ export function print(program: Program): string {
   ].join('\n')
 }
 
-function oddOf({ broken, mute, loud, unheard, line, revokes, settings }: Program): string {
+function oddOf({ broken, mute, loud, unheard, deaf, line, revokes, settings }: Program): string {
   const how = `${mute === true ? ', mute' : ''}${loud === true ? ', loud' : ''}`
   return [
     broken === undefined ? '' : `, a store that is broken (${broken}${how})`,
     unheard === true ? ', unheard' : '',
+    deaf === true ? ', deaf' : '',
     line === undefined ? '' : `, line: ${line}`,
     revokes === true ? ', revokes' : '',
     settings === undefined ? '' : `, settings ${JSON.stringify(settings)}`,

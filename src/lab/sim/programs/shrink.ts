@@ -55,7 +55,7 @@ function* simpler(program: Program): Iterable<Program> {
   yield* without(faults).map((rest) => ({ ...program, faults: rest }))
   if (world === 'stormy') yield { ...program, world: 'calm', faults: [] }
   if (world === 'calm') yield { ...program, world: 'direct' }
-  for (const odd of ['settings', 'line', 'revokes', 'loud', 'mute', 'broken', 'unheard'] as const)
+  for (const odd of ['settings', 'line', 'revokes', 'loud', 'mute', 'broken', 'unheard', 'deaf'] as const)
     if (odd in program) yield leaveOut(program, odd)
   if (processes > 1) {
     const fits = [...tasks, ...closes, ...faults].every(

@@ -1,4 +1,4 @@
-import { isCalm } from '../program.ts'
+import { isCalm, isCalmButForThat } from '../program.ts'
 import type { Program } from '../program.ts'
 import type { Finding, Trace } from '../trace.ts'
 import { exclusivity, tokens } from './safety.ts'
@@ -8,6 +8,9 @@ import { progress, refusals } from './progress.ts'
 import { promises } from './promises.ts'
 import { taken } from './taken.ts'
 
+/** Whoever is told nothing asks this often at least, and a few messages more. */
+const ASKED_MS = 1100
+
 /** Everything that must be true of a program that ran, whatever it was. */
 export function examine(program: Program, trace: Trace): readonly Finding[] {
   const calm = isCalm(program)
@@ -16,6 +19,9 @@ export function examine(program: Program, trace: Trace): readonly Finding[] {
     ...tokens(trace),
     // Where messages get lost, a waiter may have to find out by itself, and a ghost may be in the way for a while.
     ...(calm && !isMixedUp(trace) ? examineCalm(trace) : []),
+    ...(program.deaf === true && isCalmButForThat(program) && !isMixedUp(trace)
+      ? progress(trace, ASKED_MS)
+      : []),
     ...(calm ? closes(trace) : []),
     ...promises(trace, calm, program.broken !== undefined, program.mute === true),
   ]

@@ -11,12 +11,12 @@ const HAND_OVER_MS = 60
  * Nobody waits for a free lock: while what is used leaves room for each of those who wait, whoever may be first in line
  * has it after a few messages.
  */
-export function progress(trace: Trace): readonly Finding[] {
+export function progress(trace: Trace, handOver: number = HAND_OVER_MS): readonly Finding[] {
   const courses = [...coursesOf(trace).values()].filter(({ name }) => !trace.wasForced(name))
   return courses.flatMap((course) => {
     const waiting = course.waits.filter(({ call, want }) => call.wait !== undefined && isSingle(call, want))
     return waiting.flatMap(({ call, want, to }) => {
-      const free = longestFree(course, call, to)
+      const free = longestFree(course, call, to, handOver)
       if (free === undefined) return []
       const message = `p${call.process} waited for "${course.name}" (${want.mode}) from ${call.from}, and it was free from ${free} to ${to}`
       return [{ check: 'progress' as const, message }]
@@ -25,7 +25,7 @@ export function progress(trace: Trace): readonly Finding[] {
 }
 
 /** From when on the name was free for everybody who waited, for too long. */
-function longestFree(course: Course, call: Call, to: number): number | undefined {
+function longestFree(course: Course, call: Call, to: number, handOver: number): number | undefined {
   const moments = new Set([call.from])
   for (const { from, to: end } of course.used) for (const at of [from, end]) moments.add(at)
   for (const { call: other, to: end } of course.waits) for (const at of [other.from, end]) moments.add(at)
@@ -35,7 +35,7 @@ function longestFree(course: Course, call: Call, to: number): number | undefined
     if (isBlocked(course, at)) since = undefined
     else since ??= at
     const next = inside[inside.indexOf(at) + 1] ?? to
-    if (since !== undefined && next - since > HAND_OVER_MS) return since
+    if (since !== undefined && next - since > handOver) return since
   }
   return undefined
 }
