@@ -139,13 +139,16 @@ export class SqlStore<Link> implements Store {
       return [await this.look(first, timeout)]
     }
     const answers = new Map<string, RenewAnswer>()
-    const held = requests.some(({ id }) => !this.waiting.has(id))
+    const inLine = new Set(requests.map(({ id }) => id).filter((id) => this.waiting.has(id)))
     const renewing = async (link: Link, call: Call): Promise<undefined> => {
       await this.keepAll(link, requests, answers)
       const others = requests.filter(({ id }) => !answers.has(id))
-      await this.askAll(link, others, answers, call)
+      await this.askAll(link, others, answers, (id, answer) => {
+        // One that was given up meanwhile stays out: the answer may be older than that, and nothing would take it out again.
+        if (!inLine.has(id) || this.waiting.has(id)) this.note(id, answer, call)
+      })
     }
-    const failure = await this.calls.withLink(timeout, renewing, held)
+    const failure = await this.calls.withLink(timeout, renewing, inLine.size < requests.length)
     return requests.map(({ id }) => answers.get(id) ?? failure ?? NO_ANSWER)
   }
 
@@ -156,7 +159,9 @@ export class SqlStore<Link> implements Store {
       const [answer] = await this.steps.step(link, request.name, [command], { calls: [call] })
       return answer
     }
-    return this.steps.send(command, timeout, alone, (answer, call) => this.note(request.id, answer, call))
+    return this.steps.send(command, timeout, alone, (answer, call) => {
+      if (this.waiting.has(request.id)) this.note(request.id, answer, call)
+    })
   }
 
   guards(claimId: string): boolean {
@@ -270,14 +275,14 @@ export class SqlStore<Link> implements Store {
     link: Link,
     requests: readonly RenewRequest[],
     answers: Map<string, RenewAnswer>,
-    call: Call,
+    note: (id: string, answer: RenewAnswer) => void,
   ): Promise<void> {
     if (requests.length === 0) return
     const byName = groupByName(requests)
     const answer = (group: readonly RenewRequest[], found: readonly RenewAnswer[]): void =>
       group.forEach(({ id }, index) => {
         const one = found[index] ?? NO_ANSWER
-        this.note(id, one, call)
+        note(id, one)
         answers.set(id, one)
       })
     const rowOf = await this.giveSigns(link, byName, answer)

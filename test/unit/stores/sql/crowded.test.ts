@@ -198,3 +198,51 @@ describe('an answer that comes after its time', () => {
     expect([...(store as unknown as { waiting: Set<string> }).waiting]).toEqual([])
   })
 })
+
+describe('a claim that leaves the line while it is asked about', () => {
+  it('is not kept as one that waits, whether it is asked about alone or with others', async () => {
+    for (const others of [[], ['other']]) {
+      const rows = new Map(['crowded', ...others].map((name): [string, Row] => [name, { ...ROW, name }]))
+      const answer = withResolvers()
+      const asked = withResolvers()
+      let hold = false
+      const statements = {
+        schemaVersion: () => Promise.resolve(SCHEMA_VERSION),
+        take: (_: object, { name }: { name: string }) => Promise.resolve({ row: rows.get(name) }),
+        read: async (_: object, names: readonly string[]) => {
+          const found = names.map((name) => rows.get(name))
+          if (hold) {
+            hold = false
+            asked.resolve()
+            await answer.promise
+          }
+          return found
+        },
+        swap: (_: object, seen: Row, next: Columns) => {
+          rows.set(seen.name, { ...seen, ...next, version: seen.version + 1 })
+          return Promise.resolve(true)
+        },
+      } as unknown as Statements<object>
+      const driver: Driver<object> = { borrow: (_, work) => work({}), close: () => Promise.resolve() }
+      const store = new SqlStore<object>({
+        kind: 'leaving',
+        capabilities: { wakeups: 'poll' } as Capabilities,
+        driver,
+        statements,
+        migrate: false,
+        isFinal: () => false,
+      })
+      const requests = [...rows.keys()].map((name) => ({ ...REQUEST, name, id: `${name}.1`, tokens: 0 }))
+      for (const request of requests)
+        expect(await store.claim({ ...request, tokens: 1 }, 2000)).toMatchObject({ kind: 'queued' })
+      hold = true
+      const looking = store.renew(requests, 2000)
+      await asked.promise
+      expect(await store.withdraw({ name: 'crowded', id: 'crowded.1' }, 2000)).toEqual({ kind: 'released' })
+      answer.resolve()
+      expect((await looking)[0]).toMatchObject({ kind: 'queued' })
+      const kept = [...(store as unknown as { waiting: Set<string> }).waiting]
+      expect(kept).toEqual(others.map((name) => `${name}.1`))
+    }
+  })
+})
