@@ -53,8 +53,10 @@ interface Poll {
   readonly since: number
   readonly settle: (outcome: Grant | Failure) => void
   timer: NodeJS.Timeout | undefined
-  /** Not asked for yet, stands, or cannot be had. */
-  watch: Watch | 'none' | 'refused'
+  /** After which the store is asked again, where nobody will tell. */
+  again: NodeJS.Timeout | undefined
+  /** Not asked for yet, asked for, stands, or cannot be had. */
+  watch: Watch | 'none' | 'asked' | 'refused'
   /** It waits, and is counted for that. */
   readonly waits: boolean
   /** The client made the secret. */
@@ -139,6 +141,7 @@ export class LongPolls {
         since: performance.now(),
         settle: (outcome) => (outcome instanceof Failure ? reject(outcome) : resolve(outcome)),
         timer: undefined,
+        again: undefined,
         watch,
         waits: wait > 0,
         known: lease !== undefined,
@@ -206,11 +209,13 @@ export class LongPolls {
     const { watch } = earlier
     earlier.watch = 'none'
     this.finish(earlier, new Failure('LOCK_TIMEOUT', 'A later request with this lease waits instead.'))
-    return watch
+    // What answers that question is for the earlier one.
+    return watch === 'asked' ? 'none' : watch
   }
 
   private ask(poll: Poll, patient: boolean): void {
-    const settle = (answer: ClaimAnswer): void => this.answered(poll, answer, patient)
+    const { request } = poll
+    const settle = (answer: ClaimAnswer): void => this.answered(poll, request, answer, patient)
     const fail = (error: unknown): void => {
       poll.asking = false
       this.finish(poll, error instanceof Failure ? error : unavailable())
@@ -218,8 +223,8 @@ export class LongPolls {
     }
     poll.asking = true
     try {
-      const firstTry = patient && this.canQueue(poll)
-      const answer = this.service.claim(poll.caller, poll.request, STORE_TIMEOUT_MS, { firstTry })
+      const firstTry = patient && (poll.watch === 'asked' || this.canQueue(poll))
+      const answer = this.service.claim(poll.caller, request, STORE_TIMEOUT_MS, { firstTry })
       // What is made of the answer may be refused as well.
       if (answer instanceof Promise) answer.then(settle).catch(fail)
       else settle(answer)
@@ -228,7 +233,7 @@ export class LongPolls {
     }
   }
 
-  private answered(poll: Poll, answer: ClaimAnswer, patient: boolean): void {
+  private answered(poll: Poll, { whenBusy }: ClaimRequest, answer: ClaimAnswer, patient: boolean): void {
     poll.asking = false
     poll.doubtful = answer.kind === 'unknown'
     poll.queued = answer.kind === 'queued'
@@ -258,14 +263,19 @@ export class LongPolls {
         if (!patient) return this.finish(poll, busy())
         if (poll.late) return this.timeUp(poll)
         if (this.canQueue(poll)) return this.standInLine(poll)
-        // A store without a queue: ask again, the more seldom the longer it takes.
-        const waited = performance.now() - poll.since
-        const pause = Math.min(Math.max(waited / 8, POLL_MS.shortest), POLL_MS.longest)
-        setTimeout(() => {
-          if (!poll.over) this.ask(poll, patient)
-        }, pause).unref()
+        // The store began to listen while it was asked.
+        if (whenBusy === 'try' && poll.request.whenBusy === 'queue') return this.ask(poll, patient)
+        this.askLater(poll)
       }
     }
+  }
+
+  /** Where nobody will tell: the more seldom the longer it takes. */
+  private askLater(poll: Poll): void {
+    const waited = performance.now() - poll.since
+    const pause = poll.watch === 'asked' ? POLL_MS.longest : Math.max(waited / 8, POLL_MS.shortest)
+    poll.again = setTimeout(() => this.ask(poll, true), Math.min(pause, POLL_MS.longest))
+    poll.again.unref()
   }
 
   private told(event: StoreEvent): void {
@@ -376,6 +386,7 @@ export class LongPolls {
     if (poll.over) return
     poll.over = true
     clearTimeout(poll.timer)
+    clearTimeout(poll.again)
     if (poll.waits) this.counts.leave(poll.caller.principal)
     this.inLine.delete(poll.request.id)
     if (typeof poll.watch === 'object') poll.watch.stop()
@@ -434,6 +445,7 @@ export class LongPolls {
    * either, for who is not told would be passed over.
    */
   private standInLine(poll: Poll): void {
+    poll.watch = 'asked'
     const session = sessionOf(poll.request.id)
     const asked = when(
       this.sessions.watch(
@@ -446,10 +458,15 @@ export class LongPolls {
         poll.watch = watch.kind === 'watching' ? watch : 'refused'
         if (poll.over) return watch.kind === 'watching' ? watch.stop() : undefined
         if (watch.kind === 'watching') poll.request = { ...poll.request, whenBusy: 'queue' }
+        if (poll.asking || poll.leaving) return
+        clearTimeout(poll.again)
         this.ask(poll, true)
       },
     )
-    if (asked instanceof Promise) asked.then(undefined, () => this.finish(poll, unavailable()))
+    if (!(asked instanceof Promise)) return
+    asked.then(undefined, () => this.finish(poll, unavailable()))
+    // A connection to listen on may be swallowed where others work.
+    this.askLater(poll)
   }
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { expect, it } from 'vitest'
 
-import type { RenewRequest, Store, StoreListener, Watch } from '../../src/core/contract.ts'
+import type { ClaimRequest, RenewRequest, Store, StoreListener, Watch } from '../../src/core/contract.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { afterwards, call, eventually, look, serve, take } from './helpers.ts'
 
@@ -114,6 +114,54 @@ it('tells a request with a secret of its own what it has been granted, also if t
     expect(answer.error.code).toBe('LOCK_TIMEOUT')
   }
   await eventually('nobody waits', async () => (await look(server, 'a')).waiters.length === 0)
+})
+
+/** A store that is asked to listen, and does so when it is told to. */
+function slowToListen(): { readonly store: Store; readonly claims: ClaimRequest[]; listen: () => void } {
+  const inner = memoryStore()
+  const claims: ClaimRequest[] = []
+  const kept = { claims, listen: (): void => undefined, store: inner }
+  const listening = new Promise<void>((resolve) => (kept.listen = resolve))
+  kept.store = Object.assign(Object.create(inner) as Store, {
+    claim: (request: ClaimRequest, timeout: number) => {
+      claims.push(request)
+      return inner.claim(request, timeout)
+    },
+    watch: (session: string, listener: StoreListener, timeout: number) =>
+      listening.then(() => inner.watch(session, listener, timeout)),
+  })
+  return kept
+}
+
+it('asks for a lock also while the store has not said that it listens', async () => {
+  const { store } = slowToListen()
+  const server = await serve({ store })
+  const { lease } = await take(server, { name: 'a', ttl: 60_000 })
+  const waits = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 4000 } })
+  const gone = call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 100 } })
+  expect((await gone).body.error.code).toBe('LOCK_TIMEOUT')
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+  expect((await waits).status).toBe(200)
+})
+
+it('stands in line once when the store listens at last', async () => {
+  const { store, claims, listen } = slowToListen()
+  const server = await serve({ store })
+  const { lease } = await take(server, { name: 'a', ttl: 60_000 })
+  const own = `${'s'.repeat(30)}.${'t'.repeat(30)}`
+  const body = { name: 'a', wait: 60_000, lease: own }
+  const earlier = call(server, 'POST /v1/acquire', { body })
+  await eventually('it is asked for', () => claims.some(({ id }) => id === own))
+  // It is the later request that listens then.
+  const later = call(server, 'POST /v1/acquire', { body })
+  expect((await earlier).status).toBe(409)
+  await eventually('it was asked for again', () => claims.filter(({ id }) => id === own).length > 3)
+  listen()
+  await eventually('it stands in line', async () => (await look(server, 'a')).waiters.length === 1)
+  const asked = claims.length
+  await call(server, 'POST /v1/release', { body: { name: 'a', lease } })
+  expect((await later).status).toBe(200)
+  expect(claims.length).toBe(asked)
 })
 
 /**

@@ -85,6 +85,19 @@ function* bites<T>(list: readonly T[]): Iterable<readonly T[]> {
   for (let from = 0; from < list.length; from += BITE) yield list.slice(from, from + BITE)
 }
 
+/**
+ * What the column takes. A longer one would be refused, and not only to its own claim: it can wait in the queue, and then whoever
+ * releases the lock has to write it to the column.
+ */
+const OWNER_CHARACTERS = 255
+
+function ownerThatFits(owner: string | null): string | null {
+  if (owner === null || owner.length <= OWNER_CHARACTERS) return owner
+  return Array.from(owner.slice(0, 2 * OWNER_CHARACTERS))
+    .slice(0, OWNER_CHARACTERS)
+    .join('')
+}
+
 /** The row that is locked while a transaction is guarded by a claim on the name. Nobody ever holds it. */
 const GUARD = '\u0000guard:'
 const isGuard = (name: string): boolean => name.startsWith(GUARD)
@@ -170,7 +183,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   async take(link: MysqlLink, request: ClaimRequest): Promise<Taken> {
-    const { name, id, owner, weight, capacity, tokens, ttl } = request
+    const { name, id, weight, capacity, tokens, ttl } = request
+    const owner = ownerThatFits(request.owner)
     const values = { name, id, owner, weight, capacity, tokens, ttl: ttl * 1000 }
     if (!this.known.has(name)) {
       const token = await this.insert(link, values)
@@ -234,7 +248,7 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   async swap(link: MysqlLink, { name, version }: Row, next: Columns, { ended }: Effects): Promise<boolean> {
-    const values = { ...next, name, version }
+    const values = { ...next, owner: ownerThatFits(next.owner), name, version }
     if (ended.length > 0) return this.seize(link, guardOf(name), values)
     return (await this.change(link, 'swap', values)).changed > 0
   }

@@ -35,6 +35,32 @@ export const queueing: readonly Case[] = [
     },
   },
   {
+    id: 'queue/owners',
+    title: 'what a waiter calls itself, however long and in whatever letters, keeps nobody from releasing',
+    needs: ['queue'],
+    async run(ctx) {
+      const [a, b] = await openClients(ctx)
+      const name = ctx.name()
+      for (const owner of [
+        'x'.repeat(256),
+        '𝄞'.repeat(256),
+        '漢 "1" \\'.repeat(36),
+        '\ud800',
+        '1 1 1 1 1 x',
+      ]) {
+        const first = a.request(name)
+        await a.take(first)
+        const second = await b.queue(b.request(name, { owner }))
+        assert.equal(await a.release(first), 'released')
+        await b.granted(second)
+        const [holder] = (await a.inspect(name)).holders
+        // A store may cut it, and may have another sign for what is no letter.
+        assert.ok(holder !== undefined && (owner.startsWith(holder.owner) || owner === '\ud800'))
+        assert.equal(await b.release(second), 'released')
+      }
+    },
+  },
+  {
     id: 'queue/wakes-one',
     title: 'a release wakes exactly the next waiter',
     needs: ['queue'],
