@@ -40,6 +40,19 @@ export class Interrupt {
     )
   }
 
+  /** What a promise comes to, or undefined if a signal comes first. Leaves nothing behind, however often it is asked. */
+  async orArrival<T>(promise: Promise<T>): Promise<T | undefined> {
+    if (this.signal.aborted) return undefined
+    let came = (): void => {}
+    const arrival = new Promise<undefined>((resolve) => (came = () => resolve(undefined)))
+    this.signal.addEventListener('abort', came)
+    try {
+      return await Promise.race([promise, arrival])
+    } finally {
+      this.signal.removeEventListener('abort', came)
+    }
+  }
+
   stop(): void {
     for (const [signal, handler] of this.handlers) process.off(signal, handler)
   }

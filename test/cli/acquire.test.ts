@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -185,8 +185,8 @@ describe('holdfast acquire', () => {
     expect(sockets()).toEqual([])
   })
 
-  it('is kept for a script that takes its time to end when both get SIGTERM (systemctl stop)', async () => {
-    const script = spawn('sleep', ['60'])
+  /** A keeper whose `acquire` has ended well. */
+  async function keeperOf(name: string, pid: number | undefined): Promise<Running> {
     const keeper = new Running(
       spawn(process.execPath, [join(dirname(program), 'keeper', 'main.js')], {
         env: { ...process.env, ...env },
@@ -194,13 +194,19 @@ describe('holdfast acquire', () => {
     )
     const order = {
       address: { url, shown: url },
-      wish: { name: 'both', mode: 'mutex', permits: 1, capacity: 1, wait: null, ttl: 60_000 },
-      script: { pid: script.pid, began: '' },
+      wish: { name, mode: 'mutex', permits: 1, capacity: 1, wait: null, ttl: 60_000 },
+      script: { pid, began: '' },
       lease: '00112233aabbccee',
     }
     keeper.process.stdin?.write(`${JSON.stringify(order)}\n`)
     await keeper.says('"kind":"held"')
     keeper.process.stdin?.write('keep\n')
+    return keeper
+  }
+
+  it('is kept for a script that takes its time to end when both get SIGTERM (systemctl stop)', async () => {
+    const script = spawn('sleep', ['60'])
+    const keeper = await keeperOf('both', script.pid)
     keeper.kill('SIGTERM')
     expect(await isFree('both', url)).toBe(false)
     expect(keeper.process.signalCode).toBe(null)
@@ -208,6 +214,28 @@ describe('holdfast acquire', () => {
     expect(await keeper.end()).toBe(0)
     expect(await isFree('both', url)).toBe(true)
   })
+
+  it('is given back at SIGTERM where process 1 has called, as for ExecStart= of a service', async () => {
+    const keeper = await keeperOf('service', 1)
+    keeper.kill('SIGTERM')
+    expect(await keeper.end()).toBe(0)
+    expect(await isFree('service', url)).toBe(true)
+  })
+
+  // Its first child is process 1, and a stranger's: as with `docker exec`.
+  const apart = ['--pid', 'sh', '-c', '"$@"; exit $?', 'sh']
+  it.skipIf(spawnSync('unshare', [...apart, 'true']).status !== 0)(
+    'is refused where nobody could see that its script has ended (docker exec)',
+    async () => {
+      const called = new Running(
+        spawn('unshare', [...apart, process.execPath, program, 'acquire', 'outside'], {
+          env: { ...process.env, ...env, HOLDFAST_URL: url },
+        }),
+      )
+      expect([await called.end(), called.stderr]).toEqual([64, expect.stringContaining('--parent PID')])
+      expect(await isFree('outside', url)).toBe(true)
+    },
+  )
 
   it('tells at the release that the lock was lost meanwhile', async () => {
     await run(['acquire', 'robbed', ...parent], { url, env })
@@ -281,6 +309,39 @@ describe('a script that takes a lock', () => {
     [[''], false],
   ])('is not looked for in what only runs another program: %j %s', (args, wrapper) => {
     expect(isWrapper(args)).toBe(wrapper)
+  })
+
+  const container = ['--pid', '--fork', '--mount-proc']
+  describe.skipIf(spawnSync('unshare', [...container, 'true']).status !== 0)('of a container', () => {
+    it.each([
+      ['that is its process 1', ['bash', '-c', '$LOOK; exit']],
+      ['that is its process 1, behind a pipe', ['bash', '-c', 'script=$($LOOK | cat); echo "$script"']],
+      ['that is its process 1, by another program', ['sh', '-c', 'timeout 60 $LOOK; exit']],
+    ])('is found: one %s', (_, words) => {
+      expect(looked(words)).toBe('1\n')
+    })
+
+    it('is not process 1 because that takes in orphans', () => {
+      const orphan = 'setsid timeout 60 sh -c "read -r _ <go; exec $LOOK >found"'
+      const text = `cd ${tempFolder()}; mkfifo go found; (${orphan} &); echo >go; cat found`
+      expect(looked(['bash', '-c', text])).toMatch(/^([2-9]|\d\d+)\n$/)
+    })
+
+    it('is not there when all that called is a program that only runs it', () => {
+      expect(looked(['timeout', '60', 'sh', '-c', 'exec $LOOK'])).toBe('0\n')
+    })
+
+    /** What it takes for the script. */
+    function looked(words: readonly string[]): string {
+      const file = join(tempFolder(), 'look.mjs')
+      const from = JSON.stringify(join(dirname(program), 'keeper/script-process.js'))
+      writeFileSync(file, `import { scriptOf } from ${from}\nconsole.log(scriptOf(process.ppid))`)
+      const LOOK = `${process.execPath} ${file}`
+      return spawnSync('unshare', [...container, ...words], {
+        env: { ...process.env, LOOK },
+        encoding: 'utf8',
+      }).stdout
+    }
   })
 
   it('gives it back when it is killed', async () => {

@@ -105,8 +105,11 @@ describe('holdfast ls', () => {
     await watching.says('{"locks":[],"more":false}\n')
     await hold('watch:me')
     await watching.says('"name":"watch:me"')
+    // Node warns when the eleventh look has left something behind.
+    await vi.waitUntil(() => watching.stdout.split('\n').length > 15, { timeout: 10_000 })
     watching.kill('SIGINT')
     expect(await watching.end()).toBe(0)
+    expect(watching.stderr).toBe('')
   })
 
   it('with --watch that is interrupted does not wait for a server that stands still', async () => {

@@ -56,7 +56,7 @@ const acquire: Command = command({
     const lease = randomBytes(8).toString('hex')
     // Before anything is asked for: where it cannot listen there is no lock.
     socketOf(lease)
-    const script = identify(given.parent === undefined ? scriptOf(process.ppid) : pidOf(given.parent))
+    const script = identify(given.parent === undefined ? callingScript() : pidOf(given.parent))
     const answer = ({ token, expires }: Held): Promise<void> => {
       // Not even a reader that went away is a success here: nobody knows of the lease.
       process.stdout.prependOnceListener('error', ({ code }: NodeJS.ErrnoException) => {
@@ -78,6 +78,14 @@ function printable(what: string): (typeof PRINTABLE)[number] {
   const known = PRINTABLE.find((one) => one === what)
   if (known === undefined) throw new UsageError(`--print takes ${PRINTABLE.join(', ')}; got "${what}"`)
   return known
+}
+
+function callingScript(): number {
+  const pid = scriptOf(process.ppid)
+  if (pid > 0) return pid
+  throw new UsageError(
+    'What called is outside of this container, and cannot be seen to end: call it from a script inside, or say --parent PID.',
+  )
 }
 
 function pidOf(text: string): number {

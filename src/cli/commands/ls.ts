@@ -55,7 +55,7 @@ const ls: Command = command({
         while (!interrupt.signal.aborted) {
           try {
             const looking = look(holdfast, prefix, limit)
-            const seen = await Promise.race([looking, interrupt.arrival()])
+            const seen = await interrupt.orArrival(looking)
             if (seen === undefined) {
               // A store that does not answer is not waited for.
               looking.catch(() => {})

@@ -24,7 +24,9 @@ const LOOK_MS = 500
 async function main(): Promise<void> {
   // The terminal's keys, and the end of a service or a container, are meant for the script too. It may take its time to end,
   // and needs the lock until then; that it ended is seen soon enough.
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => {})
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGHUP'] as const) process.on(signal, () => {})
+  let told = false
+  process.on('SIGTERM', () => (told = true))
   // Node would open a port for debuggers.
   process.on('SIGUSR1', () => {})
   const lines = createInterface({ input: process.stdin })
@@ -51,7 +53,8 @@ async function main(): Promise<void> {
       )
       report({ kind: 'held', name: lease.name, token: String(lease.token), expires: expiresAt(lease) })
       // Nobody heard that the lock was taken: then it was not.
-      if (await committed) await keeper.until(() => !lives(script))
+      // A service that calls it without a shell (ExecStart=) has process 1 for its script, which ends after everything else.
+      if (await committed) await keeper.until(() => !lives(script) || (told && script.pid === 1))
       await keeper.release()
     } finally {
       server.close()

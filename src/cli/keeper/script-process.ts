@@ -28,16 +28,20 @@ export function lives({ pid, began }: ProcessId): boolean {
  * - a copy of the shell, in which `id=$(holdfast acquire x | jq …)` runs: the same program with the same arguments as its parent;
  * - a program that only runs another one: `timeout 60 holdfast acquire x`, `npx holdfast acquire x`;
  * - a shell that has nothing but this command to run, as npx and make start one.
+ *
+ * 0: it is outside of this container, where nobody sees it end (`docker exec`).
  */
 export function scriptOf(pid: number): number {
-  for (let current = pid; ;) {
-    const parent = statOf(current)?.parent
-    if (parent === undefined || parent <= 1) return current
+  for (let current = pid; current > 0;) {
+    const { parent, session } = statOf(current) ?? {}
     const program = programOf(current)
-    if (program === undefined) return current
+    if (parent === undefined || program === undefined) return current
     if (!isWrapper(program.args) && program.text !== programOf(parent)?.text) return current
+    // Process 1 is the script of a container, whose session is that of what it calls; or it takes in the orphans of others.
+    if (parent === 1 && statOf(1)?.session !== session) return current
     current = parent
   }
+  return 0
 }
 
 const WRAPPERS = new Set(
@@ -80,12 +84,20 @@ function programOf(pid: number): { readonly text: string; readonly args: readonl
   }
 }
 
-function statOf(pid: number): { parent: number; began: string; state: string } | undefined {
+interface Stat {
+  readonly state: string
+  readonly parent: number
+  readonly session: number
+  readonly began: string
+}
+
+function statOf(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     // Fields count from the last bracket: the program's name before it may hold anything.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state: fields[0] ?? '', parent: Number(fields[1]), began: fields[19] ?? '' }
+    const [state = '', parent, , session] = fields
+    return { state, parent: Number(parent), session: Number(session), began: fields[19] ?? '' }
   } catch {
     return undefined
   }
