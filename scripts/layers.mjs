@@ -83,13 +83,35 @@ export function layerFaults(file, text) {
   })
 }
 
+const OF_A_CLAIM =
+  'state|whenBusy|tokens|inFlight|doubtful|attempts|unheard|since|validUntil|mark|contended|heardAt|era|nextToken|tokensLeft|sections|unyielded|users|lease|leases|only|reserved|told|revoked|lane'
+const WRITES = new RegExp(
+  String.raw`\b(?:claim|next|open|each)\.(${OF_A_CLAIM})\s*(?:=(?![=>])|[+-]=|\+\+|--|\|\|=|\?\?=)`,
+  'g',
+)
+
+/**
+ * A claim has one writer: itself. Others tell it what has happened, so that what it can be is read in one place.
+ * @returns {string[]} where another file of the runtime writes a field of a claim
+ */
+export function writerFaults(file, text) {
+  if (!/^src\/(runtime|locks)\//.test(file) || file === 'src/runtime/claim.ts') return []
+  return [...text.matchAll(WRITES)].map(
+    ([, field]) => `${file}: only src/runtime/claim.ts writes a claim's ${field}`,
+  )
+}
+
 /** @returns {string[]} the faults of every TypeScript file below `root`/src */
 export function checkLayers(root) {
   const src = join(root, 'src')
   return readdirSync(src, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name))
-    .flatMap((path) => layerFaults(relative(root, path).split(sep).join('/'), readFileSync(path, 'utf8')))
+    .flatMap((path) => {
+      const file = relative(root, path).split(sep).join('/')
+      const text = readFileSync(path, 'utf8')
+      return [...layerFaults(file, text), ...writerFaults(file, text)]
+    })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,6 +1,7 @@
 // What a process forgets of its own claims: that one is in doubt, that somebody waits behind it. See lab/kill-matrix.mjs.
 import { mutant } from './of-programs.mjs'
 
+const CLAIM = 'runtime/claim.js'
 const ASKING = 'runtime/asking.js'
 const HOLDING = 'runtime/holding.js'
 
@@ -11,7 +12,7 @@ export const doubtMutants = [
     'D1: a request without an answer leaves no doubt, and its late copy holds the lock for nobody',
     {
       file: ASKING,
-      find: "if (answer.kind === 'unknown')\n        claim.doubtful = true;",
+      find: "if (answer.kind === 'unknown')\n        claim.doubt();",
       replace: ';',
     },
     'leftovers',
@@ -37,7 +38,7 @@ export const doubtMutants = [
     'D2: a try that the store put in line is forgotten there',
     {
       file: ASKING,
-      find: 'claim.doubtful = true;\n    if (claim.only === null)',
+      find: 'claim.doubt();\n    if (claim.only === null)',
       replace: 'if (claim.only === null)',
     },
     'leftovers',
@@ -48,9 +49,9 @@ export const doubtMutants = [
     'queue-forgotten-by-the-grant',
     'D3: the answer “held” is older than the message that a queue has formed, and is believed',
     {
-      file: HOLDING,
-      find: 'claim.contended ||= grant.contended',
-      replace: 'claim.contended = grant.contended',
+      file: CLAIM,
+      find: 'this.contended ||= contended;\n        this.takeTokens',
+      replace: 'this.contended = contended;\n        this.takeTokens',
     },
     'bypass',
     60,
@@ -59,9 +60,9 @@ export const doubtMutants = [
     'queue-forgotten-by-a-renewal',
     'D3: an old answer to a renewal hides the queue that has formed',
     {
-      file: 'runtime/upkeep.js',
-      find: 'claim.contended ||= answer.contended',
-      replace: 'claim.contended = answer.contended',
+      file: CLAIM,
+      find: 'this.contended ||= contended;\n        if (this.lane.shared)',
+      replace: 'this.contended = contended;\n        if (this.lane.shared)',
     },
     'bypass',
     60,
@@ -80,7 +81,7 @@ export const doubtMutants = [
   mutant(
     'revoked-and-granted',
     'D4: the message that a lock was taken away comes before the answer that grants it, and is forgotten',
-    { file: 'runtime/lane.js', find: 'claim.revoked = true;', replace: ';' },
+    { file: 'runtime/lane.js', find: 'claim.revoke();', replace: ';' },
     'signal',
     600,
   ),

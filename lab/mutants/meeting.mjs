@@ -96,9 +96,9 @@ export const meetingMutants = [
       'M6: the message that a queue has formed comes before the answer “held”, and is forgotten by it',
     edits: [
       {
-        file: 'runtime/holding.js',
-        find: 'claim.contended ||= grant.contended;',
-        replace: 'claim.contended = grant.contended;',
+        file: 'runtime/claim.js',
+        find: 'this.contended ||= contended;\n        this.takeTokens',
+        replace: 'this.contended = contended;\n        this.takeTokens',
       },
     ],
     ...programs('bypass', 6000, 4958),

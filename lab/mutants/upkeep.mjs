@@ -19,7 +19,7 @@ export const upkeepMutants = [
   {
     id: 'early-message-dropped',
     bugClass: '2: a grant that overtakes the answer “queued” is dropped',
-    edits: [{ file: 'runtime/asking.js', find: 'claim.told = true;', replace: ';' }],
+    edits: [{ file: 'runtime/asking.js', find: 'claim.hearOfGrant();', replace: ';' }],
     scenario: 'claim-queue/calm',
     check: 'liveness',
     seeds: 150,
@@ -29,12 +29,16 @@ export const upkeepMutants = [
     id: 'renews-the-released',
     bugClass: '4: renewal survives release',
     edits: [
-      { file: 'runtime/lane.js', find: 'claim.cancel();', replace: ';' },
+      {
+        file: 'runtime/claim.js',
+        find: "this.state = 'gone';\n        this.cancel();",
+        replace: "this.state = 'gone';",
+      },
       { file: 'runtime/upkeep.js', find: "claim.state !== 'gone' && ", replace: '' },
       {
         file: 'runtime/upkeep.js',
-        find: 'claim.inFlight = false;',
-        replace: 'claim.inFlight = false; this.renewals.set(claim, now + 300, 300);',
+        find: 'claim.landed();',
+        replace: 'claim.landed(); this.renewals.set(claim, now + 300, 300);',
       },
     ],
     scenario: 'claim-queue/calm',
@@ -115,9 +119,9 @@ export const upkeepMutants = [
     bugClass: '35: tasks of one process share a token',
     edits: [
       {
-        file: 'runtime/holding.js',
-        find: 'const token = claim.nextToken++;',
-        replace: 'const token = claim.nextToken;',
+        file: 'runtime/claim.js',
+        find: 'return this.nextToken++;',
+        replace: 'return this.nextToken;',
       },
     ],
     scenario: 'claim-queue/calm',

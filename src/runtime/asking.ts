@@ -2,7 +2,9 @@ import { CLAIM } from '../core/answers.ts'
 import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer, Unknown } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
-import { mayHurry } from './hurry.ts'
+import { noLongerComing } from './claims.ts'
+import { goOnHurrying, mayHurry } from './hurry.ts'
+import { serveFirst } from './holding.ts'
 import * as errors from './lane-errors.ts'
 import { blockFor } from './turn.ts'
 
@@ -19,10 +21,8 @@ const MIN_TIMEOUT_MS = 100
 export function ask(claim: Claim, sentAt: number = claim.lane.session.clock.now()): void {
   const { lane } = claim
   const { session } = lane
-  claim.inFlight = true
-  claim.tokens = blockFor(claim, lane.waiting)
-  claim.whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
-  claim.era = session.era
+  const whenBusy = claim.only === null && session.canQueue ? 'queue' : 'try'
+  claim.asked(blockFor(claim, lane.waiting), whenBusy, session.era)
   const timeout = Math.max(MIN_TIMEOUT_MS, Math.min(session.requestTimeout, lane.ttl / 2))
   session.ask<ClaimAnswer>(
     CLAIM,
@@ -41,8 +41,8 @@ export function askInTurn(claim: Claim, now: number): void {
 /** A claim request that left at `sentAt` was answered, or not. */
 export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now: number): void {
   const { lane } = claim
-  claim.inFlight = false
-  if (answer.kind === 'unknown') claim.doubtful = true
+  claim.landed()
+  if (answer.kind === 'unknown') claim.doubt()
   if (claim.state === 'gone') return sweep(claim, answer)
   // Who waits has no part in what became of a try.
   if (claim.only === null) lane.failure = answer.kind === 'unknown' ? answer : null
@@ -51,8 +51,7 @@ export function answered(claim: Claim, sentAt: number, answer: ClaimAnswer, now:
       return granted(claim, sentAt, now, answer)
     case 'queued':
       if (claim.whenBusy === 'try' && queuedTry(claim)) return
-      claim.state = 'queued'
-      claim.attempts = 0
+      claim.queue()
       return wait(claim, sentAt, answer)
     case 'busy':
       return busy(claim, answer)
@@ -69,7 +68,7 @@ function queuedTry(claim: Claim): boolean {
   const { lane } = claim
   const answer = lane.session.requests.broken(CLAIM, 'queued a claim that was not to wait')
   lane.session.listen()
-  claim.doubtful = true
+  claim.doubt()
   if (claim.only === null) return false
   lane.refuse(claim, errors.unavailable(lane, answer))
   return true
@@ -80,12 +79,12 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
   const { lane } = claim
   const { upkeep } = lane.session
   lane.failure = answer.kind === 'unknown' ? answer : null
-  if (answer.kind === 'unknown') claim.unheard++
+  if (answer.kind === 'unknown') claim.missed()
   // Not with any answer: the next question to a store that is slow still would be given up too early again.
-  else if (lane.session.clock.now() - sentAt < upkeep.leastTimeoutOf(claim)) claim.unheard = 0
+  else if (lane.session.clock.now() - sentAt < upkeep.leastTimeoutOf(claim)) claim.heard()
   switch (answer.kind) {
     case 'queued':
-      claim.attempts++
+      claim.triedInVain()
       return wait(claim, sentAt, answer)
     case 'held':
       return granted(claim, sentAt, lane.session.clock.now(), answer)
@@ -93,7 +92,7 @@ export function stillQueued(claim: Claim, sentAt: number, answer: RenewAnswer): 
       // As for whoever comes now: asking again cannot help, and nobody would ever be told that it is its turn.
       if (answer.retryable === false) return lane.refuse(claim, errors.unavailable(lane, answer))
       upkeep.queuedAgain(claim, retryDelay(claim))
-      claim.attempts++
+      claim.triedInVain()
       return
     case 'renewed':
       // Who waits asks for tokens, and cannot be served without.
@@ -113,7 +112,7 @@ function claimAnew(claim: Claim): void {
   if (lane.needsClaim(now)) {
     const next = lane.newClaim()
     const soon = mayHurry(claim, now)
-    next.hurriedUntil = claim.hurriedUntil
+    goOnHurrying(next, claim)
     if (soon) askInTurn(next, now)
     else pause(next, RETRY_MS.longest)
   }
@@ -127,7 +126,7 @@ function claimAnew(claim: Claim): void {
 export function told(claim: Claim): void {
   if (claim.state !== 'asking' && claim.state !== 'queued') return
   // What is under way may have been answered before the grant: then its answer says "queued", and is asked about again.
-  claim.told = true
+  claim.hearOfGrant()
   if (claim.state === 'queued' && !claim.inFlight) confirm(claim)
 }
 
@@ -170,9 +169,10 @@ function granted(claim: Claim, sentAt: number, now: number, answer: Held): void 
   const { store, upkeep, cleanup } = lane.session
   const end = validUntil(sentAt, lane.ttl, store.capabilities.earlyExpiry)
   if (now < end) {
-    lane.hold(claim, now, end, answer)
+    noLongerComing(lane.claims, claim)
+    claim.hold(now, end, answer)
     upkeep.held(claim, sentAt)
-    return claim.revoked ? askBeforeUse(claim) : lane.serveFirst(claim, now)
+    return claim.revoked ? askBeforeUse(claim) : serveFirst(claim, now)
   }
   // It took longer than the lease lasts. Nobody may have it; a new claim may be quicker.
   const { only } = claim
@@ -194,8 +194,7 @@ function askBeforeUse(claim: Claim): void {
   // Who does not wait does not wait for that either.
   if (only !== null) return lane.refuse(claim, null)
   // Nor may readers join it.
-  claim.era = 0
-  claim.heardAt = -Infinity
+  claim.distrust()
   lane.session.upkeep.renewNow(claim)
 }
 
@@ -211,9 +210,9 @@ function wait(claim: Claim, sentAt: number, { retryAfter }: Queued): void {
 }
 
 function confirm(claim: Claim): void {
-  claim.told = false
+  claim.forgetWord()
   if (!mayHurry(claim, claim.lane.session.clock.now())) return
-  claim.tokens = blockFor(claim, claim.lane.waiting)
+  claim.want(blockFor(claim, claim.lane.waiting))
   claim.lane.session.upkeep.renewNow(claim)
 }
 
@@ -222,8 +221,7 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
   const { session } = lane
   if (claim.only !== null) return lane.refuse(claim, null)
   // Sections are short here. Who asks seldom because he has waited long would never get his turn among them.
-  if (claim.mark !== undefined && claim.mark !== mark) claim.attempts = 0
-  claim.mark = mark
+  claim.refused(mark)
   session.listen()
   // Where that is answered at once, others were asked again meanwhile, and it may have become needless.
   if (claim.state !== 'asking') return
@@ -238,7 +236,7 @@ function busy(claim: Claim, { retryAfter = Infinity, mark }: Busy): void {
 
 function pause(claim: Claim, delay: number): void {
   const { clock, expiries } = claim.lane.session
-  claim.attempts++
+  claim.triedInVain()
   expiries.set(claim, clock.now() + delay, Math.ceil(delay))
 }
 

@@ -1,4 +1,5 @@
-import type { ClaimRef, ClaimRequest, ReleaseRequest, RenewRequest } from '../core/contract.ts'
+import type { ClaimRef, ClaimRequest, Held, ReleaseRequest, RenewRequest } from '../core/contract.ts'
+import { extended } from '../core/validity.ts'
 import { Deadline } from './deadlines.ts'
 import type { Lane } from './lane.ts'
 import type { ClaimLease } from './lease.ts'
@@ -12,7 +13,10 @@ import type { Task } from './task.ts'
  */
 export type ClaimState = 'asking' | 'queued' | 'held' | 'gone'
 
-/** One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. */
+/**
+ * One claim of this process at the store, from the first request to the last. Serves the tasks of its lane. What it is, is written here and
+ * nowhere else; when, is decided in asking.ts, holding.ts, upkeep.ts and by its lane.
+ */
 export class Claim extends Deadline {
   /** Another one after a downgrade. */
   lane: Lane
@@ -56,7 +60,7 @@ export class Claim extends Deadline {
   leases: Set<ClaimLease> | null = null
 
   /** The only task it is for: one that will not wait. */
-  only: Task | null = null
+  only: Task | null
   /** Whoever made it takes the lease himself if the store answers at once. */
   reserved = false
   /** A message said that it was granted, and no request has left since. */
@@ -64,10 +68,11 @@ export class Claim extends Deadline {
   /** A message said that it was taken away by force, before an answer said that it was granted. */
   revoked = false
 
-  constructor(lane: Lane, id: string) {
+  constructor(lane: Lane, id: string, only: Task | null) {
     super()
     this.lane = lane
     this.id = id
+    this.only = only
   }
 
   get name(): string {
@@ -121,9 +126,172 @@ export class Claim extends Deadline {
     this.lane.session.upkeep.due(this, now)
   }
 
+  // On the way.
+
+  /** A request for it leaves. `era`: see `Session.era`. */
+  asked(tokens: number, whenBusy: 'queue' | 'try', era: number): void {
+    this.inFlight = true
+    this.tokens = tokens
+    this.whenBusy = whenBusy
+    this.era = era
+  }
+
+  /** A question about it leaves: it asks for no more tokens than it was told to. */
+  questioned(): void {
+    this.inFlight = true
+  }
+
+  /** What was under way was answered, or will not be. */
+  landed(): void {
+    this.inFlight = false
+  }
+
+  /** The store may know more of it than we do. */
+  doubt(): void {
+    this.doubtful = true
+  }
+
+  /** The store has it in line. */
+  queue(): void {
+    this.state = 'queued'
+    this.attempts = 0
+  }
+
+  /** Once more it was asked for in vain. */
+  triedInVain(): void {
+    this.attempts++
+  }
+
+  /** Somebody has it, who left this mark. Where marks change, sections are short. */
+  refused(mark: string | undefined): void {
+    if (this.mark !== undefined && this.mark !== mark) this.attempts = 0
+    this.mark = mark
+  }
+
+  /** A waiter's question was not answered in time. */
+  missed(): void {
+    this.unheard++
+  }
+
+  /** One was, within the time that questions have at first. */
+  heard(): void {
+    this.unheard = 0
+  }
+
+  /** A message says that it was granted. */
+  hearOfGrant(): void {
+    this.told = true
+  }
+
+  /** Asked about, or not worth another question. */
+  forgetWord(): void {
+    this.told = false
+  }
+
+  /** A message says that it was taken away, before an answer said that it was granted. */
+  revoke(): void {
+    this.revoked = true
+  }
+
+  /** The next request asks for so many tokens. */
+  want(tokens: number): void {
+    this.tokens = tokens
+  }
+
+  /** Whoever made it takes the lease himself if the store answers at once, until `open`. */
+  reserve(): void {
+    this.reserved = true
+  }
+
+  open(): void {
+    this.reserved = false
+  }
+
+  /** Those in line may have it too. */
+  openToAll(): void {
+    this.only = null
+  }
+
+  // Held.
+
+  /** It is ours from here on, until `end` by our clocks. */
+  hold(now: number, end: number, { token, count, contended }: Omit<Held, 'kind'>): void {
+    this.state = 'held'
+    this.attempts = 0
+    this.tokens = 0
+    this.validUntil = end
+    // The message that a queue has formed may overtake the answer that says "held".
+    this.contended ||= contended
+    this.takeTokens(token, count)
+    this.since = now
+    if (this.lane.shared) this.heardAt = now
+  }
+
+  /** A renewal was answered. */
+  extend(now: number, end: number, contended: boolean): void {
+    this.validUntil = extended(this.validUntil, now, end)
+    // Never back to false: the answer may be older than the message that a queue has formed.
+    this.contended ||= contended
+    if (this.lane.shared) this.heardAt = now
+  }
+
   takeTokens(token: bigint, count: number): void {
     this.nextToken = token
     this.tokensLeft = count
+  }
+
+  /** A section begins. Its token. */
+  begin(): bigint {
+    this.tokensLeft--
+    this.sections++
+    this.unyielded++
+    return this.nextToken++
+  }
+
+  /** The event loop had its chance. */
+  yielded(): void {
+    this.unyielded = 0
+  }
+
+  /** What was last heard of it is of this era. */
+  heardIn(era: number): void {
+    this.era = era
+  }
+
+  /** What was heard of it is not to be gone by any more. */
+  distrust(): void {
+    this.era = 0
+    this.heardAt = -Infinity
+  }
+
+  /** A queue has formed at the store. */
+  othersWait(): void {
+    this.contended = true
+  }
+
+  /** Whether there is a queue is to be asked anew. */
+  forgetOthers(): void {
+    this.contended = false
+  }
+
+  /** There is nothing to hand on any more: as if others had waited for a whole turn. */
+  endTurn(): void {
+    this.contended = true
+    this.since = -Infinity
+  }
+
+  /** A writer's, that goes on as a reader's. */
+  moveTo(lane: Lane, lease: ClaimLease): void {
+    this.lane = lane
+    if (!lane.shared) return
+    this.leases = new Set([lease])
+    this.lease = null
+  }
+
+  /** Released, lost or abandoned. */
+  end(): void {
+    this.state = 'gone'
+    this.cancel()
   }
 
   /** Those that use it are asked to come to an end. They still have it. */

@@ -6,6 +6,7 @@ import { shown } from '../core/printing.ts'
 import { withFirst, without } from './claims.ts'
 import { Deadline } from './deadlines.ts'
 import { events } from './events.ts'
+import { resume } from './holding.ts'
 import type { ClaimLease } from './lease.ts'
 import type { Session } from './session.ts'
 
@@ -43,10 +44,7 @@ function moveToReaders(lease: ClaimLease): void {
   from.claims = without(from.claims, claim)
   // In front of one that may be queued: readers share the first. The other is given up when nobody needs it.
   to.claims = withFirst(to.claims, claim)
-  claim.lane = to
-  if (!to.shared) return
-  claim.leases = new Set([lease])
-  claim.lease = null
+  claim.moveTo(to, lease)
 }
 
 /** The request to the store, repeated with pauses until it is answered or the lease ends. */
@@ -141,10 +139,10 @@ export class Downgrade extends Deadline {
     this.resolve()
     // Readers in line here come in, unless others go first. A renewal that is under way may be older than the queue, and what is not to be
     // renewed is not asked about.
-    if (!claim.contended || claim.inFlight || !claim.lane.renew) return claim.lane.resume(claim)
+    if (!claim.contended || claim.inFlight || !claim.lane.renew) return resume(claim)
     // Who waited behind the writer may have been a reader, which is in by now: whether anybody waits is asked anew, and then
     // it goes on. (If the answer told it, that could be older than the message that a queue has formed.)
-    claim.contended = false
+    claim.forgetOthers()
     session.upkeep.renewNow(claim)
   }
 

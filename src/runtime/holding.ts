@@ -1,9 +1,8 @@
-import type { Held, ReleaseResult, Unknown } from '../core/contract.ts'
+import type { ReleaseResult, Unknown } from '../core/contract.ts'
 import { RELEASE } from '../core/answers.ts'
 import { shown } from '../core/printing.ts'
-import { answered } from './asking.ts'
 import type { Claim } from './claim.ts'
-import { noLongerComing, withClaim, without } from './claims.ts'
+import { withClaim, without } from './claims.ts'
 import { events } from './events.ts'
 import { ClaimLease, EXPIRED, RELEASED } from './lease.ts'
 import type { ReleaseOutcome } from './lease.ts'
@@ -15,26 +14,12 @@ import { blockFor, isUpToDate, mayPassOn, YIELD_EVERY } from './turn.ts'
  * by is in asking.ts.
  */
 
-/** The claim is ours from here on, until `end` by our clocks. */
-export function hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {
-  noLongerComing(claim.lane.claims, claim)
-  claim.state = 'held'
-  claim.attempts = 0
-  claim.tokens = 0
-  claim.validUntil = end
-  // The message that a queue has formed may overtake the answer that says "held".
-  claim.contended ||= grant.contended
-  claim.takeTokens(grant.token, grant.count)
-  claim.since = now
-  if (claim.lane.shared) claim.heardAt = now
-}
-
 /** Whom a new grant is for. */
 export function serveFirst(claim: Claim, now: number): void {
   const { only } = claim
   if (claim.reserved) return
   if (only === null) return serve(claim, now)
-  claim.only = null
+  claim.openToAll()
   only.give(lend(claim, now, only.maxHold, only))
   resume(claim)
 }
@@ -74,10 +59,7 @@ export function finish(claim: Claim, lease: ClaimLease, now: number): Promise<Re
 export function lend(claim: Claim, now: number, maxHold: number, task: Task | null = null): ClaimLease {
   // It has its lease. Whoever is told of that may abort, and must not find a task that stands in no line.
   task?.settle()
-  const token = claim.nextToken++
-  claim.tokensLeft--
-  claim.sections++
-  claim.unyielded++
+  const token = claim.begin()
   const lease = new ClaimLease(claim, token, now, maxHold)
   claim.addLease(lease)
   if (events.acquired.hasSubscribers) {
@@ -96,7 +78,7 @@ export function lend(claim: Claim, now: number, maxHold: number, task: Task | nu
 export function refill(claim: Claim): void {
   if (claim.inFlight) return
   const { waiting, session } = claim.lane
-  claim.tokens = blockFor(claim, waiting)
+  claim.want(blockFor(claim, waiting))
   session.upkeep.renewNow(claim)
 }
 
@@ -117,7 +99,7 @@ function serve(claim: Claim, now: number): void {
 /** The turn goes on: with those in line, or with more tokens for them. */
 export function passOn(claim: Claim, now: number): void {
   if (claim.unyielded >= YIELD_EVERY) {
-    claim.unyielded = 0
+    claim.yielded()
     return claim.lane.session.env.defer(() => resume(claim))
   }
   if (claim.tokensLeft === 0) return refill(claim)
@@ -133,12 +115,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
   if (claim.contended && session.unordered) lane.politeUntil = sentAt + session.pollDelay(FRESH)
   lane.drop(claim)
   const next = lane.needsClaim(sentAt) && session.canQueue ? lane.newClaim() : undefined
-  if (next !== undefined) {
-    next.inFlight = true
-    next.era = session.era
-    next.whenBusy = 'queue'
-    next.tokens = blockFor(next, lane.waiting)
-  }
+  next?.asked(blockFor(next, lane.waiting), 'queue', session.era)
   session.closing?.unsettle(claim)
   let outcome = null as ReleaseOutcome | null
   let resolve = null as ((outcome: ReleaseOutcome) => void) | null
@@ -151,7 +128,7 @@ function giveUp(claim: Claim, sentAt: number): Promise<ReleaseOutcome> {
       session.leaving = without(session.leaving, claim)
       outcome = released(claim, result.released.kind)
       resolve?.(outcome)
-      if (next !== undefined) answered(next, sentAt, result.next ?? HALF_AN_ANSWER, session.clock.now())
+      if (next !== undefined) lane.heardNext(next, sentAt, result.next ?? HALF_AN_ANSWER)
       lane.pump()
     },
   )

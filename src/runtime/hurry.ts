@@ -21,3 +21,8 @@ export function mayHurry(about: Hurried, now: number): boolean {
   about.hurriedUntil = from + INTERVAL_MS
   return true
 }
+
+/** One takes the place of another, and may ask as often as that. */
+export function goOnHurrying(one: Hurried, another: Hurried): void {
+  one.hurriedUntil = another.hurriedUntil
+}

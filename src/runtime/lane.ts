@@ -1,6 +1,6 @@
-import type { Held, StoreEvent, Unknown } from '../core/contract.ts'
+import type { ClaimAnswer, StoreEvent, Unknown } from '../core/contract.ts'
 import { onAbort } from './abort-listeners.ts'
-import { abandon, ask, askAgain, askInTurn, freed, told } from './asking.ts'
+import { abandon, answered, ask, askAgain, askInTurn, freed, told } from './asking.ts'
 import { Claim } from './claim.ts'
 import type { ClaimState } from './claim.ts'
 import {
@@ -156,25 +156,19 @@ export class Lane {
     const claim = claimOf(this.claims, event.id)
     if (claim === undefined) return
     if (event.kind === 'granted') told(claim)
-    else if (event.kind === 'contended') claim.contended = true
+    else if (event.kind === 'contended') claim.othersWait()
     else if (claim.state === 'held') this.session.upkeep.lose(claim, 'it was taken away by force')
-    else claim.revoked = true
+    else claim.revoke()
   }
 
-  hold(claim: Claim, now: number, end: number, grant: Omit<Held, 'kind'>): void {
-    holding.hold(claim, now, end, grant)
-  }
-  serveFirst(claim: Claim, now: number): void {
-    holding.serveFirst(claim, now)
-  }
-  resume(claim: Claim): void {
-    holding.resume(claim)
-  }
-  renewalFailed(claim: Claim): void {
-    holding.renewalFailed(claim)
-  }
+  /** A lease is done with. Leases come from holding.ts, and so cannot ask it themselves. */
   finish(claim: Claim, lease: ClaimLease, now: number): Promise<ReleaseOutcome> {
     return holding.finish(claim, lease, now)
+  }
+
+  /** What a release was to ask for in the same request was answered. */
+  heardNext(claim: Claim, sentAt: number, answer: ClaimAnswer): void {
+    answered(claim, sentAt, answer, this.session.clock.now())
   }
 
   /** A claim that was held is not any more. */
@@ -234,8 +228,7 @@ export class Lane {
   /** Forgets a claim. What the store knows of it is another matter. */
   drop(claim: Claim): void {
     noLongerComing(this.claims, claim)
-    claim.state = 'gone'
-    claim.cancel()
+    claim.end()
     this.claims = without(this.claims, claim)
     this.session.closing?.dropped(claim)
   }
@@ -322,9 +315,9 @@ export class Lane {
     if (this.line.length > 0 || sizeOf(this.claims) >= this.kind.most || now < this.politeUntil) return null
     if (this.shared && (this.onTheirWay() > 0 || this.openClaim(now) !== null)) return null
     const claim = this.newClaim()
-    claim.reserved = true
+    claim.reserve()
     ask(claim, now)
-    claim.reserved = false
+    claim.open()
     // Told that it was taken away meanwhile, it is asked about; then it is for who is first in line.
     return claim.state === 'held' && !claim.revoked ? holding.lend(claim, now, maxHold) : null
   }
@@ -333,8 +326,7 @@ export class Lane {
   newClaim(only: Task | null = null): Claim {
     // A store that answers at once may end the last claim, and with it the lane, in the middle of the call that needs the next one.
     if (!this.listed) this.session.enlist(this)
-    const claim = new Claim(this, this.session.nextClaimId())
-    claim.only = only
+    const claim = new Claim(this, this.session.nextClaimId(), only)
     this.claims = withClaim(this.claims, claim)
     return claim
   }

@@ -18,12 +18,6 @@ export function mayPassOn({ lane, id, validUntil, contended, sections, since }: 
   return lane.kind.fair === 'turns' && sections < turn.count && now - since < turn.ms
 }
 
-/** There is nothing to hand on any more: as if others had waited for a whole turn. */
-export function endTurn(claim: Claim): void {
-  claim.contended = true
-  claim.since = -Infinity
-}
-
 /**
  * Whether a queue behind it would be known here, so that one more reader may share it unasked: where the store tells of queues, if nothing
  * was missed since its last answer; where it does not, for a turn after that.

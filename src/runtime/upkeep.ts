@@ -1,14 +1,14 @@
 import type { RenewAnswer, RenewRequest, Unknown } from '../core/contract.ts'
 import { RENEW } from '../core/answers.ts'
 import { bare } from '../core/error-printing.ts'
-import { extended, renewalDue, validUntil } from '../core/validity.ts'
+import { renewalDue, validUntil } from '../core/validity.ts'
 import { ask, stillQueued } from './asking.ts'
 import type { Claim } from './claim.ts'
 import { Deadlines } from './deadlines.ts'
 import { events } from './events.ts'
+import { renewalFailed, resume } from './holding.ts'
 import { mayHurry } from './hurry.ts'
 import type { Session } from './session.ts'
-import { endTurn } from './turn.ts'
 
 /** Renewals that fall due within this part of their span go along with the first. */
 const TOGETHER = 0.1
@@ -124,7 +124,7 @@ export class Upkeep {
     if (this.batch.length === 0) return
     const batch = this.batch
     this.batch = []
-    for (const claim of batch) claim.inFlight = true
+    for (const claim of batch) claim.questioned()
     for (const alike of this.byPace(batch)) this.send(alike)
   }
 
@@ -187,9 +187,9 @@ export class Upkeep {
       ? answers
       : requests.broken(RENEW, `answered ${answers.length} of ${batch.length} requests`)
     batch.forEach((claim, index) => {
-      claim.inFlight = false
+      claim.landed()
       const answer = 'kind' in told ? told : (told[index] ?? NO_ANSWER)
-      if (answer.kind !== 'unknown') claim.era = era
+      if (answer.kind !== 'unknown') claim.heardIn(era)
       if (claim.state === 'held') this.settleHeld(claim, sentAt, now, answer)
       else if (claim.state === 'queued') stillQueued(claim, sentAt, answer)
     })
@@ -202,27 +202,24 @@ export class Upkeep {
       case 'held':
       case 'renewed': {
         const { earlyExpiry } = this.session.store.capabilities
-        claim.validUntil = extended(claim.validUntil, now, validUntil(sentAt, lane.ttl, earlyExpiry))
-        // Never back to false: the answer may be older than the message that a queue has formed.
-        claim.contended ||= answer.contended
-        if (lane.shared) claim.heardAt = now
+        claim.extend(now, validUntil(sentAt, lane.ttl, earlyExpiry), answer.contended)
         lane.heardOf(claim, null)
         if (claim.tokens > 0) {
           if (answer.kind === 'held') claim.takeTokens(answer.token, answer.count)
-          else endTurn(claim)
+          else claim.endTurn()
         }
-        claim.tokens = 0
+        claim.want(0)
         this.held(claim, sentAt)
         if (events.renewed.hasSubscribers) {
           events.renewed.publish({ name: lane.name, store: this.session.store.kind, took: now - sentAt })
         }
-        return lane.resume(claim)
+        return resume(claim)
       }
       case 'unknown':
         return this.retry(claim, now, answer)
       case 'queued':
         // The store is not the one that granted it, or has lost its last moments: it has the claim in line again, for nobody.
-        claim.doubtful = true
+        claim.doubt()
         return this.abandon(claim, 'the store has it in the queue again')
       case 'lost':
         return this.lose(claim, 'the store does not know it any more')
@@ -246,9 +243,9 @@ export class Upkeep {
     const pause = Math.min(claim.ttl / 15, 1000) * (0.5 + session.env.random())
     if (pause < remaining && !session.lettingGo) this.renewals.set(claim, now + pause, Math.ceil(pause))
     else session.expiries.set(claim, claim.validUntil, claim.ttl)
-    claim.tokens = 0
+    claim.want(0)
     claim.lane.heardOf(claim, answer)
-    claim.lane.renewalFailed(claim)
+    renewalFailed(claim)
   }
 }
 

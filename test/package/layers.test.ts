@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import { checkLayers, layerFaults } from '../../scripts/layers.mjs'
+import { checkLayers, layerFaults, writerFaults } from '../../scripts/layers.mjs'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -135,3 +135,22 @@ function lint(root: string): { file: string; rule: string }[] {
     rule: /\(([^)]+)\)/.exec(code)?.[1] ?? code,
   }))
 }
+
+describe('a claim has one writer', () => {
+  it.each(['claim.state = "held"', 'next.tokens ++', 'claim.contended ||= true', 'claim.lane=to'])(
+    'and nobody else says: %s',
+    (text) => {
+      expect(writerFaults('src/runtime/holding.ts', text)).toHaveLength(1)
+      expect(writerFaults('src/locks/lock.ts', text)).toHaveLength(1)
+      expect(writerFaults('src/runtime/claim.ts', text)).toEqual([])
+      expect(writerFaults('src/stores/zookeeper/claim.ts', text)).toEqual([])
+    },
+  )
+
+  it.each(['claim.state === "held"', 'task.only = claim', 'next.tokens >= 1', 'claim.hold(now, end, grant)'])(
+    'and everybody may say: %s',
+    (text) => {
+      expect(writerFaults('src/runtime/holding.ts', text)).toEqual([])
+    },
+  )
+})

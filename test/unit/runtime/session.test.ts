@@ -233,7 +233,7 @@ describe('the lanes of a session', () => {
     expect(session.owns('other.1')).toBe(false)
     const leaving = Array.from(
       { length: 40 },
-      (_, at) => new Claim(lanes[0] as Lane, `${session.id}.${99 + at}`),
+      (_, at) => new Claim(lanes[0] as Lane, `${session.id}.${99 + at}`, null),
     )
     for (const claim of leaving) session.leaving = withClaim(session.leaving, claim)
     for (const claim of leaving) {
