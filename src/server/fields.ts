@@ -103,14 +103,14 @@ export function idOf(fields: Fields, field: string): string {
 
 /**
  * Of what is claimed anew: stores put it between other words (a script of Redis, a record), and would take a blank in it for the end of it
- * and what follows for the ttl. What is asked about by such an id is not there.
+ * and what follows for the ttl. What is asked about by such an id is not there. A quorum of lock servers has a ~ before its attempt's number.
  */
-const CLAIM_ID = /^[\w-]{1,64}\.[\w-]+$/
+const CLAIM_ID = /^[\w-]{1,64}\.[\w~-]+$/
 
 function claimIdOf(fields: Fields): string {
   const id = idOf(fields, 'id')
   if (CLAIM_ID.test(id)) return id
-  throw refuse('the id of a claim must be letters, digits, - and _, with a dot after its session')
+  throw refuse('the id of a claim must be letters, digits, -, _ and ~, with a dot after its session')
 }
 
 const MS = { min: 1, max: MAX_MS }

@@ -16,15 +16,20 @@ const recorder = new Recorder(label, {
 const holdfast = await open(url, { ttl: TTL_MS, patience: 1_500, wait: 30_000 })
 
 const anyOf = (choices) => choices[Math.floor(Math.random() * choices.length)]
-const { read, write } = holdfast.readWriteLock('fleet:read-write')
-const locks = [
-  [{ lock: holdfast.mutex('fleet:mutex'), name: 'fleet:mutex', weight: 1, capacity: 1 }],
-  [
-    { lock: read, name: 'fleet:read-write', weight: 1, capacity: ALL },
-    { lock: write, name: 'fleet:read-write', weight: ALL, capacity: ALL },
-  ],
-  [{ lock: holdfast.semaphore('fleet:permits', 2), name: 'fleet:permits', weight: 1, capacity: 2 }],
-]
+const mutex = { lock: holdfast.mutex('fleet:mutex'), name: 'fleet:mutex', weight: 1, capacity: 1 }
+const locks = [[mutex]]
+// A quorum has mutexes only.
+if (!url.startsWith('redlock:')) {
+  const { read, write } = holdfast.readWriteLock('fleet:read-write')
+  const permits = holdfast.semaphore('fleet:permits', 2)
+  locks.push(
+    [
+      { lock: read, name: 'fleet:read-write', weight: 1, capacity: ALL },
+      { lock: write, name: 'fleet:read-write', weight: ALL, capacity: ALL },
+    ],
+    [{ lock: permits, name: 'fleet:permits', weight: 1, capacity: 2 }],
+  )
+}
 
 let over = false
 async function fight(choices) {

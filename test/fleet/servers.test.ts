@@ -29,6 +29,18 @@ describe('processes of an earlier build and of the present one', () => {
       expect(await problemsOfFleet(place)).toEqual([])
     })
 
+  it.skipIf(!available('redis'))('share the locks of a quorum', SECONDS, async () => {
+    const place = async (): Promise<Place> => {
+      const servers = await Promise.all([redis(), redis(), redis()])
+      const addresses = servers.map(({ host, port }) => `${host}:${port}`).join(',')
+      return {
+        url: `redlock://${addresses}?maxTtl=5000&setup=now`,
+        end: () => Promise.all(servers.map((server) => server.stop())),
+      }
+    }
+    expect(await problemsOfFleet(place)).toEqual([])
+  })
+
   it.each(BUILDS)('share the locks of a lock server of the %s one', SECONDS, async (build) => {
     const place = async (builds: Builds): Promise<Place> => {
       const { startServer } = (await import(`${builds[build]}/server/index.js`)) as typeof LockServer

@@ -13,7 +13,7 @@ import { unknown } from './failure.ts'
 
 /** How long a store that did not answer is left alone, growing with every failure in a row. */
 const PAUSE_MS = { shortest: 20, longest: 1000 }
-/** Requests that may be under way to a store that does not answer, where nothing works without it. */
+/** Requests for new locks that may be under way to a store that does not answer, where nothing works without it. */
 const MOST_IN_VAIN = 64
 /** Releases beyond those that are kept for it until it answers. */
 const MOST_OWED = 16_384
@@ -73,6 +73,14 @@ export class Node {
   ): void {
     const { at, problem } = this
     if (problem !== null && !this.mayTry(needed)) return heard(problem, at)
+    this.send(call, heard)
+  }
+
+  private send<T extends { readonly kind: string }>(
+    call: (voter: Voter, at: number) => MaybePromise<T>,
+    heard: (answer: T | Unknown, at: number) => void,
+  ): void {
+    const { at } = this
     let answer: MaybePromise<T>
     try {
       answer = call(this.voter, at)
@@ -93,13 +101,17 @@ export class Node {
     )
   }
 
-  /** As `ask`, where the answer counts: only if it is known whose it is. */
+  /**
+   * As `ask`, where the answer counts: only if it is known whose it is. What is held is asked about however many votes are under
+   * way: where too many at once are late, the store seems to be down, and the leases would end for that.
+   */
   askKnown<T extends { readonly kind: string }>(
     call: (voter: Voter, at: number) => MaybePromise<T>,
     needed: boolean,
     heard: (answer: T | Unknown, at: number) => void,
   ): void {
     if (this.server === null) heard(this.problem ?? UNCHECKED, this.at)
+    else if (needed) this.send(call, heard)
     else this.ask(call, needed, heard)
   }
 

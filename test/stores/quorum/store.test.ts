@@ -5,12 +5,15 @@ import { createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 
 import { Holdfast } from 'holdfast'
+import { httpStore } from 'holdfast/http'
 import type { NameInfo, Store, StoreEvent, Unknown } from 'holdfast/store'
 import { memcachedStore } from 'holdfast/memcached'
 import { memoryNode, memoryStore } from 'holdfast/memory'
 import { openRedlockStore, quorumStore } from 'holdfast/quorum'
 import { redisStore } from 'holdfast/redis'
 import type { RedisStoreOptions } from 'holdfast/redis'
+import { holdfastStore } from 'holdfast/remote'
+import { startServer } from 'holdfast/server'
 import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redisCommand } from '../../../scripts/services.mjs'
@@ -558,6 +561,31 @@ describe.skipIf(!available('memcached'))('of stores that have no votes', () => {
 
   it('may be mixed with others', () => {
     expect(quorumStore([...memory(2), memoryStore()]).capabilities.fencing).toBe('weak')
+  })
+})
+
+describe('of lock servers', () => {
+  it.each([
+    ['streams', holdfastStore],
+    ['requests', (url: string): Store => httpStore(url.replace('holdfast:', 'http:'))],
+  ] as const)('excludes, renews and releases over %s', async (_, storeAt) => {
+    const servers = await Promise.all(
+      [1, 2, 3].map(() => startServer({ listen: '127.0.0.1:0', state: null })),
+    )
+    const open = (): Store =>
+      quorumStore(
+        servers.map(({ url }) => storeAt(url)),
+        { maxTtl: 60_000, nodeTimeout: 1_000 },
+      )
+    const [a, b] = [open(), open()]
+    const claim = request('x', 'a.1', 5_000)
+    expect(await a.claim(claim, 2_000)).toMatchObject({ kind: 'held' })
+    expect(await b.claim(request('x', 'b.1', 5_000), 2_000)).toMatchObject({ kind: 'busy' })
+    expect(await a.renew([{ ...claim, tokens: 0 }], 2_000)).toMatchObject([{ kind: 'renewed' }])
+    expect((await a.release(claim, undefined, 2_000)).released).toMatchObject({ kind: 'released' })
+    await a.close()
+    await b.close()
+    for (const server of servers) await server.close({ grace: 50 })
   })
 })
 

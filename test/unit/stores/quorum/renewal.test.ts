@@ -64,6 +64,18 @@ describe('a renewal', () => {
     expect(await lease.renew()).toEqual({ kind: 'renewed', contended: false })
   })
 
+  it('is asked for also while too many votes at once are late at all stores', async () => {
+    const lease = await holding(3)
+    for (const { on } of lease.members) on.vote = on.release = fails
+    await lease.store.claim(request('y', 'a.2'), TIMEOUT)
+    for (const { on } of lease.members) on.vote = never
+    const asked = Array.from({ length: 100 }, (_, at) =>
+      lease.store.claim(request(`y${at}`, `b.${at}`), TIMEOUT),
+    )
+    expect(asked).toHaveLength(100)
+    expect(await lease.renew()).toEqual({ kind: 'renewed', contended: false })
+  })
+
   it('counts for nothing where stores leave out what they do not find: which answer is whose, nobody can say', async () => {
     const lease = await holding(3)
     const other = { name: 'y', id: 'a.2' }
