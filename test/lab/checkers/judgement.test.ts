@@ -116,6 +116,21 @@ describe('Outside of the windows of its faults', () => {
     expect(seen('renewal', 80).seen).toBe('unknown')
   })
 
+  it('a store that is far away and renews nothing is not decided, though no section outlived its ttl', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const lost = { process: 'a', op: 1, kind: 'lost', phase: 'ok', at: 50_000_000n, name: 'seat' } as const
+    const looks = [1, 2, 3].map((at) => {
+      const from = BigInt(at) * 50_000_000n
+      return { name: 'seat', from, to: from + 80_000_000n, holders: [], waiters: [] }
+    })
+    const evidence = script.evidence([facts('none')], { looks })
+    expect(verdict(evidence, 'renewal')).toMatchObject({ seen: 'not run' })
+    const renewsNothing = { ...evidence, history: [...evidence.history, lost] }
+    expect(verdict(renewsNothing, 'renewal')).toMatchObject({ seen: 'unknown' })
+    expect(verdict(renewsNothing, 'renewal').why).toContain('a lost its lease on "seat"')
+  })
+
   it('an error that is none of the library is unexpected at any time', () => {
     const script = new Script()
     script.turns(10, 20)
