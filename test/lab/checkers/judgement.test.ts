@@ -209,7 +209,25 @@ describe('A client', () => {
     const held = script.evidence([facts('none')], { looks: [{ ...look, from: at(25), to: at(26) }] })
     expect(verdict(held, 'leftovers').seen).toBe('held')
     const left = script.evidence([facts('none')], { looks: [{ ...look, from: at(400), to: at(401) }] })
-    expect(verdict(left, 'leftovers').why).toContain('"seat" is still held by a')
+    expect(verdict(left, 'leftovers').why).toMatch(
+      /^"seat" is still held by a \d+ ms after its release was confirmed$/,
+    )
+  })
+
+  it('has none that belongs to a wait that was given up long ago, of which no release was confirmed', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const at = (ms: number): bigint => BigInt(ms * 1e6)
+    const wait = { process: 'a', op: 100, name: 'seat', kind: 'acquire' } as const
+    const history: readonly HistoryEvent[] = [
+      { ...wait, phase: 'invoke', at: at(300), weight: 1, capacity: 1 },
+      { ...wait, phase: 'fail', at: at(340) },
+    ]
+    const looks = [{ name: 'seat', holders: ['a'], waiters: [], from: at(1500), to: at(1501) }]
+    const evidence = script.evidence([facts('none')], { looks, endedAt: 2000 })
+    expect(verdict({ ...evidence, history: [...evidence.history, ...history] }, 'leftovers').why).toBe(
+      '"seat" is still held by a 160 ms after its last call had to be gone',
+    )
   })
 })
 
