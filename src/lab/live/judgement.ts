@@ -117,10 +117,13 @@ export function judgeEvidence(evidence: Evidence): Judgement {
     }
     const [first] = own
     if (first !== undefined) return { check, expected, seen: 'broke', why: first.message }
-    const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : idle.get(check)
-    if (unseen !== undefined) return { check, expected, seen: 'not run', why: unseen }
+    // What may have been broken is no check that had nothing to look at: where no lease is renewed, none outlives its ttl.
     const why = undecided.get(check)
-    return why === undefined ? { check, expected, seen: 'held' } : { check, expected, seen: 'unknown', why }
+    if (why !== undefined) return { check, expected, seen: 'unknown', why }
+    const unseen = barren && OF_GRANTS.has(check) ? 'nobody was ever given a lock' : idle.get(check)
+    return unseen === undefined
+      ? { check, expected, seen: 'held' }
+      : { check, expected, seen: 'not run', why: unseen }
   })
   // What is only checked where nothing happens is not violated elsewhere.
   return { verdicts, violations: violations.filter(({ check }) => checks.includes(check)) }

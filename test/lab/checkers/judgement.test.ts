@@ -116,6 +116,21 @@ describe('Outside of the windows of its faults', () => {
     expect(seen('renewal', 80).seen).toBe('unknown')
   })
 
+  it('a store that is far away and renews nothing is not decided, though no section outlived its ttl', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const lost = { process: 'a', op: 1, kind: 'lost', phase: 'ok', at: 50_000_000n, name: 'seat' } as const
+    const looks = [1, 2, 3].map((at) => {
+      const from = BigInt(at) * 50_000_000n
+      return { name: 'seat', from, to: from + 80_000_000n, holders: [], waiters: [] }
+    })
+    const evidence = script.evidence([facts('none')], { looks })
+    expect(verdict(evidence, 'renewal')).toMatchObject({ seen: 'not run' })
+    const renewsNothing = { ...evidence, history: [...evidence.history, lost] }
+    expect(verdict(renewsNothing, 'renewal')).toMatchObject({ seen: 'unknown' })
+    expect(verdict(renewsNothing, 'renewal').why).toContain('a lost its lease on "seat"')
+  })
+
   it('an error that is none of the library is unexpected at any time', () => {
     const script = new Script()
     script.turns(10, 20)
@@ -194,7 +209,25 @@ describe('A client', () => {
     const held = script.evidence([facts('none')], { looks: [{ ...look, from: at(25), to: at(26) }] })
     expect(verdict(held, 'leftovers').seen).toBe('held')
     const left = script.evidence([facts('none')], { looks: [{ ...look, from: at(400), to: at(401) }] })
-    expect(verdict(left, 'leftovers').why).toContain('"seat" is still held by a')
+    expect(verdict(left, 'leftovers').why).toMatch(
+      /^"seat" is still held by a \d+ ms after its release was confirmed$/,
+    )
+  })
+
+  it('has none that belongs to a wait that was given up long ago, of which no release was confirmed', () => {
+    const script = new Script()
+    script.turns(10, 20)
+    const at = (ms: number): bigint => BigInt(ms * 1e6)
+    const wait = { process: 'a', op: 100, name: 'seat', kind: 'acquire' } as const
+    const history: readonly HistoryEvent[] = [
+      { ...wait, phase: 'invoke', at: at(300), weight: 1, capacity: 1 },
+      { ...wait, phase: 'fail', at: at(340) },
+    ]
+    const looks = [{ name: 'seat', holders: ['a'], waiters: [], from: at(1500), to: at(1501) }]
+    const evidence = script.evidence([facts('none')], { looks, endedAt: 2000 })
+    expect(verdict({ ...evidence, history: [...evidence.history, ...history] }, 'leftovers').why).toBe(
+      '"seat" is still held by a 160 ms after its last call had to be gone',
+    )
   })
 })
 

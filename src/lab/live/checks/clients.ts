@@ -185,9 +185,10 @@ export function unreleasedOf(evidence: Evidence, windows: readonly Window[]): Vi
       const key = `${owner}\n${name}\n${last.asked}`
       if (told.has(key)) return []
       told.add(key)
-      const ms = Math.round(Number(from - (last.given ?? from)) / 1e6)
+      const ms = Math.round(Number(from - last.allGiven) / 1e6)
+      const end = last.confirmed ? 'its release was confirmed' : 'its last call had to be gone'
       const message = holders.includes(owner)
-        ? `"${name}" is still held by ${owner} ${ms} ms after its release was confirmed`
+        ? `"${name}" is still held by ${owner} ${ms} ms after ${end}`
         : `${owner} still stands in line for "${name}" ${ms} ms after its last wait had to be gone`
       return [{ check: 'leftovers', message, at, clients: [owner] }]
     }),
@@ -198,6 +199,8 @@ interface Ended {
   readonly asked: bigint
   /** When the store had confirmed its release, or must have forgotten it; undefined where it may still have something. */
   given: bigint | undefined
+  /** It had, and said so. */
+  confirmed: boolean
   /** When that is so of all that were asked for before it, too. */
   allGiven: bigint | undefined
 }
@@ -216,7 +219,7 @@ function storiesOf(history: readonly HistoryEvent[], expiry: number): Map<string
   for (const { process, op, name, kind, phase, at } of history) {
     const key = `${process}\n${op}`
     if (kind === 'acquire' && phase === 'invoke') {
-      const story: Ended = { asked: at, given: undefined, allGiven: undefined }
+      const story: Ended = { asked: at, given: undefined, confirmed: false, allGiven: undefined }
       open.set(key, story)
       const group = all.get(`${process}\n${name}`)
       if (group === undefined) all.set(`${process}\n${name}`, [story])
@@ -224,8 +227,10 @@ function storiesOf(history: readonly HistoryEvent[], expiry: number): Map<string
     }
     const story = open.get(key)
     if (story === undefined) continue
-    if (kind === 'release' && phase === 'ok') story.given = at
-    else if (kind === 'lost' || (kind === 'release' && phase !== 'invoke')) story.given ??= at + forgotten
+    if (kind === 'release' && phase === 'ok') {
+      story.given = at
+      story.confirmed = true
+    } else if (kind === 'lost' || (kind === 'release' && phase !== 'invoke')) story.given ??= at + forgotten
     if (kind === 'acquire' && phase === 'fail') story.given = at + CLEANED_UP_NS
   }
   for (const group of all.values()) {
