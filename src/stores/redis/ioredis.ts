@@ -1,4 +1,4 @@
-import { plainError } from './failure.ts'
+import { isTryAgain, plainError } from './failure.ts'
 import { followSentinels } from './ioredis-sentinels.ts'
 import { listen, SUBSCRIBER_MS } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
@@ -123,7 +123,7 @@ export class IoredisLink implements Link {
   }
 
   evalsha(args: string[]): Promise<unknown> {
-    return this.client.evalsha(...(args as [string, string]))
+    return this.followed(this.client.evalsha(...(args as [string, string])))
   }
 
   thenWait(
@@ -161,11 +161,19 @@ export class IoredisLink implements Link {
   }
 
   eval(args: string[]): Promise<unknown> {
-    return this.client.eval(...(args as [string, string]))
+    return this.followed(this.client.eval(...(args as [string, string])))
   }
 
   hdel(key: string, field: string): Promise<unknown> {
-    return this.client.hdel(key, field)
+    return this.followed(this.client.hdel(key, field))
+  }
+
+  /** Commands that `enableAutoPipelining` sent together, and that were sent on to different places, the driver does not follow. */
+  private followed(reply: Promise<unknown>): Promise<unknown> {
+    if (!this.cluster) return reply
+    return reply.catch((error: unknown) => {
+      throw isElsewhere(error) && !isTryAgain(error) ? stillMoving() : error
+    })
   }
 
   nodeOf(key: string): string {
