@@ -1,4 +1,4 @@
-import { plainError } from './failure.ts'
+import { isTryAgain, plainError } from './failure.ts'
 import { followSentinels } from './ioredis-sentinels.ts'
 import { listen, SUBSCRIBER_MS } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
@@ -12,7 +12,11 @@ const { setTimeout, clearTimeout } = globalThis
 export interface IoredisClient {
   readonly status: string
   readonly isCluster: boolean
-  readonly options: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
+  readonly options: {
+    readonly keyPrefix?: string | undefined
+    readonly sentinels?: unknown
+    readonly enableAutoPipelining?: boolean | undefined
+  }
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   evalsha(sha1: string, numkeys: string, ...args: string[]): Promise<unknown>
@@ -123,7 +127,7 @@ export class IoredisLink implements Link {
   }
 
   evalsha(args: string[]): Promise<unknown> {
-    return this.client.evalsha(...(args as [string, string]))
+    return this.followed(this.client.evalsha(...(args as [string, string])))
   }
 
   thenWait(
@@ -132,11 +136,15 @@ export class IoredisLink implements Link {
     { count, ms }: ReplicaWish,
   ): [Promise<unknown>, Promise<unknown>] {
     const wait = [String(count), String(ms)]
-    if (!this.cluster) return [this[command](args), this.client.call('wait', ...wait)]
-    const results = this.together([
+    const { enableAutoPipelining = false } = this.client.options
+    if (!this.cluster && !enableAutoPipelining)
+      return [this[command](args), this.client.call('wait', ...wait)]
+    const both = [
       [command, ...args],
       ['wait', ...wait],
-    ])
+    ]
+    // The driver sends at once what it is told to keep out of its own pipelines (`autoPipeliningIgnoredCommands`): WAIT before the script.
+    const results = this.cluster ? this.together(both) : (this.client as IoredisCluster).pipeline(both).exec()
     const result = async (at: 0 | 1): Promise<unknown> => {
       const [error, reply] = (await results)?.[at] ?? [new Error('the pipeline had no result')]
       if (error !== null) throw error
@@ -161,11 +169,19 @@ export class IoredisLink implements Link {
   }
 
   eval(args: string[]): Promise<unknown> {
-    return this.client.eval(...(args as [string, string]))
+    return this.followed(this.client.eval(...(args as [string, string])))
   }
 
   hdel(key: string, field: string): Promise<unknown> {
-    return this.client.hdel(key, field)
+    return this.followed(this.client.hdel(key, field))
+  }
+
+  /** Commands that `enableAutoPipelining` sent together, and that were sent on to different places, the driver does not follow. */
+  private followed(reply: Promise<unknown>): Promise<unknown> {
+    if (!this.cluster) return reply
+    return reply.catch((error: unknown) => {
+      throw isElsewhere(error) && !isTryAgain(error) ? stillMoving() : error
+    })
   }
 
   nodeOf(key: string): string {

@@ -1,7 +1,9 @@
 import { isReadOnly, isTryAgain } from './failure.ts'
 import type { Node, SubscriberConnection, SubscriberEvents } from './link.ts'
+import { listen } from './link.ts'
 import { FIRST_KEY, listenThrough, NodeRedisLink } from './node-redis.ts'
 import { end } from './node-redis-attempt.ts'
+import { keepFromLostWrites } from './node-redis-lost-writes.ts'
 import type { NodeRedisBase, PlainClient } from './node-redis.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { firstSlots, inOrder, isElsewhere, NO_CLAIM, REDIRECTIONS, slotOf, stillMoving } from './slots.ts'
@@ -13,7 +15,8 @@ export interface NodeRedisCluster extends NodeRedisBase {
 }
 
 export interface ClusterClient extends NodeRedisCluster {
-  readonly masters: readonly { readonly address: string }[]
+  readonly masters: readonly { readonly address: string; readonly client?: PlainClient }[]
+  readonly replicas: readonly { readonly client?: PlainClient }[]
   readonly slots: readonly (
     | { readonly master: { readonly address: string; readonly client?: PlainClient } }
     | undefined
@@ -24,9 +27,39 @@ export interface ClusterClient extends NodeRedisCluster {
 export class NodeRedisClusterLink extends NodeRedisLink<ClusterClient> {
   readonly cluster = true
   private looking = false
+  /** Of each node's client that has been seen: it goes with the node. */
+  private readonly kept = new Map<object, () => void>()
+  private readonly stopKeeping: () => void
+
+  constructor(client: ClusterClient, owned: boolean) {
+    super(client, owned)
+    this.keepNodes()
+    // Said of a connection that is new, before anything is sent on it.
+    this.stopKeeping = listen(client, ['node-connect'], () => this.keepNodes())
+  }
 
   ready(): boolean {
     return this.client.isOpen && this.client.masters.length > 0
+  }
+
+  private keepNodes(): void {
+    // A replica may be promoted, and keeps its connection.
+    const { masters, replicas } = this.client
+    const clients = new Set<object | undefined>([...masters, ...replicas].map(({ client }) => client))
+    for (const client of clients)
+      if (client !== undefined && !this.kept.has(client)) this.kept.set(client, keepFromLostWrites(client))
+    for (const [client, stop] of this.kept) {
+      if (clients.has(client)) continue
+      stop()
+      this.kept.delete(client)
+    }
+  }
+
+  override close(): Promise<void> {
+    this.stopKeeping()
+    for (const stop of this.kept.values()) stop()
+    this.kept.clear()
+    return super.close()
   }
 
   protected async send(key: string, command: string[]): Promise<unknown> {

@@ -2,6 +2,7 @@ import { plainError } from './failure.ts'
 import { listen, SUBSCRIBER_MS } from './link.ts'
 import type { Link, Node, SubscriberConnection, SubscriberEvents } from './link.ts'
 import { connectWithin, end } from './node-redis-attempt.ts'
+import { keepFromLostWrites } from './node-redis-lost-writes.ts'
 import type { ReplicaWish } from './replicas.ts'
 
 /** What all clients of node-redis have. */
@@ -163,6 +164,12 @@ export abstract class NodeRedisLink<C extends NodeRedisBase> implements Link {
 
 export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
   readonly cluster = false
+  private readonly stopKeeping: () => void
+
+  constructor(client: LeadingClient, owned: boolean) {
+    super(client, owned)
+    this.stopKeeping = keepFromLostWrites(client)
+  }
 
   get sentinels(): boolean {
     return this.client.asksSentinels === true
@@ -190,6 +197,11 @@ export class NodeRedisPlainLink extends NodeRedisLink<LeadingClient> {
 
   subscriber(events: SubscriberEvents): Promise<SubscriberConnection> {
     return listenThrough(this.client, events)
+  }
+
+  override close(): Promise<void> {
+    this.stopKeeping()
+    return super.close()
   }
 }
 

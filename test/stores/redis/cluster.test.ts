@@ -522,6 +522,37 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)(
   },
 )
 
+describe.skipIf(!available('redis-cluster'))('a Cluster, through ioredis with enableAutoPipelining', () => {
+  it('waits for slots that have moved, of commands that the driver sent together', async () => {
+    const cluster = await redisCluster({ primaries: 3 })
+    onTestFinished(() => cluster.stop())
+    const client = new Cluster(
+      cluster.nodes.map(({ host, port }) => ({ host, port })),
+      { enableAutoPipelining: true },
+    )
+    onTestFinished(() => client.disconnect())
+    const holdfast = new Holdfast(redisStore(client), { wait: 5_000 })
+    const [from, to] = cluster.primaries as [Server, Server]
+    const id = String(await redisCommand(to, 'CLUSTER', 'MYID'))
+    const names = Array.from({ length: 30 }, (_, i) => `n${i}`)
+    const here = names.filter((name) => slotOf(`{${name}}`) < 5_461)
+    // Until there are connections. A slot with something in it cannot be given away like that.
+    await Promise.all(
+      names.filter((name) => !here.includes(name)).map((name) => holdfast.mutex(name).run(() => {})),
+    )
+    await holdfast.mutex(here[2] ?? '').run(() => {})
+    // Two of them, and the others stay.
+    for (const name of here.slice(0, 2))
+      for (const server of [to, from])
+        await redisCommand(server, 'CLUSTER', 'SETSLOT', slotOf(`{${name}}`), 'NODE', id)
+    const leases = await Promise.all(here.map((name) => holdfast.mutex(name).acquire()))
+    expect(leases.map(({ held }) => held)).toEqual(here.map(() => true))
+    await Promise.all(leases.map((lease) => lease.release()))
+    await holdfast.close()
+    await holdfast.store.close()
+  })
+})
+
 async function replicasOf(nodes: readonly Server[]): Promise<Server[]> {
   const roles = await Promise.all(nodes.map((node) => redisCommand(node, 'ROLE') as Promise<[string]>))
   return nodes.filter((_, at) => roles[at]?.[0] !== 'master')

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import type * as NodeRedis from 'redis'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 
 import { Holdfast, StoreUnavailableError } from 'holdfast'
 import type { ClaimRequest } from 'holdfast/store'
@@ -25,6 +25,36 @@ const claimOf = (name: string, id = 'session.1'): ClaimRequest => ({
   whenBusy: 'try',
   owner: 'test',
 })
+
+describe.skipIf(!available('redis')).each(['ioredis', 'ioredis-6'])(
+  'a grant that replicas have to confirm, through %s with enableAutoPipelining',
+  (name) => {
+    it.each([[[]], [['wait']], [['evalsha']]])(
+      'is not believed without one, also with %j sent at once',
+      async (ignored) => {
+        await using primary = await redis()
+        await using replica = await redis({ args: ['--replicaof', primary.host, String(primary.port)] })
+        const online = async (): Promise<boolean> =>
+          String(await redisCommand(primary, 'INFO', 'replication')).includes('state=online')
+        await vi.waitUntil(online, { timeout: 20_000 })
+        const driver = createRequire(import.meta.url)(name) as { readonly Redis: typeof Redis }
+        const client = new driver.Redis(primary.port, {
+          enableAutoPipelining: true,
+          autoPipeliningIgnoredCommands: ignored,
+        })
+        onTestFinished(() => client.disconnect())
+        const store = redisStore(client, { replicas: 1, replicaTimeout: 300 })
+        expect(await store.claim(claimOf('known'), 6_000)).toMatchObject({ kind: 'held' })
+        // The replica has everything that was written so far on this connection.
+        expect(await client.call('wait', '1', '5000')).toBe(1)
+        await replica.pause()
+        expect(await store.claim(claimOf('unknown'), 6_000)).toMatchObject({ kind: 'unknown' })
+        await replica.resume()
+        await store.close()
+      },
+    )
+  },
+)
 
 describe.skipIf(!available('redis')).each(DRIVERS)(
   'a grant that replicas have to confirm, through %s',
