@@ -9,8 +9,8 @@ import type { StreamCounts } from './stream-counts.ts'
 /** For so long a session is listened for between two requests that ask what there is. */
 const KEPT_MS = 15_000
 const STORE_TIMEOUT_MS = 5000
-/** Events that nobody has fetched, of one session and of all together. Beyond that, they may have been missed. */
-const MOST = { each: 200, all: 100_000 }
+/** Events that nobody has fetched, of one session, of one principal, and of all together. Beyond that, they may have been missed. */
+const MOST = { each: 200, ofOne: 25_000, all: 100_000 }
 
 export interface Question {
   readonly session: string
@@ -51,6 +51,8 @@ export class Mailboxes {
   private readonly counts: StreamCounts
   private readonly boxes = new Map<string, Mailbox>()
   private kept = 0
+  /** The same of each principal, by its name. */
+  private readonly keptOf = new Map<string, number>()
 
   constructor(sessions: Sessions, counts: StreamCounts) {
     this.sessions = sessions
@@ -147,8 +149,8 @@ export class Mailboxes {
   private told(box: Mailbox, event: StoreEvent): void {
     box.events.push(event)
     box.last++
-    this.kept++
-    if (box.events.length > MOST.each || this.kept > MOST.all) this.lose(box)
+    const ofOne = this.keep(box, 1)
+    if (box.events.length > MOST.each || ofOne > MOST.ofOne || this.kept > MOST.all) this.lose(box)
     if (box.deliver === null || box.delivering) return
     // What happens together goes together.
     box.delivering = true
@@ -163,12 +165,20 @@ export class Mailboxes {
     this.forget(box, box.events.length)
     box.events.push({ kind: 'gap' })
     box.last++
-    this.kept++
+    this.keep(box, 1)
   }
 
   private forget(box: Mailbox, count: number): void {
     box.events.splice(0, count)
-    this.kept -= count
+    this.keep(box, -count)
+  }
+
+  private keep({ caller: { principal } }: Mailbox, more: number): number {
+    const ofOne = (this.keptOf.get(principal.name) ?? 0) + more
+    this.kept += more
+    if (ofOne > 0) this.keptOf.set(principal.name, ofOne)
+    else this.keptOf.delete(principal.name)
+    return ofOne
   }
 
   private deliver(box: Mailbox): void {

@@ -5,11 +5,14 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
+import type { StoreListener } from '../../src/core/contract.ts'
+import type { Caller as ServerCaller } from '../../src/server/caller.ts'
 import { Failure } from '../../src/server/failure.ts'
 import { hashToken } from '../../src/server/index.ts'
 import type { RunningServer } from '../../src/server/index.ts'
 import { resolveLimits } from '../../src/server/limits.ts'
 import { Mailboxes } from '../../src/server/mailboxes.ts'
+import type { Delivery } from '../../src/server/mailboxes.ts'
 import { ANYBODY } from '../../src/server/rights.ts'
 import type { Sessions } from '../../src/server/sessions.ts'
 import { StreamCounts } from '../../src/server/stream-counts.ts'
@@ -198,6 +201,32 @@ describe('the operations of a session over HTTP', () => {
     const question = { session: 's', after: 0, wait: 0 }
     await expect(mailboxes.ask(caller, question, () => undefined)).rejects.toThrow('too many')
     expect(mailboxes.size).toBe(0)
+  })
+
+  it('lose nothing of one principal for what another one has not fetched', async () => {
+    const listeners: StoreListener[] = []
+    const sessions = {
+      assertOwn: () => undefined,
+      watch: (_session: string, _caller: unknown, listener: StoreListener) => {
+        listeners.push(listener)
+        return { kind: 'watching', stop: () => undefined }
+      },
+    } as unknown as Sessions
+    const mailboxes = new Mailboxes(sessions, new StreamCounts(resolveLimits()))
+    const ask = (name: string, session: string): Promise<Delivery> => {
+      const caller = { principal: { name, whenChanged: new Set() }, remote: 'here', request: '1' }
+      return mailboxes.ask(caller as unknown as ServerCaller, { session, after: 0, wait: 0 }, () => undefined)
+    }
+    const contended = { kind: 'contended', name: 'a', id: 's.1' } as const
+    for (let at = 0; at < 500; at++) {
+      await ask('mallory', `m${at}`)
+      for (let event = 0; event < 200; event++) listeners.at(-1)?.(contended)
+    }
+    await ask('victim', 'v')
+    listeners.at(-1)?.(contended)
+    listeners.at(-1)?.(contended)
+    expect(await ask('victim', 'v')).toMatchObject({ events: [contended, contended] })
+    mailboxes.close()
   })
 
   it('end with the server', async () => {

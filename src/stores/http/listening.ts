@@ -139,7 +139,8 @@ export class Listening {
         if (wait === 0) await this.pause(BRIEFLY_MS)
         // One that does not wait, and has nothing to tell, would be asked without end.
         const waited = delivery.events.length > 0 || performance.now() - since >= BRIEFLY_MS
-        if (waited) session.failures = 0
+        // One that has only begun to listen was away, or is another one behind the same address: it will wait next time.
+        if (waited || delivery.fresh) session.failures = 0
         if (waited) continue
       }
       const pause = Math.min(AGAIN_MS.first * 2 ** session.failures++, AGAIN_MS.longest)

@@ -271,6 +271,31 @@ describe('a lock server by fetch alone', () => {
     await store.close()
   })
 
+  it('listens at once to a server that is back, however long it was away', async () => {
+    const asked: number[] = []
+    const reply = (body: unknown, status = 200): Response => new Response(JSON.stringify(body), { status })
+    const store = httpStore('https://locks.example', {
+      fetch: async (url, { body }) => {
+        if (!url.endsWith('/v1/watch')) {
+          const held = { kind: 'held', token: '7', count: 1, contended: false }
+          return reply({ answers: body.includes('hello') ? [null, held] : [held] })
+        }
+        if (body.includes('"wait":0')) return reply({ fresh: true, last: 0, events: [] })
+        asked.push(performance.now())
+        // By now the pauses between questions have become long.
+        if (asked.length < 6) return reply({}, 503)
+        if (asked.length === 6) return reply({ fresh: true, last: 0, events: [] })
+        return new Promise(() => undefined)
+      },
+    })
+    await store.watch('s', () => undefined, 2000)
+    await store.claim(CLAIM, 2000)
+    await expect.poll(() => asked.length, { timeout: 10_000 }).toBe(7)
+    const [back = 0, next = Infinity] = asked.slice(5)
+    expect(next - back).toBeLessThan(500)
+    await store.close()
+  })
+
   it('is woken by a server whose requests may not wait for long', async () => {
     const { base, refused } = await (async () => {
       const server = await startServer({ listen: '127.0.0.1:0', limits: { maxWait: 1000 } })
