@@ -35,9 +35,9 @@ export interface StoreAddress {
 /** `word`: a URL that was given as a word of its own, as in `holdfast doctor URL`. */
 export function storeAddress(given: StoreGiven, word?: string): StoreAddress {
   const url = urlOf(given, word)
-  const tokenFile = given['token-file'] ?? process.env['HOLDFAST_TOKEN_FILE']
+  const tokenFile = given['token-file'] ?? variable('HOLDFAST_TOKEN_FILE')
   const token = tokenFile === undefined ? undefined : readSecret('--token-file', tokenFile)
-  const caFile = given['ca-file'] ?? process.env['HOLDFAST_CA_FILE']
+  const caFile = given['ca-file'] ?? variable('HOLDFAST_CA_FILE')
   const ca = caFile === undefined ? undefined : readCertificates(caFile)
   return {
     url,
@@ -60,14 +60,20 @@ function urlOf(given: StoreGiven, word: string | undefined): string {
   }
   const file = given['store-file']
   if (file !== undefined) return readSecret('--store-file', file)
-  const fromEnvironment = process.env['HOLDFAST_URL']
-  if (fromEnvironment !== undefined && fromEnvironment !== '') return fromEnvironment
+  const fromEnvironment = variable('HOLDFAST_URL')
+  if (fromEnvironment !== undefined) return fromEnvironment
   throw new UsageError(
     `Which store? Set HOLDFAST_URL, or say --store URL. For example:
   holdfast://127.0.0.1:7420   a lock server; "holdfast serve" starts one, nothing else is needed
   redis://localhost           a Redis you have already
 A URL with a password belongs into HOLDFAST_URL or a file (--store-file), never into an argument.`,
   )
+}
+
+/** One that is empty is not set. */
+function variable(name: string): string | undefined {
+  const value = process.env[name]
+  return value === '' ? undefined : value
 }
 
 function readCertificates(file: string): string {

@@ -33,6 +33,8 @@ const FORWARDED: readonly NodeJS.Signals[] = [
   'SIGWINCH',
 ]
 const LOOK_AGAIN_MS = 20
+/** Where the lease is over, there is nothing to keep meanwhile. */
+const MOST_KILLS = 10
 
 /**
  * How long before the lease's end the command has to be dead. Signals and the kernel take their time, on a busy machine a
@@ -207,9 +209,13 @@ class Supervisor {
       await sleep(LOOK_AGAIN_MS)
       if (!sessionRuns(this.group)) return
     }
-    this.toGroup('SIGKILL')
-    // Not even that ends what belongs to another user, or hangs in the kernel. While it runs, nobody else may.
-    while (this.lease.held && sessionRuns(this.group)) await sleep(LOOK_AGAIN_MS)
+    // More than once: what starts others all the time may have started one while it was looked for. Not even that ends what
+    // belongs to another user, or hangs in the kernel. While it runs, nobody else may.
+    for (let kills = 0; kills < MOST_KILLS || this.lease.held; kills++) {
+      this.toGroup('SIGKILL')
+      await sleep(LOOK_AGAIN_MS)
+      if (!sessionRuns(this.group)) return
+    }
   }
 
   /** A command that ended well under a good lease did its work, whatever it was told last. */

@@ -94,6 +94,14 @@ describe('holdfast acquire', () => {
     expect(readdirSync(folder, { recursive: true })).toEqual(['holdfast'])
   })
 
+  it.runIf(process.platform === 'linux')('says at once where nothing can be made', async () => {
+    const { code, stderr } = await run(['acquire', 'x', ...parent], {
+      url,
+      env: { XDG_RUNTIME_DIR: '/proc' },
+    })
+    expect([code, stderr]).toEqual([71, expect.stringContaining('/proc/holdfast')])
+  })
+
   it('listens where nobody else can enter', async () => {
     await run(['acquire', 'private', ...parent], { url, env })
     expect(statSync(join(runtime, 'holdfast')).mode & 0o777).toBe(0o700)

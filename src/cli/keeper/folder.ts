@@ -1,6 +1,6 @@
-import { lstatSync, mkdirSync, readdirSync, unlinkSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fitsSocket } from '../../stores/holdfast/address.ts'
 import { CommandError, EXIT } from '../exit.ts'
 
@@ -11,7 +11,7 @@ export function keeperFolder(): string {
   const { XDG_RUNTIME_DIR: runtime } = process.env
   const user = process.getuid?.() ?? 0
   const folder = runtime ? join(runtime, 'holdfast') : join(tmpdir(), `holdfast-${user}`)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  make(folder)
   // In a folder for everybody, somebody else may have been there first. lstat: not even by a link.
   const stat = lstatSync(folder)
   if (!stat.isDirectory() || stat.uid !== user || (stat.mode & 0o077) !== 0) {
@@ -21,6 +21,18 @@ export function keeperFolder(): string {
     )
   }
   return folder
+}
+
+function make(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    // With `recursive`, Node tries for ever in a folder where nothing can be made (/proc).
+    if (code !== 'ENOENT' || existsSync(dirname(folder))) throw error
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  }
 }
 
 export function socketOf(lease: string): string {

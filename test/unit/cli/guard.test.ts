@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -36,6 +36,29 @@ it('goes by the last word', async () => {
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
   guard.off()
 })
+
+it.skipIf(process.platform !== 'linux')(
+  'kills all of the session, also while it starts others in groups of their own',
+  async () => {
+    const guard = new Guard(null)
+    const restless = 'timeout 60 bash -c "set -m; while :; do sleep 60 & sleep 0.01; done"'
+    const child = spawn('sh', ['-c', `${`${restless} & `.repeat(12)} wait`], {
+      detached: true,
+      stdio: 'ignore',
+    })
+    const session = child.pid ?? 0
+    guard.protect(session)
+    await vi.waitUntil(() => running(session) > 80, { timeout: 10_000 })
+    guard.fuse(1)
+    await vi.waitFor(() => expect(running(session)).toBe(0), { timeout: 5000 })
+    guard.off()
+  },
+)
+
+function running(session: number): number {
+  const text = spawnSync('ps', ['-e', '-o', 'sid=,stat='], { encoding: 'utf8' }).stdout
+  return text.split('\n').filter((line) => new RegExp(`^ *${session} [^ZX]`).test(line)).length
+}
 
 afterEach(() => vi.unstubAllEnvs())
 

@@ -1,9 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 
 import { lockWish } from '../../../src/cli/lock-option.ts'
 import { parse } from '../../../src/cli/parse.ts'
 import type { CommandSpec } from '../../../src/cli/spec.ts'
-import { scrubbed } from '../../../src/cli/store-option.ts'
+import { scrubbed, storeAddress } from '../../../src/cli/store-option.ts'
 
 const spec = {
   name: 'run',
@@ -90,4 +90,11 @@ describe('the environment of a command', () => {
     })
     expect(scrubbed({ ...environment, HOLDFAST_URL: 'redis://:secret@host' })).toEqual({ PATH: '/bin' })
   })
+})
+
+it('takes a variable that is empty for one that is not set', () => {
+  for (const name of ['HOLDFAST_URL', 'HOLDFAST_TOKEN_FILE', 'HOLDFAST_CA_FILE']) vi.stubEnv(name, '')
+  expect(() => storeAddress({})).toThrow('Which store?')
+  expect(storeAddress({ store: 'redis://host' })).toEqual({ url: 'redis://host', shown: 'redis://host' })
+  vi.unstubAllEnvs()
 })
