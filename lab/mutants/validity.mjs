@@ -26,9 +26,10 @@ export const validityMutants = [
         find: 'told(claim);',
         replace: `if (claim.state === 'queued') {
                 const now = this.session.clock.now();
-                this.hold(claim, now, now + Math.min(this.ttl, this.session.patience) * 0.98, event);
+                noLongerComing(this.claims, claim);
+                claim.hold(now, now + Math.min(this.ttl, this.session.patience) * 0.98, event);
                 this.session.upkeep.held(claim, now);
-                this.serveFirst(claim, now);
+                holding.serveFirst(claim, now);
             } else told(claim);`,
       },
     ],
@@ -45,9 +46,10 @@ export const validityMutants = [
         find: 'told(claim);',
         replace: `if (claim.state === 'queued') {
                 const now = this.session.clock.now();
-                this.hold(claim, now, now + Math.min(this.ttl, this.session.patience) / 3, event);
+                noLongerComing(this.claims, claim);
+                claim.hold(now, now + Math.min(this.ttl, this.session.patience) / 3, event);
                 this.session.upkeep.renewNow(claim);
-                this.serveFirst(claim, now);
+                holding.serveFirst(claim, now);
             } else told(claim);`,
       },
     ],
