@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 
 import { MAX_MS, MAX_NAME_BYTES } from '../core/arguments.ts'
+import type { Capabilities } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 
 /** How much of the server one client, or all of them, may use. Times are milliseconds. */
@@ -123,6 +124,14 @@ function openFiles(): number {
   } catch {
     return Infinity
   }
+}
+
+/**
+ * A lease that is longer than the store stands is one that it may forget, and give to somebody else: a quorum's servers that come
+ * back empty look on for its longest lease.
+ */
+export function limitsWithin(limits: Limits, { maxTtl }: Pick<Capabilities, 'maxTtl'>): Limits {
+  return { ...limits, maxTtl: Math.min(limits.maxTtl, maxTtl) }
 }
 
 const USUAL_TTL_MS = 15_000

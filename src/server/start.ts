@@ -19,7 +19,7 @@ import { EmbeddedStore } from './embedded/store.ts'
 import { bookFormer } from './former-claims.ts'
 import { checkHosts, checkOrigins, Gate } from './gate.ts'
 import { makeHttpServer } from './http-server.ts'
-import { resolveLimits } from './limits.ts'
+import { limitsWithin, resolveLimits } from './limits.ts'
 import { assertSafe, DEFAULT_LISTEN, listen, parseListen } from './listen.ts'
 import type { ListenAt } from './listen.ts'
 import { LongPolls } from './long-polls.ts'
@@ -50,16 +50,16 @@ import { readTokens } from './tokens.ts'
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   checkOptions(options, SERVER_OPTIONS, 'listen')
   const at = parseListen(options.listen ?? DEFAULT_LISTEN)
-  const limits = resolveLimits(options.limits)
+  const wished = resolveLimits(options.limits)
   const tokens = options.tokensFile === undefined ? null : readTokens(options.tokensFile)
   const { tls, insecure = false, hosts = [], origins = [] } = options
   checkHosts(hosts)
   checkOrigins(origins)
   assertSafe(at, { tls: tls !== undefined, tokens: tokens !== null, insecure })
 
-  const server = makeHttpServer(options, limits)
-  const connections = new Connections(server, limits)
-  const outbox = new Outbox(server, limits)
+  const server = makeHttpServer(options, wished)
+  const connections = new Connections(server, wished)
+  const outbox = new Outbox(server, wished)
   const problems = new Problems(options.log)
   const path = statePathOf(options, at)
   // First of all: a second server at this address, or with this file, must not touch the state of the first.
@@ -68,6 +68,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     await listen(server, at)
     // No request is heard before the rest is done, for none of it waits.
     const { store, own } = openStore(options, path, problems)
+    const limits = limitsWithin(wished, store.capabilities)
     const book = new Book(store.kind)
     const former = own === null ? 0 : bookFormer(book, own, tokens)
     if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)

@@ -207,6 +207,20 @@ describe('holdfast doctor', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     })
 
+    it('that takes short leases only is examined with such', async () => {
+      await setUp(servers)
+      const { code, stdout, stderr } = await doctor(places(0, 3), '?maxTtl=5000')
+      expect(stdout).toMatch(/^ok +exclusion /m)
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      // A server that cannot vote, and locks that can be had all the same.
+      const [first] = servers as [(typeof servers)[0]]
+      await redisCommand(first, 'CONFIG', 'SET', 'maxmemory', 1)
+      const full = await doctor(places(0, 3), '?maxTtl=5000')
+      await redisCommand(first, 'CONFIG', 'SET', 'maxmemory', 0)
+      expect(full.stdout).toMatch(/^FAIL +writes /m)
+      expect(full.stdout).toMatch(/^ok +exclusion /m)
+    })
+
     it('of an even number says that one fewer would do', async () => {
       await setUp(servers)
       const { code, stdout } = await doctor(places(0, 4))

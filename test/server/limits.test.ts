@@ -8,6 +8,8 @@ import type { ClaimAnswer, ClaimRequest } from '../../src/core/contract.ts'
 import { startServer } from '../../src/server/index.ts'
 import { RateLimit } from '../../src/server/rate.ts'
 import { holdfastStore } from '../../src/stores/holdfast/index.ts'
+import { memoryNode } from '../../src/stores/memory/index.ts'
+import { quorumStore } from '../../src/stores/quorum/index.ts'
 import { afterwards, call, eventually, listen, look, portOf, raw, serve, take } from './helpers.ts'
 
 const claim = (name: string, id: string): ClaimRequest => ({
@@ -66,6 +68,24 @@ it.each([{ minTtl: 20_000 }, { maxTtl: 10_000 }])(
     expect(said.body).toMatchObject({ ttl: limits.minTtl ?? limits.maxTtl })
   },
 )
+
+it('takes no lock for longer than the store behind it may', async () => {
+  // Its members look on for so long when they come back empty, and then vote whatever is still held.
+  const maxTtl = 5000
+  const store = quorumStore([memoryNode(), memoryNode(), memoryNode()], { maxTtl, setUp: 'now' })
+  const server = await serve({ store })
+  const taken = await call(server, 'POST /v1/acquire', { body: { name: 'a' } })
+  expect(taken.body).toMatchObject({ ttl: maxTtl })
+  const longer = { status: 400, body: { error: { code: 'INVALID_ARGUMENT' } } }
+  const ttl = maxTtl + 1
+  expect(await call(server, 'POST /v1/acquire', { body: { name: 'b', ttl } })).toMatchObject(longer)
+  const lease = taken.body['lease']
+  expect(await call(server, 'POST /v1/renew', { body: { name: 'a', lease, ttl } })).toMatchObject(longer)
+  const remote = holdfastStore(server.url)
+  afterwards(() => remote.close())
+  const refused = { kind: 'unknown', retryable: false }
+  expect(await remote.claim({ ...claim('c', '1'), whenBusy: 'try', ttl }, 2000)).toMatchObject(refused)
+})
 
 it('refuses a ttl or a wait beyond its limits, in requests and in sessions', async () => {
   const server = await serve({ limits: { minTtl: 200, maxTtl: 1000, maxWait: 500 } })

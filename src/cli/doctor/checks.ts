@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Holdfast } from '../../locks/holdfast.ts'
+import type { Lock } from '../../locks/lock.ts'
 import { timeOf } from '../claims.ts'
 import { showDuration } from '../duration.ts'
 
@@ -29,7 +30,7 @@ const IN_LINE_MS = 500
 /** Whether a lock that nobody else uses can be had at once. */
 export async function givesLocks(holdfast: Holdfast): Promise<boolean> {
   try {
-    const lease = await holdfast.mutex(freshName(), { ttl: TTL }).tryAcquire()
+    const lease = await mutex(holdfast, freshName()).tryAcquire()
     await lease?.release()
     return lease !== null
   } catch {
@@ -87,7 +88,7 @@ interface Sequence {
 }
 
 async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
-  const lock = holdfast.mutex(name, { ttl: TTL })
+  const lock = mutex(holdfast, name)
   // A quorum counts in whole seconds, and by no clock of its own; those of its servers are among the settings.
   const clocked = holdfast.store.kind !== 'quorum'
   const times: number[] = []
@@ -113,8 +114,8 @@ async function sequence(holdfast: Holdfast, name: string): Promise<Sequence> {
 }
 
 async function exclusion(first: Holdfast, second: Holdfast, name: string): Promise<boolean> {
-  const lease = await first.mutex(name, { ttl: TTL }).acquire()
-  const intruder = await second.mutex(name, { ttl: TTL }).tryAcquire()
+  const lease = await mutex(first, name).acquire()
+  const intruder = await mutex(second, name).tryAcquire()
   await intruder?.release()
   await lease.release()
   return intruder === null
@@ -122,8 +123,8 @@ async function exclusion(first: Holdfast, second: Holdfast, name: string): Promi
 
 /** Milliseconds from the release to the waiter's lease; undefined when it got none. */
 async function handOver(first: Holdfast, second: Holdfast, name: string): Promise<number | undefined> {
-  const lease = await first.mutex(name, { ttl: TTL }).acquire()
-  const waiting = second.mutex(name, { ttl: TTL }).acquire({ wait: TTL })
+  const lease = await mutex(first, name).acquire()
+  const waiting = mutex(second, name).acquire({ wait: TTL })
   const got = waiting.then(
     (next) => ({ next, at: performance.now() }),
     () => undefined,
@@ -138,6 +139,11 @@ async function handOver(first: Holdfast, second: Holdfast, name: string): Promis
   const taken = await got
   await taken?.next.release()
   return taken === undefined ? undefined : Math.max(0, taken.at - released)
+}
+
+/** Some stores take shorter leases only: a quorum with a short `maxTtl`, an ensemble with short sessions. */
+function mutex(holdfast: Holdfast, name: string): Lock {
+  return holdfast.mutex(name, { ttl: Math.min(TTL, holdfast.store.capabilities.maxTtl) })
 }
 
 function clockFinding(offset: number): Finding {
