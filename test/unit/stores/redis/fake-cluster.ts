@@ -18,5 +18,6 @@ export const CLAIM: ClaimRequest = {
 export class FakeCluster extends EventEmitter {
   readonly isOpen = true
   readonly masters: readonly object[] = [{ address: '127.0.0.1:1' }]
+  readonly replicas: readonly object[] = []
   readonly slots: readonly object[] = Array.from({ length: 16_384 }, () => ({ master: this.masters[0] }))
 }
