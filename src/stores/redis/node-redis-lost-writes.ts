@@ -1,6 +1,6 @@
 import { listen } from './link.ts'
 
-const { setImmediate } = globalThis
+const { setImmediate, clearImmediate } = globalThis
 
 /** A client of `redis` 5 or 6 that can be told to wait with what it has to send. */
 interface Pausing {
@@ -20,21 +20,17 @@ interface Pausing {
 export function keepFromLostWrites(client: object): () => void {
   const pausing = client as Pausing
   if (typeof pausing._pause !== 'function' || typeof pausing._unpause !== 'function') return () => {}
-  let paused = false
-  const goOn = (): void => {
-    if (!paused) return
-    paused = false
-    pausing._unpause?.()
-  }
-  const stops = [
-    // Said in the same turn as the end of the connection.
-    listen(pausing, ['reconnecting'], () => {
-      paused = true
-      pausing._pause?.()
-      // Behind the driver's own, which is due by now.
-      setImmediate(goOn)
-    }),
-    listen(pausing, ['connect'], goOn),
-  ]
-  return () => stops.forEach((stop) => stop())
+  // Said in the same turn as the end of the connection.
+  return listen(pausing, ['reconnecting'], () => {
+    pausing._pause?.()
+    const goOn = (): void => {
+      clearImmediate(turn)
+      stopListening()
+      pausing._unpause?.()
+    }
+    // Behind the driver's own, which is due by now.
+    const turn = setImmediate(goOn)
+    // Also if all this is ended meanwhile: a client that is paused does not greet its next connection, and never is ready again.
+    const stopListening = listen(pausing, ['connect'], goOn)
+  })
 }

@@ -7,7 +7,7 @@ import { redisStore } from 'holdfast/redis'
 import type { Store } from 'holdfast/store'
 import { FaultProxy } from 'holdfast/testkit'
 
-import { available, redis, redisCluster } from '../../../scripts/services.mjs'
+import { available, redis, redisCluster, redisCommand } from '../../../scripts/services.mjs'
 import { unheard } from '../../../src/core/unheard.ts'
 
 const TERMS = { weight: 1, capacity: 1, ttl: 60_000, patience: 60_000, tokens: 1, owner: 'test' }
@@ -51,6 +51,26 @@ describe.skipIf(!available('redis')).each(['redis-4', 'redis', 'redis-6'])(
       for (const store of stores) await store.close()
       for (const client of clients) expect(client.listenerCount('reconnecting')).toBe(0)
       for (const client of clients) await client.disconnect()
+    })
+
+    it('are there again also if the store is closed in that moment', async () => {
+      await using server = await redis()
+      const client = driver(name).createClient({ url: server.url, socket })
+      client.on('error', () => {})
+      await client.connect()
+      const store = redisStore(client)
+      const lost = new Promise<void>((resolve) => {
+        client.once('reconnecting', () => {
+          unheard(store.close())
+          resolve()
+        })
+      })
+      // The connection is ended in order, so the next one comes about within the same turn.
+      await redisCommand(server, 'CLIENT', 'KILL', 'TYPE', 'normal')
+      await lost
+      await expect.poll(() => client.isReady).toBe(true)
+      for (const event of ['reconnecting', 'connect']) expect(client.listenerCount(event)).toBe(0)
+      await client.disconnect()
     })
   },
 )
