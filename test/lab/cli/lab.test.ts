@@ -244,6 +244,26 @@ describe('holdfast lab', () => {
     expect((await run(['lab', '--judge', file])).stdout).toMatch(/^3 grants, 0 faults, \d clients \(0 in/)
   })
 
+  it('says of a fault that cannot be made there which it was, and why, and not that a check was not run', async () => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(12, 20)
+    const { settings, ...seen } = script.evidence([{ kind: 'none', what: 'nothing happens' }])
+    const evidence = { ...seen, settings: { ...settings, capabilities: { ...REDIS_LIKE, queue: false } } }
+    const why = 'its connections cannot be led through a proxy'
+    const verdicts = [{ check: 'exclusivity', expected: 'may break', seen: 'not run', why }]
+    const plain = { clients: [], faults: [], timeline: [], violations: [] }
+    const records = [
+      { ...plain, id: 'live/x', evidence },
+      { ...plain, id: 'live/x/cut', fault: 'cut', verdicts },
+    ]
+    writeFileSync(file, toJson(records))
+    const { stdout } = await run(['lab', '--judge', file])
+    expect(stdout).toMatch(/exclusivity +holds +held/)
+    expect(stdout).toContain(`cut: ${why}`)
+    expect(stdout).not.toMatch(/Not run: .*exclusivity/)
+  })
+
   it('believes nothing that has no evidence, and keeps what it says against itself', async () => {
     const file = join(tempFolder(), 'lab.json')
     const script = new Script()
