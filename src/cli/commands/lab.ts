@@ -8,7 +8,7 @@ import { counted } from '../../lab/report/escape.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
 import type { Finding, Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
-import { credentialsOf, storeAt } from '../connect.ts'
+import { credentialsOf, withStore } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
 import { UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
@@ -138,14 +138,14 @@ function serverFaults(given: {
 }
 
 async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
-  const store = await storeAt(address)
-  const { kind, capabilities } = store
-  await store.close()
-  if (capabilities.reach === 'process')
-    throw new UsageError(
-      `${address.shown} lives inside one process: several could not contend for its locks.`,
-    )
   const prefix = `holdfast-lab-${randomBytes(4).toString('hex')}`
+  const about = await withStore(address, async (holdfast) => {
+    const { kind, capabilities } = holdfast.store
+    const settings = settingsOf(kind, capabilities)
+    // A store that can give no lock yet, or not to these credentials, says so here, and is not accused of all that it does not give.
+    await (await holdfast.mutex(`${prefix}:0`, { ttl: settings.ttl }).tryAcquire())?.release()
+    return { store: kind, ...settings }
+  })
   // A lock that more than a few want is mostly waited for.
   const [first = '', ...others] = Array.from(
     { length: Math.ceil(clients / 4) },
@@ -153,12 +153,11 @@ async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
   )
   const { url } = address
   return {
-    store: kind,
+    ...about,
     url,
     credentials: credentialsOf(address),
     clients,
     names: [first, ...others],
-    ...settingsOf(kind, capabilities),
   }
 }
 

@@ -356,6 +356,17 @@ describe.skipIf(!available('redis'))('holdfast lab on Redis', () => {
     expect(code).toBe(1)
   })
 
+  it('hurts nobody on a store that can give no lock yet, and says why', async () => {
+    await using first = await redis()
+    await using second = await redis()
+    await using third = await redis()
+    const hosts = [first, second, third].map(({ port }) => `127.0.0.1:${port}`).join(',')
+    const { code, stdout, stderr } = await run(['lab', `redlock://${hosts}`, ...SHORT])
+    expect(stderr).toContain('came up empty, and votes again in')
+    expect(stdout).toBe('')
+    expect(code).toBe(69)
+  })
+
   it('says before the run that a file cannot be written', async () => {
     const file = join(tempFolder(), 'nowhere', 'lab.html')
     const { code } = await run(['lab', `redis://127.0.0.1:${server.port}`, '--html', file])
