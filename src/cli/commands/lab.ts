@@ -4,10 +4,11 @@ import type { Nemesis, Stage } from '../../lab/live/index.ts'
 import { isEvidence, jsonPieces, judgeAgain, runCell, settingsOf } from '../../lab/live/index.ts'
 import type { RunRecord } from '../../lab/record.ts'
 import { report } from '../../lab/report/html.ts'
+import { counted } from '../../lab/report/escape.ts'
 import { COLOURS } from '../../lab/report/summary.ts'
 import type { Finding, Pile } from '../../lab/report/tally.ts'
 import { exitCode, pileOf, tally } from '../../lab/report/tally.ts'
-import { credentialsOf, storeAt } from '../connect.ts'
+import { credentialsOf, withStore } from '../connect.ts'
 import { parseDuration, showDuration } from '../duration.ts'
 import { UsageError } from '../exit.ts'
 import { Interrupt } from '../interrupt.ts'
@@ -137,14 +138,14 @@ function serverFaults(given: {
 }
 
 async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
-  const store = await storeAt(address)
-  const { kind, capabilities } = store
-  await store.close()
-  if (capabilities.reach === 'process')
-    throw new UsageError(
-      `${address.shown} lives inside one process: several could not contend for its locks.`,
-    )
   const prefix = `holdfast-lab-${randomBytes(4).toString('hex')}`
+  const about = await withStore(address, async (holdfast) => {
+    const { kind, capabilities } = holdfast.store
+    const settings = settingsOf(kind, capabilities)
+    // A store that can give no lock yet, or not to these credentials, says so here, and is not accused of all that it does not give.
+    await (await holdfast.mutex(`${prefix}:0`, { ttl: settings.ttl }).tryAcquire())?.release()
+    return { store: kind, ...settings }
+  })
   // A lock that more than a few want is mostly waited for.
   const [first = '', ...others] = Array.from(
     { length: Math.ceil(clients / 4) },
@@ -152,12 +153,11 @@ async function stageOn(address: StoreAddress, clients: number): Promise<Stage> {
   )
   const { url } = address
   return {
-    store: kind,
+    ...about,
     url,
     credentials: credentialsOf(address),
     clients,
     names: [first, ...others],
-    ...settingsOf(kind, capabilities),
   }
 }
 
@@ -219,7 +219,7 @@ function verdicts(run: RunRecord): string {
     return [verdict.check, verdict.expected, { text, colour: COLOURS[pile] }, verdict.why ?? '']
   })
   const { grants, respawns } = run.counts
-  const head = `${grants} grants, ${run.faults.length} faults, ${run.clients.length} clients (${respawns} in the place of one that was killed)`
+  const head = `${counted(grants, 'grant')}, ${counted(run.faults.length, 'fault')}, ${counted(run.clients.length, 'client')} (${respawns} in the place of one that was killed)`
   return `${head}\n\n${table(['check', 'promised', 'seen', ''], rows)}`
 }
 
@@ -228,8 +228,9 @@ function inTheEnd(records: readonly RunRecord[]): string {
   const undecided = unknown.length === 0 ? [] : [`${unknown.length} of it could not be decided.`]
   const bad = unexpected.length === 0 ? [] : [`${unexpected.length} of it is not as the store promises.`]
   if (bad.length + undecided.length > 0) return [...bad, ...undecided].join(' ')
-  // Of faults that were not made, which.
-  const what = ({ verdict: { check, why } }: Finding): string => (check === 'faults' ? (why ?? check) : check)
+  // Of faults that were not made, which and why. What cannot be made at all has a record of its own, and a check that others ran.
+  const what = ({ run, verdict: { check, why = check } }: Finding): string =>
+    run.counts === undefined ? `${run.fault}: ${why}` : check === 'faults' ? why : check
   const rest = notRun.length === 0 ? '' : ` Not run: ${notRun.map(what).join('; ')}.`
   return `Everything that was run is as the store promises.${rest}`
 }

@@ -1,5 +1,5 @@
 import type { RunRecord } from '../record.ts'
-import { anchor, escape, milliseconds } from './escape.ts'
+import { anchor, counted, escape, milliseconds } from './escape.ts'
 import { allEvents, MOST_ROWS, violationSections } from './events.ts'
 import { picture } from './picture.ts'
 import { STYLE } from './style.ts'
@@ -57,7 +57,7 @@ export function report(records: readonly RunRecord[], options: ReportOptions = {
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>${escape(title)}</title><style>${STYLE}</style></head>
-<body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${records.length} run${records.length === 1 ? '' : 's'}</p></header>
+<body><header><h1>${escape(title)}</h1><p class="dim">${escape(about)} ${date.toISOString().slice(0, 16).replace('T', ' ')} UTC, ${counted(records.length, 'run')}</p></header>
 <main><p class="outcome">${outcome(piles)}</p><ul class="counts">${counts.join('')}</ul>
 <p class="dim">One verdict is one check in one run. What broke as expected is what the table of guarantees says cannot hold there: it has to be seen to break, or the lab would prove nothing.</p>
 <h2>Verdicts</h2>${verdictTables(records)}
@@ -82,7 +82,7 @@ function outcome({ held, broke, lucky, unexpected, unknown, notRun }: Tally): st
 function section(run: RunRecord, open: boolean, usual: Detail): string {
   const most = open ? FULL : usual
   const seed = run.seed === undefined ? '' : `, seed ${run.seed}`
-  const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${run.clients.length} clients, ${run.violations.length} violations${seed}`
+  const facts = `${run.store}, ${run.fault}: ${milliseconds(run.durationMs)}, ${counted(run.clients.length, 'client')}, ${counted(run.violations.length, 'violation')}${seed}`
   return `<details class="run"${open ? ' open' : ''}><summary><strong>${escape(run.title)}</strong><span class="dim">${escape(facts)}</span></summary>
 <div class="inside" id="${anchor(run.id)}">${run.about === undefined ? '' : `<p class="dim">${escape(run.about)}</p>`}${verdictList(run)}${countsList(run)}${timeline(run, most)}${violationSections(run)}${allEvents(run, most.rows)}</div></details>`
 }
@@ -94,8 +94,8 @@ function countsList({ clients, faults, counts }: RunRecord): string {
   const kinds = [...new Set(faults.map(({ kind }) => kind))].map((kind) => {
     const own = faults.filter((fault) => fault.kind === kind)
     const lengths = own.flatMap(({ at, until }) => (until === undefined ? [] : [until - at]))
-    const [least, most] = [Math.min(...lengths), Math.max(...lengths)]
-    const long = lengths.length === 0 ? '' : `, ${milliseconds(least)} to ${milliseconds(most)}`
+    const bounds = [Math.min(...lengths), Math.max(...lengths)].map(milliseconds)
+    const long = lengths.length === 0 ? '' : `, ${[...new Set(bounds)].join(' to ')}`
     return `${own.length} × ${kind}${long}`
   })
   const facts = [

@@ -1,5 +1,5 @@
 import type { At, FaultRecord, RunRecord } from '../record.ts'
-import { escape, milliseconds } from './escape.ts'
+import { counted, escape, milliseconds } from './escape.ts'
 import type { Lane, Mark, Span } from './lanes.ts'
 import { laneOf } from './lanes.ts'
 import type { Window } from './window.ts'
@@ -40,8 +40,7 @@ class Picture {
       ...run.violations.flatMap((violation) => this.violation(violation, height)),
       ...this.axis(height),
     ]
-    const count = run.violations.length
-    const label = `${run.title}. ${run.clients.length} clients, ${run.faults.length} faults, ${count} violations.`
+    const label = `${run.title}. ${counted(run.clients.length, 'client')}, ${counted(run.faults.length, 'fault')}, ${counted(run.violations.length, 'violation')}.`
     return `<svg role="img" aria-label="${escape(label)}" height="${height}" width="100%">${shapes.join('')}</svg>`
   }
 

@@ -1,4 +1,5 @@
 import type { RunRecord } from '../record.ts'
+import { counted } from './escape.ts'
 import type { Finding, Pile, Tally } from './tally.ts'
 import { tally } from './tally.ts'
 
@@ -77,7 +78,7 @@ export function summary(records: readonly RunRecord[], paint: Paint = plain): st
         ]
   const where = ({ run }: Finding): string => `${run.store}, ${run.fault}`
   return [
-    `${records.length} runs; verdicts: ${countsOf(piles, paint).join(', ')}`,
+    `${counted(records.length, 'run')}; verdicts: ${countsOf(piles, paint).join(', ')}`,
     ...block('broke', (one) => `${where(one)}: ${one.verdict.check} (${one.verdict.why ?? ''})`),
     ...block('notRun', (one) => `${where(one)}: ${one.verdict.why ?? ''}`),
     ...block('unknown', (one) => `${where(one)}: ${one.verdict.check}: ${one.verdict.why ?? ''}`),

@@ -244,6 +244,26 @@ describe('holdfast lab', () => {
     expect((await run(['lab', '--judge', file])).stdout).toMatch(/^3 grants, 0 faults, \d clients \(0 in/)
   })
 
+  it('says of a fault that cannot be made there which it was, and why, and not that a check was not run', async () => {
+    const file = join(tempFolder(), 'lab.json')
+    const script = new Script()
+    script.turns(12, 20)
+    const { settings, ...seen } = script.evidence([{ kind: 'none', what: 'nothing happens' }])
+    const evidence = { ...seen, settings: { ...settings, capabilities: { ...REDIS_LIKE, queue: false } } }
+    const why = 'its connections cannot be led through a proxy'
+    const verdicts = [{ check: 'exclusivity', expected: 'may break', seen: 'not run', why }]
+    const plain = { clients: [], faults: [], timeline: [], violations: [] }
+    const records = [
+      { ...plain, id: 'live/x', evidence },
+      { ...plain, id: 'live/x/cut', fault: 'cut', verdicts },
+    ]
+    writeFileSync(file, toJson(records))
+    const { stdout } = await run(['lab', '--judge', file])
+    expect(stdout).toMatch(/exclusivity +holds +held/)
+    expect(stdout).toContain(`cut: ${why}`)
+    expect(stdout).not.toMatch(/Not run: .*exclusivity/)
+  })
+
   it('believes nothing that has no evidence, and keeps what it says against itself', async () => {
     const file = join(tempFolder(), 'lab.json')
     const script = new Script()
@@ -334,6 +354,17 @@ describe.skipIf(!available('redis'))('holdfast lab on Redis', () => {
     clearInterval(forget)
     expect(running.stdout).toMatch(/exclusivity +holds +BROKE +Outside of every fault/)
     expect(code).toBe(1)
+  })
+
+  it('hurts nobody on a store that can give no lock yet, and says why', async () => {
+    await using first = await redis()
+    await using second = await redis()
+    await using third = await redis()
+    const hosts = [first, second, third].map(({ port }) => `127.0.0.1:${port}`).join(',')
+    const { code, stdout, stderr } = await run(['lab', `redlock://${hosts}`, ...SHORT])
+    expect(stderr).toContain('came up empty, and votes again in')
+    expect(stdout).toBe('')
+    expect(code).toBe(69)
   })
 
   it('says before the run that a file cannot be written', async () => {

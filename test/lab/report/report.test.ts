@@ -182,6 +182,17 @@ describe('The page', () => {
     expect(html).not.toContain('<17>')
   })
 
+  it('counts one of a thing, and gives one length once', () => {
+    const faults = [{ at: 100, until: 2126, kind: 'pause', target: 'client 1' }]
+    const violations = [{ check: 'exclusivity', message: 'both' }]
+    const counts = { grants: 1, respawns: 0, ttl: 2000 }
+    const page = report([{ ...paused, clients: ['client 1'], faults, violations, counts }])
+    expect(page).toContain('1 client, 1 violation,')
+    expect(page).toContain('1 client, 1 fault, 1 violation.')
+    expect(page).toContain('1 × pause, 2026 ms<')
+    expect(page).not.toContain('2026 ms to 2026 ms')
+  })
+
   it('has no script and fetches nothing', () => {
     expect(html).not.toMatch(/<script|https?:|@import|url\(/)
     expect(html).toContain("default-src 'none'")

@@ -1,6 +1,7 @@
 import { ALL, fromRecord, step, toRecord, view } from 'holdfast/store'
 import type {
   AnswerOf,
+  ClaimInfo,
   ClaimRef,
   ClaimRequest,
   NameInfo,
@@ -100,6 +101,15 @@ class ListsTheDead extends ObjectStore {
 class ShowsTheDead extends ObjectStore {
   override inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
     return this.ask(timeout, () => view(fromRecord(this.db.records[name]), name, { ms: 0, micros: 0 }))
+  }
+}
+
+class ShowsSeconds extends ObjectStore {
+  override async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
+    const info = await super.inspect(name, timeout)
+    if ('kind' in info) return info
+    const inSeconds = (claim: ClaimInfo): ClaimInfo => ({ ...claim, expiresIn: claim.expiresIn / 1000 })
+    return { ...info, holders: info.holders.map(inSeconds), waiters: info.waiters.map(inSeconds) }
   }
 }
 
@@ -424,6 +434,11 @@ export const mutants: readonly Mutant[] = [
     caughtBy: ['withdraw/remembered'],
   },
   { mistake: 'dead holders are listed', Client: ListsTheDead, caughtBy: ['list/expired'] },
+  {
+    mistake: 'the time that is left is shown in seconds',
+    Client: ShowsSeconds,
+    caughtBy: ['inspect/holder'],
+  },
   { mistake: 'dead holders are shown', Client: ShowsTheDead, caughtBy: ['inspect/unused', 'expiry/own-ttl'] },
   {
     mistake: 'a client that is closed takes along what is held',
