@@ -202,6 +202,8 @@ export class LockService {
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
     this.assertStarted()
+    // No name has one, and some stores cannot even be asked.
+    if (query.prefix?.includes('\0') === true) return { names: [] }
     if (principal.mayEverywhere('read'))
       return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)
