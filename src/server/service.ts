@@ -67,6 +67,8 @@ export class LockService {
   state: State = { kind: 'ready' }
   /** What has to end when the server stops. */
   readonly onStop: Set<() => void> = new Set()
+  /** Told of claims that the store did not answer. */
+  onUnknown: () => void = () => undefined
   readonly store: Store
   readonly book: Book
   readonly limits: Limits
@@ -106,6 +108,7 @@ export class LockService {
     const budgeted = this.budgeted(caller, request)
     const asked: ClaimRequest = mayWait ? budgeted : { ...budgeted, whenBusy: 'try' }
     return when(this.store.claim(asked, timeout), (answer) => {
+      if (answer.kind === 'unknown' && answer.scope !== 'name') this.onUnknown()
       if (!firstTry || answer.kind !== 'busy') this.records.claimed(caller, request, answer)
       if (!mayWait && answer.kind === 'busy') throw tooMany('waiters')
       return answer
