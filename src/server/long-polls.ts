@@ -350,6 +350,8 @@ export class LongPolls {
   private timeUp(poll: Poll): void {
     const failure = timedOut(performance.now() - poll.since)
     clearTimeout(poll.timer)
+    // A claim would bring the place back, as a sign of life would.
+    clearTimeout(poll.again)
     if (poll.known && poll.asking) {
       poll.late = true
       poll.timer = setTimeout(() => this.finish(poll, unavailable()), STORE_TIMEOUT_MS)

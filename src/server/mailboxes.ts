@@ -100,14 +100,17 @@ export class Mailboxes {
       end: () => this.drop(session),
     }
     this.boxes.set(session, box)
-    const listener: StoreListener = (event) => this.told(box, event)
+    // It may have been dropped before the store has answered.
+    const listener: StoreListener = (event) => {
+      if (this.boxes.get(session) === box) this.told(box, event)
+    }
     let answer: Watch | Unknown
     try {
       answer = await this.sessions.watch(session, caller, listener, STORE_TIMEOUT_MS)
       if (answer.kind === 'unknown') throw unavailable()
     } catch (error) {
       // Nobody listens: a session that is refused must leave nothing behind.
-      if (box.watch === null && this.boxes.get(session) === box) this.boxes.delete(session)
+      if (box.watch === null && this.boxes.get(session) === box) this.drop(session)
       throw error
     }
     // It has stopped meanwhile, or somebody asked twice at once.

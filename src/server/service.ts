@@ -67,6 +67,8 @@ export class LockService {
   state: State = { kind: 'ready' }
   /** What has to end when the server stops. */
   readonly onStop: Set<() => void> = new Set()
+  /** Told of claims that the store did not answer. */
+  onUnknown: () => void = () => undefined
   readonly store: Store
   readonly book: Book
   readonly limits: Limits
@@ -106,6 +108,7 @@ export class LockService {
     const budgeted = this.budgeted(caller, request)
     const asked: ClaimRequest = mayWait ? budgeted : { ...budgeted, whenBusy: 'try' }
     return when(this.store.claim(asked, timeout), (answer) => {
+      if (answer.kind === 'unknown' && answer.scope !== 'name') this.onUnknown()
       if (!firstTry || answer.kind !== 'busy') this.records.claimed(caller, request, answer)
       if (!mayWait && answer.kind === 'busy') throw tooMany('waiters')
       return answer
@@ -202,6 +205,8 @@ export class LockService {
 
   list({ principal }: Caller, query: ListQuery, timeout: number): MaybePromise<ListPage | Unknown> {
     this.assertStarted()
+    // No name has one, and some stores cannot even be asked.
+    if (query.prefix?.includes('\0') === true) return { names: [] }
     if (principal.mayEverywhere('read'))
       return this.looks.take(principal, () => this.store.list(query, timeout))
     return this.visible.list(principal, query, timeout)

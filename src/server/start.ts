@@ -80,6 +80,9 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
+    service.onUnknown = () => {
+      if (own === null && service.state.kind !== 'stopping') readiness.doubt()
+    }
     const counts = new StreamCounts(limits)
     const polls = new LongPolls(service, sessions, counts, own !== null)
     const hello = {

@@ -164,6 +164,29 @@ it('stands in line once when the store listens at last', async () => {
   expect(claims.length).toBe(asked)
 })
 
+it('asks for nothing more when its wait is over and its place is given up', async () => {
+  const { store, claims } = slowToListen()
+  const own = `${'s'.repeat(30)}.${'t'.repeat(30)}`
+  const body = { name: 'a', weight: 1, capacity: 1, tokens: 1, ttl: 60_000, patience: 60_000, owner: 'x' }
+  let asked = 0
+  const slow: Store = Object.assign(Object.create(store) as Store, {
+    renew: async () => {
+      asked = claims.length
+      // Longer than the pause between two questions.
+      await sleep(700)
+      return [{ kind: 'lost' }]
+    },
+  })
+  const server = await serve({ store: slow })
+  await take(server, { name: 'a', ttl: 60_000 })
+  // It stands in line since it asked at another server.
+  await store.claim({ ...body, id: own, whenBusy: 'queue' }, 1000)
+  const late = await call(server, 'POST /v1/acquire', { body: { name: 'a', wait: 100, lease: own } })
+  expect(late.body.error.code).toBe('LOCK_TIMEOUT')
+  expect(asked).toBeGreaterThan(0)
+  expect(claims.length).toBe(asked)
+})
+
 /**
  * A store that does not tell whose turn it is, and has no tokens left for a lease that somebody was told of already. The
  * contract allows both.

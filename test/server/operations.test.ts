@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 import { describe, expect, it } from 'vitest'
 
-import type { StoreListener } from '../../src/core/contract.ts'
+import type { StoreListener, Watch } from '../../src/core/contract.ts'
 import type { Caller as ServerCaller } from '../../src/server/caller.ts'
 import { Failure } from '../../src/server/failure.ts'
 import { hashToken } from '../../src/server/index.ts'
@@ -226,6 +226,37 @@ describe('the operations of a session over HTTP', () => {
     listeners.at(-1)?.(contended)
     listeners.at(-1)?.(contended)
     expect(await ask('victim', 'v')).toMatchObject({ events: [contended, contended] })
+    mailboxes.close()
+  })
+
+  it('count nothing for a session that ended before the store had said that it listens', async () => {
+    const listeners: StoreListener[] = []
+    const answers: ((watch: Watch) => void)[] = []
+    const sessions = {
+      assertOwn: () => undefined,
+      watch: async (_session: string, _caller: unknown, listener: StoreListener) => {
+        listeners.push(listener)
+        return new Promise<Watch>((resolve) => answers.push(resolve))
+      },
+    } as unknown as Sessions
+    const mailboxes = new Mailboxes(sessions, new StreamCounts(resolveLimits()))
+    const caller = { principal: ANYBODY, remote: 'here', request: '1' }
+    const ask = (session: string): Promise<Delivery> =>
+      mailboxes.ask(caller, { session, after: 0, wait: 0 }, () => undefined)
+    const contended = { kind: 'contended', name: 'a', id: 's.1' } as const
+    for (let at = 0; at < 150; at++) {
+      const asked = ask(`s${at}`)
+      mailboxes.end(caller, `s${at}`)
+      for (let event = 0; event < 200; event++) listeners.at(-1)?.(contended)
+      answers.at(-1)?.({ kind: 'watching', stop: () => undefined })
+      await asked
+    }
+    const opened = ask('last')
+    answers.at(-1)?.({ kind: 'watching', stop: () => undefined })
+    await opened
+    listeners.at(-1)?.(contended)
+    listeners.at(-1)?.(contended)
+    expect(await ask('last')).toMatchObject({ events: [contended, contended] })
     mailboxes.close()
   })
 

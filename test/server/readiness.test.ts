@@ -46,6 +46,39 @@ it('is not ready while the store behind it does not answer, says so once, and is
   expect(log[0]?.message).toContain('db.internal')
 })
 
+it('is not ready while the store can be read and not be written, once a claim was refused', async () => {
+  const { store: alive, dead } = mortal()
+  const store: Store = { ...alive, inspect: memoryStore().inspect.bind(memoryStore()) }
+  const log: LogEntry[] = []
+  const server = await serve({ store, log: (entry) => void log.push(entry) })
+  dead.now = true
+  expect((await call(server, 'GET /v1/ready')).status).toBe(200)
+  const take = async (): Promise<number> =>
+    (await call(server, 'POST /v1/acquire', { body: { name: 'a', ttl: 200 } })).status
+  expect(await take()).toBe(503)
+  await eventually('it is not ready', async () => (await call(server, 'GET /v1/ready')).status === 503)
+  expect(log.map(({ level }) => level)).toEqual(['error'])
+  expect(log[0]?.message).toContain('db.internal')
+  dead.now = false
+  await eventually('it is ready', async () => (await call(server, 'GET /v1/ready')).status === 200)
+  expect(await take()).toBe(200)
+  expect(log.map(({ level }) => level)).toEqual(['error', 'info'])
+  await eventually('nothing is left', async () => {
+    const page = await alive.list({}, 1000)
+    return 'names' in page && !page.names.includes('holdfast-ready')
+  })
+})
+
+it('says that its store refuses claims also where nobody asks whether it is ready', async () => {
+  const { store, dead } = mortal()
+  const log: LogEntry[] = []
+  const server = await serve({ store, log: (entry) => void log.push(entry) })
+  dead.now = true
+  await call(server, 'POST /v1/acquire', { body: { name: 'a' } })
+  await eventually('it is logged', () => log.length > 0)
+  expect(log[0]).toMatchObject({ level: 'error', event: 'need', what: 'store' })
+})
+
 it('is not ready while its state file cannot be written, though nobody asks for a lock', async () => {
   const folder = join(temporaryFolder(), 'state')
   const server = await serve({ state: join(folder, 'state.json') })

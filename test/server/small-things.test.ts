@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 
 import { describe, expect, it } from 'vitest'
 
+import type { Store } from '../../src/core/contract.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
 import { call, eventually, look, portOf, raw, serve, take } from './helpers.ts'
 
 describe('bytes that are no UTF-8', () => {
@@ -91,4 +93,12 @@ it.each([
   const server = await serve({ state: null })
   const { status, body } = await call(server, `GET ${path}`)
   expect([status, body.error.code]).toEqual([400, 'INVALID_ARGUMENT'])
+})
+
+it('lists nothing under a prefix with a NUL, about which some stores cannot be asked', async () => {
+  const store: Store = Object.assign(Object.create(memoryStore()) as Store, {
+    list: () => ({ kind: 'unknown', cause: new Error('invalid byte sequence') }),
+  })
+  const server = await serve({ store })
+  expect(await call(server, 'GET /v1/locks?prefix=a%00')).toMatchObject({ status: 200, body: { names: [] } })
 })
