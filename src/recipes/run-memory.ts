@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 
 import { CLAIM, inShort, RELEASE } from '../core/answers.ts'
+import { backOff } from '../core/back-off.ts'
 import type { ClaimRef, MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
 import { CapacityMismatchError, InvalidArgumentError, StoreUnavailableError } from '../core/errors.ts'
 import { inBackground } from '../runtime/background.ts'
@@ -9,7 +10,6 @@ import { brokenStore } from '../runtime/lane-errors.ts'
 import { isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
-import { backOff } from './pause.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
 export interface RunRecord<T> {
@@ -158,7 +158,7 @@ function insist(
     if (kind !== 'unknown' || env.mono() >= ends) return
     // Cannot reject: what goes wrong is an answer.
     const again = (): void => void attempt(failures + 1).catch(() => {})
-    env.setTimer(again, backOff(env, failures, INSIST_PAUSE_MS), true)
+    env.setTimer(again, backOff(failures, INSIST_PAUSE_MS, env.random()), true)
   }
   attempt(0).catch(() => {})
 }

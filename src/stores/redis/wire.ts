@@ -12,6 +12,7 @@ import type {
   RenewRequest,
   StoreEvent,
 } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { nameOfHeader } from './keys.ts'
 import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.ts'
 
@@ -155,10 +156,7 @@ export function readRelease(reply: unknown): ReleaseResult {
 }
 
 const REPEATED: ReleaseResult = {
-  released: {
-    kind: 'unknown',
-    cause: new Error('the claim was gone already: the client may have sent its release twice'),
-  },
+  released: unknown(new Error('the claim was gone already: the client may have sent its release twice')),
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { hasCode, ZooKeeperError } from './client/index.ts'
 import type { ZooKeeperErrorCode } from './client/index.ts'
 
@@ -21,9 +22,9 @@ const ADVICE: Partial<Record<ZooKeeperErrorCode, string>> = {
   NO_AUTH: 'give the credentials of whoever made the directory, or take another root',
 }
 
-export function unknown(cause: unknown): Unknown {
+export function failed(cause: unknown): Unknown {
   const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
-  return final ? { kind: 'unknown', cause: advised(cause), retryable: false } : { kind: 'unknown', cause }
+  return final ? unknownForGood(advised(cause)) : unknown(cause)
 }
 
 function advised(error: ZooKeeperError): ZooKeeperError {
@@ -48,6 +49,6 @@ export function mayHaveHappened(error: unknown): boolean {
   )
 }
 
-export const LATE: Unknown = unknown(
+export const LATE: Unknown = failed(
   new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'),
 )
