@@ -167,7 +167,7 @@ export abstract class Claim {
   /** It was granted while nobody asked. */
   protected push(czxid: bigint, contended: boolean): void {
     this.become(czxid, contended)
-    this.until = now() + pickUpTime(this)
+    this.until = now() + pickUpTime({ ttl: this.ttl, patience: this.patience })
     this.pushed = true
     this.host.tell(this.id, { kind: 'granted', name: this.name, id: this.id, ...this.block, contended })
   }
