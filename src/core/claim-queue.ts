@@ -13,6 +13,7 @@ import type {
 } from './contract.ts'
 import { NOBODY, NONE } from './queue-state.ts'
 import type { Holder, Instant, QueueState, Waiter } from './queue-state.ts'
+import { pickUpTime } from './validity.ts'
 
 export { emptyQueue, isIdle, isSpent, QueueState, view } from './queue-state.ts'
 export type { Instant } from './queue-state.ts'
@@ -265,7 +266,7 @@ class Transition {
         granted = this.held(this.grant(waiter, waiter.ttl))
       } else if (this.reachable(sessionOf(waiter.id))) {
         state.waiters.delete(waiter.id)
-        const holder = this.grant(waiter, Math.min(waiter.ttl, waiter.patience))
+        const holder = this.grant(waiter, pickUpTime(waiter))
         const { token, count, contended } = this.held(holder)
         this.tell(waiter.id, { kind: 'granted', name: this.name, id: waiter.id, token, count, contended })
       }

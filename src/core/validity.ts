@@ -35,3 +35,8 @@ export function extended(current: number, now: number, renewed: number): number 
 export function renewalDue(sentAt: number, lasts: number): number {
   return sentAt + lasts / 3
 }
+
+/** A waiter that is granted its lock while it does not ask has it for so long at first: if it is gone, the queue stands no longer. */
+export function pickUpTime({ ttl, patience }: { readonly ttl: number; readonly patience: number }): number {
+  return Math.min(ttl, patience)
+}

@@ -1,4 +1,5 @@
 import { checkFunction, checkMs, checkOptions, MAX_MS } from '../core/arguments.ts'
+import { backOff } from '../core/back-off.ts'
 import { ClosedError, InvalidArgumentError, LockTimeoutError } from '../core/errors.ts'
 import { printable } from '../core/printing.ts'
 import type { Holdfast } from '../locks/holdfast.ts'
@@ -11,7 +12,7 @@ import { checkHoldfast } from './check-holdfast.ts'
 import { leaderOf } from './leader-info.ts'
 import type { LeaderInfo } from './leader-info.ts'
 import { standAlone } from './office.ts'
-import { backOff, pauseUnlessClosed } from './pause.ts'
+import { pauseUnlessClosed } from './pause.ts'
 import { tell } from './tell.ts'
 import { LeaseTerm, obeyed } from './term.ts'
 import type { Term } from './term.ts'
@@ -172,7 +173,7 @@ class Campaign implements Candidate {
       failures = course === 'served' ? 0 : failures + 1
       if (course === 'failed' || failures > 1) {
         this.enter('campaigning')
-        const ms = backOff(this.env, failures - 1, BACK_OFF_MS)
+        const ms = backOff(failures - 1, BACK_OFF_MS, this.env.random())
         await pauseUnlessClosed(this.env, this.holdfast, ms, signal)
       }
     }

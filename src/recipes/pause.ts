@@ -38,12 +38,3 @@ export async function pauseUnlessClosed(
     await pause(env, Math.min(left, PIECE_MS), signal)
   }
 }
-
-/** Doubles with every failure, with a part left to chance so that a fleet does not come back in step. */
-export function backOff(
-  env: Env,
-  failures: number,
-  { first, longest }: { first: number; longest: number },
-): number {
-  return Math.min(first * 2 ** failures, longest) * (0.5 + env.random() / 2)
-}

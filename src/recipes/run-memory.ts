@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 
 import { CLAIM, inShort, RELEASE, RENEW, WITHDRAW } from '../core/answers.ts'
 import type { Shape } from '../core/answers.ts'
+import { backOff } from '../core/back-off.ts'
 import type { MaybePromise, RenewAnswer, Store, Unknown } from '../core/contract.ts'
 import {
   BrokenStoreError,
@@ -16,7 +17,6 @@ import { brokenStore } from '../runtime/lane-errors.ts'
 import { checkKept, isFenced, JSON_CODEC } from './cache.ts'
 import type { Cache, FencedCache } from './cache.ts'
 import { inTime } from './in-time.ts'
-import { backOff } from './pause.ts'
 import { SleepClock } from './sleep-clock.ts'
 
 /** A run of the job, as it is remembered. Times are wall time of the instance that ran it, in milliseconds. */
@@ -201,7 +201,7 @@ function insist(env: Env, until: number, ask: (timeout: number) => Promise<{ rea
     if (kind !== 'unknown' || env.mono() >= ends) return
     // Cannot reject: what goes wrong is an answer.
     const again = (): void => void attempt(failures + 1).catch(() => {})
-    env.setTimer(again, backOff(env, failures, INSIST_PAUSE_MS), true)
+    env.setTimer(again, backOff(failures, INSIST_PAUSE_MS, env.random()), true)
   }
   attempt(0).catch(() => {})
 }

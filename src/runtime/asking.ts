@@ -1,4 +1,5 @@
 import { CLAIM } from '../core/answers.ts'
+import { backOff } from '../core/back-off.ts'
 import type { Busy, ClaimAnswer, Held, Queued, RenewAnswer, Unknown } from '../core/contract.ts'
 import { validUntil } from '../core/validity.ts'
 import type { Claim } from './claim.ts'
@@ -241,8 +242,7 @@ function pause(claim: Claim, delay: number): void {
 }
 
 function retryDelay({ attempts, lane }: Claim): number {
-  const delay = Math.min(RETRY_MS.first * 2 ** attempts, RETRY_MS.longest)
-  return delay * (0.5 + lane.session.env.random() / 2)
+  return backOff(attempts, RETRY_MS, lane.session.env.random())
 }
 
 /** The answer came for a claim that nobody wants any more. */

@@ -1,5 +1,5 @@
 import type { ClaimRef, ClaimRequest, Held, ReleaseRequest, RenewRequest } from '../core/contract.ts'
-import { extended } from '../core/validity.ts'
+import { extended, pickUpTime } from '../core/validity.ts'
 import { Deadline } from './deadlines.ts'
 import type { Lane } from './lane.ts'
 import type { ClaimLease } from './lease.ts'
@@ -89,8 +89,7 @@ export class Claim extends Deadline {
   }
   /** For so long the store may know of it if it hears no more: a waiter may be granted it when its patience is nearly over. */
   get lasts(): number {
-    const { ttl, patience } = this
-    return Math.max(ttl, patience + Math.min(ttl, patience))
+    return Math.max(this.ttl, this.patience + pickUpTime(this))
   }
 
   // What goes to a store is plain and frozen: it may keep it, spread it or send it, and find in it what was asked and nothing later. Each time

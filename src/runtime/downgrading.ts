@@ -1,3 +1,4 @@
+import { backOff } from '../core/back-off.ts'
 import type { DowngradeAnswer } from '../core/contract.ts'
 import { BrokenStoreError, ClosedError, StoreUnavailableError, UnsupportedError } from '../core/errors.ts'
 import { DOWNGRADE } from '../core/answers.ts'
@@ -148,8 +149,7 @@ export class Downgrade extends Deadline {
 
   private pause(): void {
     const { env, clock, waits, expiries } = this.session
-    const longest = Math.min(PAUSE_MS.first * 2 ** this.attempts++, PAUSE_MS.longest)
-    const pause = longest * (0.5 + env.random() / 2)
+    const pause = backOff(this.attempts++, PAUSE_MS, env.random())
     if (this.left) expiries.set(this, clock.now() + pause, Math.ceil(pause))
     else waits.set(this, env.mono() + pause, Math.ceil(pause))
   }

@@ -10,6 +10,7 @@ import type {
   RenewRequest,
   StoreEvent,
 } from '../core/contract.ts'
+import { pickUpTime } from '../core/validity.ts'
 import type { Caller } from './caller.ts'
 import { Metrics } from './metrics.ts'
 import type { Counter, Histogram } from './metrics.ts'
@@ -365,9 +366,9 @@ export class Book {
 }
 
 /** For how long it is wanted, as it was last said. The store goes by that, too, also for who still waits. */
-function wish(entry: Entry, { ttl, patience }: Pick<ClaimRequest, 'ttl' | 'patience'>): void {
-  entry.ttl = ttl
-  entry.pickUp = Math.min(ttl, patience)
+function wish(entry: Entry, request: Pick<ClaimRequest, 'ttl' | 'patience'>): void {
+  entry.ttl = request.ttl
+  entry.pickUp = pickUpTime(request)
 }
 
 function change<K>(counts: Map<K, number>, key: K, by: number): void {

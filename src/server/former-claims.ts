@@ -1,3 +1,4 @@
+import { pickUpTime } from '../core/validity.ts'
 import type { Book } from './book.ts'
 import type { Caller } from './caller.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
@@ -35,7 +36,7 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
       const maker = former.makerOf(id)
       count++
       if (maker === undefined) continue
-      const pickUp = Math.min(ttl, patience)
+      const pickUp = pickUpTime({ ttl, patience })
       const waiting = { state: 'waiting', until, pickUp, ttl, token: 0n } as const
       book.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...waiting })
     }

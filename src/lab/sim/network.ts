@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { isUnknown, unknown } from '../../core/unknown.ts'
 import type { Random } from '../../testkit/random.ts'
 import type { VirtualEnv } from '../../testkit/virtual-env.ts'
 import type { Clocks } from './clocks.ts'
@@ -71,7 +72,7 @@ export class Network {
   /** One request and its reply. Whatever is not answered within `timeout` of the process's time is unknown. */
   call<T>(node: Node, method: string, timeout: number, run: () => T): Promise<T | Unknown> {
     return new Promise((resolve) => {
-      const giveUp = (): void => settle(unknown('no answer in time'))
+      const giveUp = (): void => settle(unknown(new Error('no answer in time')))
       const timer = this.env.setTimer(giveUp, timeout, true)
       const request = { from: this.world.mono(), to: Infinity, lost: false }
       this.requests.push(request)
@@ -89,7 +90,7 @@ export class Network {
       const deliver = (after: number): void => {
         this.later('there', after, () => {
           if (this.isCut(node)) return this.log(this.name, `${method} lost on its way`)
-          if (!node.up) return this.answer(node, method, () => settle(unknown('refused')))
+          if (!node.up) return this.answer(node, method, () => settle(unknown(new Error('refused'))))
           this.log(this.name, `${method} arrives`)
           const answer = run()
           this.answer(node, method, () => settle(answer))
@@ -208,12 +209,4 @@ export class Network {
     const index = duplicates.findIndex((each) => each.method === method || each.method === ANY)
     return index === -1 ? undefined : duplicates.splice(index, 1)[0]?.later
   }
-}
-
-function isUnknown(answer: unknown): boolean {
-  return typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown'
-}
-
-function unknown(why: string): Unknown {
-  return { kind: 'unknown', cause: new Error(why) }
 }

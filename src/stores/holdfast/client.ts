@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
 
+import { backOff } from '../../core/back-off.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { dial } from './dial.ts'
 import type { DialOptions } from './dial.ts'
 import { LineCutter } from './lines.ts'
@@ -66,7 +68,7 @@ export class ServerLink implements Link {
   }
 
   ask(operation: Operation, payload: unknown, timeout: number): Promise<unknown> {
-    if (this.closed) return Promise.resolve({ kind: 'unknown', cause: new Error('The store was closed') })
+    if (this.closed) return Promise.resolve(unknown(new Error('The store was closed')))
     const answer = this.requests.add(operation, payload, timeout)
     if (this.socket === null) this.connect()
     else if (!this.flushing) {
@@ -111,9 +113,7 @@ export class ServerLink implements Link {
         this.dialling = null
         this.failures++
         const final = error instanceof RefusedError && !error.retryable
-        this.requests.failAll(
-          final ? { kind: 'unknown', cause: error, retryable: false } : { kind: 'unknown', cause: error },
-        )
+        this.requests.failAll(final ? unknownForGood(error) : unknown(error))
         this.reconnectLater()
       },
     )
@@ -217,15 +217,15 @@ export class ServerLink implements Link {
     if (this.look !== null) clearInterval(this.look)
     this.look = null
     socket?.destroy()
-    this.requests.failAll({ kind: 'unknown', cause })
+    this.requests.failAll(unknown(cause))
     this.reconnectLater()
   }
 
   private reconnectLater(): void {
     if (this.closed || !this.owner.listening() || this.reconnect !== null || this.dialling !== null) return
-    const pause = Math.min(RECONNECT_MS.first * 2 ** this.failures, RECONNECT_MS.longest)
+    const pause = backOff(this.failures, RECONNECT_MS, Math.random())
     // Many clients lose a server at once; they should not all come back at once.
-    this.reconnect = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2))
+    this.reconnect = setTimeout(() => this.connect(), pause)
     if (!this.kept) this.reconnect.unref()
   }
 

@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import type { Operation } from './wire.ts'
 
@@ -106,7 +107,7 @@ export class PendingRequests {
 
   late(pending: Pending): void {
     this.open.delete(pending.number)
-    pending.settle({ kind: 'unknown', cause: new Error('The lock server did not answer in time') })
+    pending.settle(unknown(new Error('The lock server did not answer in time')))
   }
 
   private tellOfLate(): void {

@@ -13,6 +13,7 @@ import type {
   StoreEvent,
   Unknown,
 } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { RefusedError } from './refused.ts'
 import type { Hello } from './wire.ts'
 
@@ -32,7 +33,7 @@ const isWhole = (value: unknown, least: number): value is number =>
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
 
 function nonsense(): Unknown {
-  return { kind: 'unknown', cause: new Error('The lock server gave an answer that is none') }
+  return unknown(new Error('The lock server gave an answer that is none'))
 }
 
 function tokenOf(value: unknown): bigint | null {
@@ -45,9 +46,7 @@ function unknownOf({ cause, retryable, code }: Fields): Unknown {
     retryable: retryable !== false,
     code: typeof code === 'string' ? code : undefined,
   })
-  return retryable === false
-    ? { kind: 'unknown', cause: error, retryable }
-    : { kind: 'unknown', cause: error }
+  return retryable === false ? unknownForGood(error) : unknown(error)
 }
 
 function heldOf({ token, count, contended }: Fields): Held | Unknown {

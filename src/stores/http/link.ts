@@ -1,6 +1,7 @@
 import { platform } from '#platform'
 
 import type { Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { Listening } from './listening.ts'
 import { Live } from './live.ts'
 import { post } from './post.ts'
@@ -173,7 +174,6 @@ function answersOf(said: unknown, count: number): readonly unknown[] | Unknown {
   return Array.isArray(answers) && answers.length === count ? (answers as unknown[]) : NONSENSE
 }
 
-const unknown = (why: string): Unknown => ({ kind: 'unknown', cause: new Error(why) })
-const CLOSED = unknown('The store was closed')
-const LATE = unknown('The lock server did not answer in time')
-const NONSENSE = unknown('The lock server gave an answer that is none')
+const CLOSED = unknown(new Error('The store was closed'))
+const LATE = unknown(new Error('The lock server did not answer in time'))
+const NONSENSE = unknown(new Error('The lock server gave an answer that is none'))

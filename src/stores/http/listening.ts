@@ -1,4 +1,6 @@
 import { platform } from '#platform'
+import { backOff } from '../../core/back-off.ts'
+import { unknown } from '../../core/unknown.ts'
 import type { Timeout } from '../../platform/platform.ts'
 
 import type { Unknown } from '../../core/contract.ts'
@@ -143,9 +145,8 @@ export class Listening {
         if (waited || delivery.fresh) session.failures = 0
         if (waited) continue
       }
-      const pause = Math.min(AGAIN_MS.first * 2 ** session.failures++, AGAIN_MS.longest)
       // Many clients lose a server at once; they should not all come back at once.
-      await this.pause(pause * (0.5 + platform.random() / 2))
+      await this.pause(backOff(session.failures++, AGAIN_MS, platform.random()))
     }
     session.asking = false
   }
@@ -192,5 +193,5 @@ function deliveryOf(said: unknown): Delivery | Unknown {
   if (kind === 'unknown') return said as Unknown
   if (typeof fresh === 'boolean' && Number.isSafeInteger(last) && Array.isArray(events))
     return { fresh, last: last as number, events }
-  return { kind: 'unknown', cause: new Error('The lock server gave an answer that is none') }
+  return unknown(new Error('The lock server gave an answer that is none'))
 }

@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { isPlausible } from '../holdfast/plausible.ts'
 import { RefusedError } from '../holdfast/refused.ts'
 import { WRITE_HEADER } from '../holdfast/wire.ts'
@@ -84,10 +85,6 @@ async function ask(
 const LATE = 'The lock server did not answer in time'
 const NONSENSE = 'The lock server gave an answer that is none'
 
-function unknown(cause: unknown): Unknown {
-  return { kind: 'unknown', cause }
-}
-
 /** Null for what is too long: a server that never ends would fill the memory. */
 async function textOf({ body }: Response, most: number): Promise<string | null> {
   if (body === null) return ''
@@ -111,7 +108,7 @@ function refusalOf(status: number, text: string | null): Unknown {
   const words = message ?? wordsFor(status)
   const retryable = PASSING.has(status)
   const cause = new RefusedError(words, { retryable, code })
-  return retryable ? { kind: 'unknown', cause } : { kind: 'unknown', cause, retryable: false }
+  return retryable ? unknown(cause) : unknownForGood(cause)
 }
 
 function wordsFor(status: number): string {

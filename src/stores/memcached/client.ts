@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
+import { isUnknown, unknown, unknownForGood } from '../../core/unknown.ts'
 import { dial } from './dial.ts'
 import type { Dialling, DialOptions } from './dial.ts'
-import { isUnknown, unknown, unknownForGood } from './failure.ts'
 import type { Link } from './link.ts'
 
 // Taken once: a user's fake timers must not freeze a request.

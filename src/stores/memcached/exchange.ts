@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
+import { isUnknown } from '../../core/unknown.ts'
 import type { Client } from './client.ts'
 import { tellTime } from './commands.ts'
-import { isUnknown } from './failure.ts'
 import type { Descriptions } from './describing.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'

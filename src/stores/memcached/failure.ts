@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import type { Reply } from './protocol.ts'
 
 /** Failures, as answers. Their messages hold what the server or the system said, never a key, an id or a password. */
@@ -7,18 +8,6 @@ export class OutOfMemory extends Error {}
 
 const FULL =
   'memcached is out of memory (SERVER_ERROR out of memory). Give it more, or an instance for locks alone.'
-
-export function unknown(cause: Error): Unknown {
-  return { kind: 'unknown', cause }
-}
-
-export function unknownForGood(cause: Error): Unknown {
-  return { kind: 'unknown', cause, retryable: false }
-}
-
-export function isUnknown(answer: object): answer is Unknown {
-  return 'kind' in answer && answer.kind === 'unknown'
-}
 
 /** What an error line of the server means for the request. */
 export function refused({ line }: Reply): Unknown {

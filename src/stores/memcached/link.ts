@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 
 import type { Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { Deadlines } from '../../transport/deadlines.ts'
 import { nextTick } from '../../transport/next-tick.ts'
-import { plainError, refused, unknown } from './failure.ts'
+import { plainError, refused } from './failure.ts'
 import { asItIs, Pending, TOO_LATE } from './pending.ts'
 import type { Read, Settle, Terms, Wanted } from './pending.ts'
 import { isError, ProtocolError, ReplyReader } from './protocol.ts'

@@ -1,7 +1,7 @@
 import type { Store, Unknown } from '../../core/contract.ts'
 import { StoreUnavailableError, UnsupportedError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
-import { isUnknown } from './failure.ts'
+import { isUnknown } from '../../core/unknown.ts'
 import { startupFindings } from './startup-checks.ts'
 import type { StartupFinding } from './startup-checks.ts'
 import { MemcachedStore } from './store.ts'

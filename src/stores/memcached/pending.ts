@@ -1,6 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { Deadline } from '../../transport/deadlines.ts'
-import { unknown } from './failure.ts'
 import type { Reply } from './protocol.ts'
 
 /** How many replies a request has; `stats`: lines until `END`. */

@@ -1,5 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
-import { isUnknown, refused, unknown } from './failure.ts'
+import { isUnknown, unknown } from '../../core/unknown.ts'
+import { refused } from './failure.ts'
 import type { Link } from './link.ts'
 import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'

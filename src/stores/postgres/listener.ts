@@ -1,3 +1,4 @@
+import { backOff } from '../../core/back-off.ts'
 import type { StoreEvent, StoreListener, Watch } from '../../core/contract.ts'
 import { DatabaseError } from '../sql/causes.ts'
 import { TimeIsUp } from '../sql/client.ts'
@@ -128,13 +129,12 @@ export class PostgresListener {
 
   private reconnectLater(): void {
     if (this.listeners.size === 0 || this.retry !== null) return
-    const pause = Math.min(RECONNECT_MS.first * 2 ** this.attempts++, RECONNECT_MS.longest)
     this.retry = setTimeout(
       () => {
         this.retry = null
         this.relisten().catch(() => this.reconnectLater())
       },
-      pause * (0.5 + Math.random() / 2),
+      backOff(this.attempts++, RECONNECT_MS, Math.random()),
     )
     this.retry.unref()
   }

@@ -1,19 +1,8 @@
 import type { Unknown, VoteAnswer } from '../../core/contract.ts'
 import { QuorumUnavailableError } from '../../core/errors.ts'
 import type { NodeState } from '../../core/errors.ts'
+import { unknown } from '../../core/unknown.ts'
 import { NoAnswerError } from '../redis/failure.ts'
-
-export function unknown(cause: unknown): Unknown {
-  return { kind: 'unknown', cause }
-}
-
-export function unknownForGood(cause: unknown): Unknown {
-  return { kind: 'unknown', cause, retryable: false }
-}
-
-export function isUnknown(answer: unknown): answer is Unknown {
-  return typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === 'unknown'
-}
 
 /** What a store answered, for people. */
 export function stateOf(node: string, answer: { readonly kind: string } | undefined): NodeState {

@@ -10,7 +10,8 @@ import type {
   Free,
 } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { isUnknown, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
+import { isUnknown, unknown, unknownForGood } from '../../core/unknown.ts'
+import { noQuorum, stateOf } from './failure.ts'
 import type { Quorum } from './quorum.ts'
 
 /** Who holds a name: the claim that a majority says so of. */

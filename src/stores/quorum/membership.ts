@@ -1,6 +1,6 @@
 import type { MaybePromise, Unknown } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { unknown, unknownForGood } from './failure.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import type { Node } from './node.ts'
 import { probationOf } from './options.ts'
 import type { Quorum } from './quorum.ts'

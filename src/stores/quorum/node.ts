@@ -1,3 +1,4 @@
+import { backOff } from '../../core/back-off.ts'
 import type {
   DirectVoter,
   MaybePromise,
@@ -8,11 +9,11 @@ import type {
   VoteRelease,
   VoteRequest,
 } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import type { QuorumClock } from './clock.ts'
-import { unknown } from './failure.ts'
 
 /** How long a store that did not answer is left alone, growing with every failure in a row. */
-const PAUSE_MS = { shortest: 20, longest: 1000 }
+const PAUSE_MS = { first: 20, longest: 1000 }
 /** Requests for new locks that may be under way to a store that does not answer, where nothing works without it. */
 const MOST_IN_VAIN = 64
 /** Releases beyond those that are kept for it until it answers. */
@@ -168,7 +169,7 @@ export class Node {
 
   private failed(problem: Unknown): Unknown {
     this.problem = problem
-    const pause = Math.min(PAUSE_MS.shortest * 2 ** this.failures, PAUSE_MS.longest)
+    const pause = backOff(this.failures, PAUSE_MS)
     if (pause < PAUSE_MS.longest) this.failures++
     this.askAgainAt = this.clock.now() + pause
     return problem

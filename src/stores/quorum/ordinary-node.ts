@@ -20,7 +20,7 @@ import type {
   VoteRequest,
   Watch,
 } from '../../core/contract.ts'
-import { isUnknown } from './failure.ts'
+import { isUnknown } from '../../core/unknown.ts'
 
 const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
 

@@ -7,8 +7,9 @@ import type {
   RenewRequest,
   Unknown,
 } from '../../core/contract.ts'
+import { isUnknown, unknown } from '../../core/unknown.ts'
 import { Agreement } from './agreement.ts'
-import { isUnknown, noQuorum, stateOf, unknown } from './failure.ts'
+import { noQuorum, stateOf } from './failure.ts'
 import type { Grant, Grants } from './grants.ts'
 import { inspect } from './looking.ts'
 import type { Quorum } from './quorum.ts'
@@ -17,7 +18,7 @@ const LOST: Lost = { kind: 'lost' }
 const ELSEWHERE = unknown(
   new Error('the claim was granted to another client of the quorum, and only that can renew it'),
 )
-const NO_ANSWER: Unknown = { kind: 'unknown', cause: new Error('the store gave too few answers') }
+const NO_ANSWER: Unknown = unknown(new Error('the store gave too few answers'))
 
 /** Renews many claims with one request to each store. Each is decided by itself, when its own majority is certain. */
 export function renewAll(

@@ -1,6 +1,6 @@
 import type { AccountableVoter, Unknown, Voter } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import type { QuorumClock } from './clock.ts'
-import { unknown } from './failure.ts'
 
 export interface SetUpTerms {
   readonly probation: number

@@ -21,10 +21,11 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { UnsupportedError } from '../../core/errors.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { ATTEMPTS } from '../../core/vote-cell.ts'
 import { Attempt } from './attempt.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { isLate, noQuorum, stateOf, unknown, unknownForGood } from './failure.ts'
+import { isLate, noQuorum, stateOf } from './failure.ts'
 import { Grants } from './grants.ts'
 import { leave } from './leaving.ts'
 import type { Tell } from './leaving.ts'

@@ -1,15 +1,8 @@
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { nextTick } from '../../transport/next-tick.ts'
 import type { Command } from './command.ts'
-import {
-  failed,
-  isCrossSlot,
-  isDriversTimeout,
-  isForbiddenKey,
-  isNoScript,
-  isReadOnly,
-  unknown,
-} from './failure.ts'
+import { failed, isCrossSlot, isDriversTimeout, isForbiddenKey, isNoScript, isReadOnly } from './failure.ts'
 import { RecentKeys } from './keys.ts'
 import type { Link } from './link.ts'
 import { ConfirmedScripts } from './replicas.ts'

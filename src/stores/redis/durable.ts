@@ -1,6 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { UnsupportedError } from '../../core/errors.ts'
-import { failed, unknownForGood } from './failure.ts'
+import { unknownForGood } from '../../core/unknown.ts'
+import { failed } from './failure.ts'
 import { markKey } from './keys.ts'
 import type { Link, Node } from './link.ts'
 import { doneOf } from './replies.ts'

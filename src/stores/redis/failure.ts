@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { UnexpectedReply } from './replies.ts'
 
 /**
@@ -24,14 +25,6 @@ const FINAL_TEXT =
 /** A script that hits a full memory or a read-only server, or that an operator ends, reports it with its own name; that passes. */
 const PASSING =
   /\b(OOM|READONLY|MISCONF|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|Script killed by user)\b/
-
-export function unknown(cause: Error): Unknown {
-  return { kind: 'unknown', cause }
-}
-
-export function unknownForGood(cause: Error): Unknown {
-  return { kind: 'unknown', cause, retryable: false }
-}
 
 /** What a failed command is answered with. */
 export function failed(error: unknown): Unknown {

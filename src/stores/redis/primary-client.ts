@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 
+import { backOff } from '../../core/back-off.ts'
 import { plainError } from './failure.ts'
 import { abandon, connectWithin } from './node-redis-attempt.ts'
 import type { LeadingClient, PlainClient } from './node-redis.ts'
@@ -9,9 +10,9 @@ import type { Host } from './url.ts'
 const { setTimeout, clearTimeout } = globalThis
 
 /** A server has so long to take a connection and to answer on it: at first little, for it may stand still. */
-const REACH_MS = { shortest: 500, longest: { sentinels: 5_000, server: 2_000 } }
+const REACH_MS = { sentinels: { first: 500, longest: 5_000 }, server: { first: 500, longest: 2_000 } }
 /** Sentinels may name another one at any time; one server is there again or it is not. */
-const RETRY_MS = { shortest: 20, longest: { sentinels: 250, server: 1_000 } }
+const RETRY_MS = { sentinels: { first: 20, longest: 250 }, server: { first: 20, longest: 1_000 } }
 /** All sentinels are listened to in about the same moment: one look is enough. */
 const LOOK_MS = 50
 
@@ -107,8 +108,11 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
     let told = to === undefined ? undefined : [to]
     for (let attempt = 0; wanted(); attempt++) {
       try {
-        const ms = Math.min(REACH_MS.shortest * 2 ** attempt, REACH_MS.longest[of])
-        const found = await this.firstOf(told ?? (await this.places()), ms, wanted)
+        const found = await this.firstOf(
+          told ?? (await this.places()),
+          backOff(attempt, REACH_MS[of]),
+          wanted,
+        )
         if (found !== undefined) this.adopt(found)
         return
       } catch (error) {
@@ -116,7 +120,7 @@ export class PrimaryClient extends EventEmitter implements LeadingClient {
       }
       if (told === undefined)
         await new Promise((resolve) => {
-          setTimeout(resolve, Math.min(RETRY_MS.shortest * 2 ** attempt, RETRY_MS.longest[of]))
+          setTimeout(resolve, backOff(attempt, RETRY_MS[of]))
         })
       told = undefined
     }

@@ -1,6 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { Deadline, Deadlines } from '../../transport/deadlines.ts'
-import { failed, NoAnswerError, unknown, unknownForGood } from './failure.ts'
+import { failed, NoAnswerError } from './failure.ts'
 import type { Link } from './link.ts'
 
 // Taken once: a user's fake timers must not reach locks.

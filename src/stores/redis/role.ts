@@ -1,5 +1,6 @@
 import type { Unknown } from '../../core/contract.ts'
-import { failed, isDriversTimeout, plainError, unknown } from './failure.ts'
+import { unknown } from '../../core/unknown.ts'
+import { failed, isDriversTimeout, plainError } from './failure.ts'
 import type { Link, Node } from './link.ts'
 
 const { setTimeout, clearTimeout } = globalThis

@@ -1,6 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { Deadline } from '../../transport/deadlines.ts'
-import { failed, isDriversTimeout, isNoScript, isReadOnly, unknown } from './failure.ts'
+import { failed, isDriversTimeout, isNoScript, isReadOnly } from './failure.ts'
 import type { Link } from './link.ts'
 import { isNone } from './replies.ts'
 import { Requests } from './requests.ts'

@@ -19,7 +19,8 @@ import type {
   Watch,
 } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
-import { isCrossSlot, isForbiddenKey, maybeInUse, unknown } from './failure.ts'
+import { unknown } from '../../core/unknown.ts'
+import { isCrossSlot, isForbiddenKey, maybeInUse } from './failure.ts'
 import { headerKey, headerPattern, nameOfHeader } from './keys.ts'
 import type { Link } from './link.ts'
 import { doneOf } from './replies.ts'

@@ -1,3 +1,4 @@
+import { backOff } from '../../core/back-off.ts'
 import type { StoreEvent, StoreListener, Unknown, Watch } from '../../core/contract.ts'
 import { Hearing } from './hearing.ts'
 import { channelOf } from './keys.ts'
@@ -9,7 +10,7 @@ import { readMessage } from './wire.ts'
 const { setTimeout, clearTimeout, performance } = globalThis
 
 /** How long to wait before connecting again, growing with every failure in a row. */
-const RETRY_MS = { shortest: 20, longest: 1_000 }
+const RETRY_MS = { first: 20, longest: 1_000 }
 /** A connection that has been silent for so long is asked whether it still hears. */
 const SILENCE_MS = 5_000
 /** And any other now and then: what one session hears says nothing of the others. */
@@ -154,7 +155,7 @@ export class Watching {
   }
 
   private retryLater(): void {
-    const delay = Math.min(RETRY_MS.shortest * 2 ** this.failures++, RETRY_MS.longest)
+    const delay = backOff(this.failures++, RETRY_MS)
     if (this.retry !== null) clearTimeout(this.retry)
     this.retry = setTimeout(() => {
       this.retry = null

@@ -13,6 +13,7 @@ import type {
   StoreEvent,
   Unknown,
 } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { nameOfHeader } from './keys.ts'
 import { doneOf, listOf, textOf, tokenOf, unexpected, wholeOf } from './replies.ts'
 
@@ -155,10 +156,9 @@ export function readRelease(reply: unknown): ReleaseResult {
   return doneOf(reply) ? JUST_RELEASED : { released: NOT_HELD }
 }
 
-const REPEATED: Unknown = {
-  kind: 'unknown',
-  cause: new Error('the claim was gone already: the client may have sent its release twice'),
-}
+const REPEATED: Unknown = unknown(
+  new Error('the claim was gone already: the client may have sent its release twice'),
+)
 
 /** Of a release that the driver may have sent twice. If the claim is gone, the first of them most likely did it. */
 export function repeatedRelease(result: ReleaseResult): ReleaseResult {

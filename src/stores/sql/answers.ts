@@ -1,8 +1,9 @@
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { ClaimAnswer, ClaimRequest, ReleaseResult, RenewRequest, Unknown } from '../../core/contract.ts'
+import { unknown } from '../../core/unknown.ts'
 import { DatabaseError } from './causes.ts'
 
-export const NO_ANSWER: Unknown = { kind: 'unknown', cause: new DatabaseError('There was no answer', '') }
+export const NO_ANSWER: Unknown = unknown(new DatabaseError('There was no answer', ''))
 
 export const RELEASED: ReleaseResult = { released: { kind: 'released' } }
 

@@ -1,6 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknownForGood } from '../../core/unknown.ts'
 import { Alarm, Deadlines } from '../../transport/deadlines.ts'
-import { DatabaseError, unknown } from './causes.ts'
+import { DatabaseError, failed } from './causes.ts'
 import { Call, TimeIsUp } from './client.ts'
 import type { Driver, Statements } from './client.ts'
 import { SCHEMA_VERSION } from './schema.ts'
@@ -61,10 +62,10 @@ export class Calls<Link> {
 
   within<T>(timeout: number, work: (call: Call) => Promise<T>): Promise<T | Unknown> {
     const { isFinal } = this.parts
-    if (this.closed) return Promise.resolve<Unknown>({ kind: 'unknown', cause: CLOSED, retryable: false })
+    if (this.closed) return Promise.resolve(unknownForGood(CLOSED))
     return new Promise((resolve) => {
       const call = new Call(performance.now() + timeout)
-      const fail = (error: unknown): void => resolve(unknown(error, isFinal))
+      const fail = (error: unknown): void => resolve(failed(error, isFinal))
       const deadline = new Alarm(() => {
         call.expire()
         fail(call.obstacle ?? new TimeIsUp())

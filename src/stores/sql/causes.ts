@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 
 /**
  * What went wrong, without what must not be shown: drivers hang the statement, with every value in it, and sometimes
@@ -65,12 +66,10 @@ export const isRefusal = (error: unknown): boolean => {
   )
 }
 
-export function unknown(error: unknown, isFinal: (code: string) => boolean): Unknown {
+export function failed(error: unknown, isFinal: (code: string) => boolean): Unknown {
   const code = codeOf(error)
   const message =
     error instanceof Error && error.message !== '' ? error.message : `The database failed ${code}`.trim()
   const cause = new DatabaseError(message, code)
-  return isFinal(code) || code.startsWith('HOLDFAST_')
-    ? { kind: 'unknown', cause, retryable: false }
-    : { kind: 'unknown', cause }
+  return isFinal(code) || code.startsWith('HOLDFAST_') ? unknownForGood(cause) : unknown(cause)
 }

@@ -1,3 +1,4 @@
+import { backOff } from '../../core/back-off.ts'
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import { answerOfNothing, isComplete, saysGone } from './answers.ts'
@@ -14,7 +15,7 @@ import { compute } from './step.ts'
 const { setTimeout } = globalThis
 
 /** The longest pause after a step that others were faster than. Two hundred at once must not keep each other from all steps. */
-const PAUSE_MS = 256
+const PAUSE_MS = { first: 1, longest: 256 }
 const MANY = 3
 const CROWDED = new DatabaseError(
   'The server answers, but too many change this name at once, and others were faster each time. Wait for longer than a ' +
@@ -143,7 +144,7 @@ export class Steps<Link> {
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > MANY) for (const call of known.calls ?? []) call.obstacle = CROWDED
       if (attempt > 0)
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, PAUSE_MS)))
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * backOff(attempt, PAUSE_MS)))
     }
   }
 

@@ -1,8 +1,11 @@
+import { backOff } from '../../core/back-off.ts'
 import { TimeIsUp } from './client.ts'
 import type { Call } from './client.ts'
 
 // Taken once: a user's fake timers must not reach locks.
 const { setTimeout } = globalThis
+
+const PAUSE_MS = { first: 1, longest: 64 }
 
 /** One after the other on a connection that cannot be replaced. Whoever's time is over when its turn comes sends nothing. */
 export class Turns {
@@ -34,6 +37,6 @@ export async function insisting<T>(
     } finally {
       call.sending--
     }
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 64)))
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * backOff(attempt, PAUSE_MS)))
   }
 }

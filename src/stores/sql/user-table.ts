@@ -1,3 +1,4 @@
+import { backOff } from '../../core/back-off.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { checkIdentifier } from './identifiers.ts'
 
@@ -129,6 +130,5 @@ const PAUSE_MS = { first: 1, longest: 100 }
 
 /** Before the next attempt; longer after each. */
 export function pause(attempt: number): Promise<void> {
-  const most = Math.min(PAUSE_MS.first * 2 ** attempt, PAUSE_MS.longest)
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * most))
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * backOff(attempt, PAUSE_MS)))
 }

@@ -1,4 +1,5 @@
 import { checkOptions } from '../../core/arguments.ts'
+import { backOff } from '../../core/back-off.ts'
 import type { Capabilities, RenewAnswer, RenewRequest, Store } from '../../core/contract.ts'
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { Guard } from '../sql/guarded.ts'
@@ -45,6 +46,8 @@ export interface SqliteStore<D> extends Store {
   /** Looks through the whole table, a little at a time, and forgets names that are not in use; see `keepIdle`. */
   tidy(options?: TidyOptions): Promise<Tidied>
 }
+
+const PAUSE_MS = { first: 1, longest: 32 }
 
 const capabilities: Capabilities = {
   queue: true,
@@ -118,7 +121,7 @@ export class SqliteSqlStore extends SqlStore<SqliteLink> {
       if (began === true) return this.inside(guard, work)
       // Whoever reads may be waiting for this.
       if (isReading(began) && performance.now() > until) throw READING
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(2 ** attempt, 32)))
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * backOff(attempt, PAUSE_MS)))
     }
   }
 

@@ -10,6 +10,7 @@ import type {
   StoreEvent,
 } from '../../core/contract.ts'
 import { ALL } from '../../core/contract.ts'
+import { pickUpTime } from '../../core/validity.ts'
 import { hasCode, ZooKeeperError } from './client/index.ts'
 import type { Acl } from './client/index.ts'
 import { now } from './client/time.ts'
@@ -166,7 +167,7 @@ export abstract class Claim {
   /** It was granted while nobody asked. */
   protected push(czxid: bigint, contended: boolean): void {
     this.become(czxid, contended)
-    this.until = now() + Math.min(this.ttl, this.patience)
+    this.until = now() + pickUpTime({ ttl: this.ttl, patience: this.patience })
     this.pushed = true
     this.host.tell(this.id, { kind: 'granted', name: this.name, id: this.id, ...this.block, contended })
   }

@@ -3,7 +3,7 @@ import { LOST } from './answers.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
 import { QueueClaim } from './queue-claim.ts'
-import { unknown } from './unknown.ts'
+import { failed } from './unknown.ts'
 
 /** Has a writer go on as a reader. */
 export async function downgradeClaim(
@@ -23,6 +23,6 @@ export async function downgradeClaim(
     }
     return held() ? { kind: 'downgraded' } : LOST
   } catch (error) {
-    return unknown(error)
+    return failed(error)
   }
 }

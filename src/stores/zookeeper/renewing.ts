@@ -3,7 +3,7 @@ import { LOST } from './answers.ts'
 import type { Claim, ClaimHost } from './claim.ts'
 import { ZooKeeperError } from './client/index.ts'
 import type { Seat } from './seat.ts'
-import { unknown } from './unknown.ts'
+import { failed } from './unknown.ts'
 
 const LONGER = 'A lease cannot be renewed for longer than that: ask for the longer ttl when it is acquired.'
 
@@ -45,6 +45,6 @@ export async function renewClaim(
     host.ends(claim)
     return answer
   } catch (error) {
-    return unknown(error)
+    return failed(error)
   }
 }

@@ -5,7 +5,7 @@ import type { ConnectString, ServerAddress, SessionState, ZooKeeperOptions } fro
 import { now, setTimeout } from './client/time.ts'
 import { Seat, sessionTimeoutFor } from './seat.ts'
 import type { Timeouts } from './timeouts.ts'
-import { LATE, unknown } from './unknown.ts'
+import { LATE, failed } from './unknown.ts'
 
 /** Where sessions come from: a client of the user's, or servers to dial. */
 export type Source = { readonly client: ZooKeeper } | (ConnectString & { readonly options: ZooKeeperOptions })
@@ -79,7 +79,7 @@ export class Seats {
         await seat.ready(now() + timeout)
         return await seat.asking(() => question(seat.zk))
       } catch (error) {
-        return unknown(error)
+        return failed(error)
       }
     }
     return this.timeouts.race(answer(), timeout, LATE)

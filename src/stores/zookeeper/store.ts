@@ -40,7 +40,7 @@ import type { Seat } from './seat.ts'
 import { Seats } from './seats.ts'
 import type { StoreSettings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
-import { LATE, unknown } from './unknown.ts'
+import { LATE, failed } from './unknown.ts'
 import { Withdrawn } from './withdrawn.ts'
 
 const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
@@ -187,7 +187,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
     try {
       return this.proceed(this.newClaim(request, seat), deadline)
     } catch (error) {
-      return Promise.resolve(unknown(error))
+      return Promise.resolve(failed(error))
     }
   }
 
@@ -216,7 +216,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
       if (!claim.seat.connected) await claim.seat.ready(deadline)
       return await this.proceed(claim, deadline)
     } catch (error) {
-      return unknown(error)
+      return failed(error)
     }
   }
 
@@ -233,12 +233,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
       (answer) => {
         this.entered(claim)
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
-        else if (answer.kind === 'held' && !claim.lasting) return unknown(seat.tooShort(ttl, SHORTENED))
+        else if (answer.kind === 'held' && !claim.lasting) return failed(seat.tooShort(ttl, SHORTENED))
         return answer
       },
       (error: unknown) => {
         this.entered(claim)
-        return unknown(error)
+        return failed(error)
       },
     )
   }
@@ -269,7 +269,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private remove(ref: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
     const claim = this.claimOf(ref)
     if (claim === undefined && this.gone.has(ref.id)) return Promise.resolve(NOT_HELD)
-    if (claim === undefined) return this.removeForeign(ref, deadline).catch(unknown)
+    if (claim === undefined) return this.removeForeign(ref, deadline).catch(failed)
     const { seat } = claim
     // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.
     const again = claim.state === 'leaving'
@@ -285,7 +285,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
       },
       (error: unknown) => {
         claim.removing = false
-        return unknown(error)
+        return failed(error)
       },
     )
   }
@@ -300,7 +300,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   private async renewForeign({ name, id }: ClaimRef, timeout: number): Promise<RenewAnswer> {
     const found = await this.seats.ask((zk) => findForeign(zk, this.dirOf(name), id), timeout)
     if ('kind' in found) return found
-    return found.length === 0 ? LOST : unknown(new ZooKeeperError('API_ERROR', ELSEWHERE))
+    return found.length === 0 ? LOST : failed(new ZooKeeperError('API_ERROR', ELSEWHERE))
   }
 
   /** Takes the nodes away. If that fails now, it is done when the connection is back, or a little later. */

@@ -1,4 +1,5 @@
 import type { Unknown } from '../../core/contract.ts'
+import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { hasCode, ZooKeeperError } from './client/index.ts'
 import type { ZooKeeperErrorCode } from './client/index.ts'
 
@@ -23,9 +24,9 @@ const ADVICE: Partial<Record<ZooKeeperErrorCode, string>> = {
     'the servers serve nobody without credentials: user:password@ in the URL, or auth. There is no SASL',
 }
 
-export function unknown(cause: unknown): Unknown {
+export function failed(cause: unknown): Unknown {
   const final = cause instanceof ZooKeeperError && FINAL.has(cause.code)
-  return final ? { kind: 'unknown', cause: advised(cause), retryable: false } : { kind: 'unknown', cause }
+  return final ? unknownForGood(advised(cause)) : unknown(cause)
 }
 
 function advised(error: ZooKeeperError): ZooKeeperError {
@@ -50,6 +51,6 @@ export function mayHaveHappened(error: unknown): boolean {
   )
 }
 
-export const LATE: Unknown = unknown(
+export const LATE: Unknown = failed(
   new ZooKeeperError('OPERATION_TIMEOUT', 'ZooKeeper did not answer in time'),
 )

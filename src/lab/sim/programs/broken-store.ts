@@ -10,6 +10,7 @@ import type {
   Unknown,
   Watch,
 } from '../../../core/contract.ts'
+import { isUnknown } from '../../../core/unknown.ts'
 import type { Random } from '../../../testkit/random.ts'
 
 /** What a store does that its author got wrong. */
@@ -107,9 +108,6 @@ const tokenless = (answer: { readonly kind?: unknown }): unknown =>
 
 const isReleased = (answer: unknown): answer is { readonly released: unknown } =>
   typeof answer === 'object' && answer !== null && 'released' in answer
-
-const isUnknown = (answer: unknown): boolean =>
-  typeof answer === 'object' && answer !== null && Reflect.get(answer, 'kind') === 'unknown'
 
 const UNREADABLE: PropertyDescriptor = {
   get() {

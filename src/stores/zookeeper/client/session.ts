@@ -1,4 +1,5 @@
 import type { ConnectionOptions } from 'node:tls'
+import { backOff } from '../../../core/back-off.ts'
 import { Connection } from './connection.ts'
 import type { Credentials, Handshake, Limits } from './connection.ts'
 import { ZooKeeperError, failedRequest } from './errors.ts'
@@ -267,8 +268,8 @@ export class Session {
     else this.failures++
     // Each server once without delay; after a vain round, slower and slower.
     const rounds = Math.floor(this.failures / this.rotation.size)
-    const pause = rounds === 0 ? 0 : Math.min(BACK_OFF_MS.first * 2 ** (rounds - 1), BACK_OFF_MS.longest)
-    this.after(pause * (0.5 + Math.random() / 2), () => this.dial())
+    const pause = rounds === 0 ? 0 : backOff(rounds - 1, BACK_OFF_MS, Math.random())
+    this.after(pause, () => this.dial())
     if (wasConnected) this.become('disconnected', error)
     // Whoever waits for the first connection learns after each round in vain why there is none.
     else if (this.state === 'connecting' && this.failures % this.rotation.size === 0)
