@@ -36,6 +36,26 @@ const STORE_ON_STORE = {
   'stores/sqlite': ['stores/sql'],
 }
 
+/** One job has one file name, in every store's folder: what else it was called before, and how it is. */
+const STORE_FILES = [
+  [/^(renewals?|renewing|keeping|keep)$/, 'renew'],
+  [/^(claiming|attempt|acquire)$/, 'claim'],
+  [/^(leaving|releasing|leave)$/, 'release'],
+  [/^(listing|looking|describing|inspecting)$/, 'inspect'],
+  [/^(watching|listening|listener)$/, 'watch'],
+  [/^(errors?|causes?|unknown)$/, 'failure'],
+  [/^(address|uri)$/, 'url'],
+  [/^(link|channel)$/, 'connection'],
+  [/^(downgrading)$/, 'downgrade'],
+]
+
+/** @returns {string[]} what is wrong with the name of a file in a store's folder */
+export function nameFaults(file) {
+  const [, name] = /^src\/stores\/[^/]+\/([^/]+)\.ts$/.exec(file) ?? []
+  const [, right] = STORE_FILES.find(([wrong]) => name !== undefined && wrong.test(name)) ?? []
+  return right === undefined ? [] : [`${file}: what does this is called ${right}.ts in every store's folder`]
+}
+
 /** The layer of a path below src: `core`, `stores/redis`, … and `root` for the entry files. */
 function layerOf(path) {
   const [first, second, third] = path.split('/')
@@ -110,7 +130,7 @@ export function checkLayers(root) {
     .flatMap((path) => {
       const file = relative(root, path).split(sep).join('/')
       const text = readFileSync(path, 'utf8')
-      return [...layerFaults(file, text), ...writerFaults(file, text)]
+      return [...layerFaults(file, text), ...writerFaults(file, text), ...nameFaults(file)]
     })
 }
 

@@ -104,7 +104,7 @@ export const storeMutants = [
     bugClass: '20: a waiter does not look again at who stands before it',
     edits: [
       {
-        file: 'stores/zookeeper/place.js',
+        file: 'stores/zookeeper/position.js',
         find: "if (shared && node.kind === 'read')",
         replace: 'if (shared)',
       },
@@ -116,7 +116,9 @@ export const storeMutants = [
   {
     id: 'neighbour-gave-up',
     bugClass: '20: whoever stood before a waiter is gone, and the waiter takes that for its turn',
-    edits: [{ file: 'stores/zookeeper/place.js', find: 'ahead === 1 && contended', replace: 'ahead >= 1' }],
+    edits: [
+      { file: 'stores/zookeeper/position.js', find: 'ahead === 1 && contended', replace: 'ahead >= 1' },
+    ],
     scenario: 'session/calm',
     check: 'exclusivity',
     seeds: 40,

@@ -37,7 +37,7 @@ export interface ReleaseRequest extends ClaimRef {
    * By the caller's clock the lease has not ended, and nobody was seen behind it. A store may then take a shorter way,
    * and need not look at the time again: if the claim is still there, nobody had the name since.
    */
-  readonly calm?: boolean
+  readonly uncontended?: boolean
 }
 
 export interface ClaimRequest extends ClaimRef {

@@ -49,7 +49,7 @@ export class SortedLockSet implements LockSet {
 
   async acquire(options: AcquireOptions = {}): Promise<LeaseSet> {
     checkCallOptions(options, 'wait', false)
-    return new Together((await this.takeAll(options)) as readonly Lease[])
+    return new CombinedLease((await this.takeAll(options)) as readonly Lease[])
   }
 
   async tryAcquire(options: Omit<AcquireOptions, 'wait'> = {}): Promise<LeaseSet | null> {
@@ -58,7 +58,7 @@ export class SortedLockSet implements LockSet {
     const leases = await this.collect('try', maxHold, (lock) =>
       lock.tryAcquire({ ...options, maxHold: Infinity }),
     )
-    return leases === null ? null : new Together(leases)
+    return leases === null ? null : new CombinedLease(leases)
   }
 
   async run<T>(body: (leases: LeaseSet) => Returned<T>, options?: AcquireOptions): Promise<Awaited<T>> {
@@ -148,7 +148,7 @@ function checkAlike(a: CapacityLock, b: CapacityLock): void {
     )
 }
 
-class Together implements LeaseSet {
+class CombinedLease implements LeaseSet {
   readonly leases: readonly Lease[]
   readonly name: string
   /** The largest one. A resource that is guarded by one of the names compares that name's own token. */
@@ -198,7 +198,7 @@ class Together implements LeaseSet {
 }
 
 printable(SortedLockSet, 'LockSet', ({ names }) => ({ names }))
-printable(Together, 'LeaseSet', (set) => {
+printable(CombinedLease, 'LeaseSet', (set) => {
   const { token, held, leases } = set
   return { token, held, remaining: Math.floor(set.remaining()), leases }
 })

@@ -1,9 +1,9 @@
 import { checkOptions, checkPeriod, checkText, MAX_PERIOD_MS } from '../core/arguments.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
-import type { RedisClient } from '../stores/redis/client.ts'
+import type { RedisClient } from '../stores/redis/client/index.ts'
 import { fencedWrite } from '../stores/redis/fenced-write.ts'
-import { isHttpRedis } from '../stores/redis/http.ts'
-import type { HttpRedisClient } from '../stores/redis/http.ts'
+import { isHttpRedis } from '../stores/redis/client/http.ts'
+import type { HttpRedisClient } from '../stores/redis/client/http.ts'
 import type { FencedCache } from './cache.ts'
 
 /** A client of `ioredis` or `redis`, for one server, a Sentinel group or a Cluster; or a `GlideClient`. */

@@ -13,8 +13,8 @@ import type { Env } from '../runtime/env.ts'
 import type { Lease } from '../runtime/lease.ts'
 import { sections } from '../runtime/sections.ts'
 import { checkHoldfast } from './check-holdfast.ts'
-import { LastLook, refused } from './last-look.ts'
-import type { Part } from './last-look.ts'
+import { SoldOutCheck, refused } from './sold-out-check.ts'
+import type { Part } from './sold-out-check.ts'
 
 /** Where the quantities are: a row, a key, a file for each segment. */
 export interface StockStorage {
@@ -83,7 +83,7 @@ class Segments implements StripedStock {
   private readonly env: Env
   private readonly locks: readonly Lock[]
   private readonly all: LockSet
-  private readonly lastLook: LastLook
+  private readonly soldOut: SoldOutCheck
   /** How many tasks of this process are at each segment. */
   private readonly crowd: number[]
   /** Segments that were empty when last seen. A hint that saves a visit; only the last look may say "sold out". */
@@ -98,7 +98,7 @@ class Segments implements StripedStock {
     this.all = holdfast.all(this.locks, lock)
     this.crowd = this.locks.map(() => 0)
     this.empty = this.locks.map(() => false)
-    this.lastLook = new LastLook(
+    this.soldOut = new SoldOutCheck(
       (work) => this.underAllLocks({}, async (leases) => work(await this.readAll(leases), leases)),
       (segment, value, lease) => this.write(segment, value, lease),
     )
@@ -121,7 +121,7 @@ class Segments implements StripedStock {
     }
     await this.checkInside()
     // One after the other may all have been empty although they never were at the same time: look at all at once.
-    const parts = await this.lastLook.take(quantity, options.signal)
+    const parts = await this.soldOut.take(quantity, options.signal)
     return parts === null ? null : { quantity, parts }
   }
 

@@ -115,9 +115,9 @@ export class Claim extends Deadline {
     return Object.freeze({ name: this.name, id: this.id })
   }
 
-  /** `calm`: it is given up while it was good and nobody waited; see ReleaseRequest. */
-  leaving(calm: boolean): ReleaseRequest {
-    const request = { name: this.name, id: this.id, calm }
+  /** `uncontended`: it is given up while it was good and nobody waited; see ReleaseRequest. */
+  leaving(uncontended: boolean): ReleaseRequest {
+    const request = { name: this.name, id: this.id, uncontended }
     return this.lane.session.trusted ? request : Object.freeze(request)
   }
 

@@ -1,4 +1,4 @@
-import type { Activity, Book } from './book.ts'
+import type { Activity, ClaimRegistry } from './claim-registry.ts'
 import type { Principal } from './rights.ts'
 
 /** Milliseconds for which events are gathered before they are sent. */
@@ -23,7 +23,7 @@ interface Group {
  * event took nearly all of a busy server's time.
  */
 export class EventHub {
-  private readonly book: Pick<Book, 'listen'>
+  private readonly registry: Pick<ClaimRegistry, 'listen'>
   /**
    * By the hashes of their prefixes: an event is looked up under each beginning of its name, however many there are who
    * watch others. A hash is that of the beginning before it and one character more. To look up the beginnings themselves
@@ -37,8 +37,8 @@ export class EventHub {
   private timer: NodeJS.Timeout | undefined
   private stopListening: (() => void) | null = null
 
-  constructor(book: Pick<Book, 'listen'>) {
-    this.book = book
+  constructor(registry: Pick<ClaimRegistry, 'listen'>) {
+    this.registry = registry
   }
 
   add(principal: Principal, prefix: string, reader: Reader): () => void {
@@ -51,7 +51,7 @@ export class EventHub {
       this.count(prefix.length, 1)
     }
     group.readers.add(reader)
-    this.stopListening ??= this.book.listen((activity) => this.hear(activity))
+    this.stopListening ??= this.registry.listen((activity) => this.hear(activity))
     return () => this.remove(group, reader)
   }
 

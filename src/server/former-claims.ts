@@ -1,5 +1,5 @@
 import { pickUpTime } from '../core/validity.ts'
-import type { Book } from './book.ts'
+import type { ClaimRegistry } from './claim-registry.ts'
 import type { Caller } from './caller.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import { ANYBODY, Principal } from './rights.ts'
@@ -10,7 +10,7 @@ import type { Tokens } from './tokens.ts'
  * can use their sessions. A principal that is not in the tokens file any more keeps what it has until that ends.
  * Returns how many there are.
  */
-export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null): number {
+export function bookFormer(registry: ClaimRegistry, own: EmbeddedStore, tokens: Tokens | null): number {
   const { former } = own
   own.former = null
   if (former === null) return 0
@@ -30,7 +30,7 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
       count++
       if (maker === undefined) continue
       const held = { state: 'held', until, pickUp: 0, ttl: maker.ttl, token: BigInt(token) } as const
-      book.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...held })
+      registry.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...held })
     }
     for (const { id, owner, weight, ttl, patience, keptUntil: until } of waiters.values()) {
       const maker = former.makerOf(id)
@@ -38,7 +38,7 @@ export function bookFormer(book: Book, own: EmbeddedStore, tokens: Tokens | null
       if (maker === undefined) continue
       const pickUp = pickUpTime({ ttl, patience })
       const waiting = { state: 'waiting', until, pickUp, ttl, token: 0n } as const
-      book.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...waiting })
+      registry.takeUp(callerOf(maker.who), { name, id, owner, weight, capacity, ...waiting })
     }
   }
   return count

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type { Server } from 'node:net'
 
 import { InvalidArgumentError } from '../core/errors.ts'
-import { fitsSocket } from '../stores/holdfast/address.ts'
+import { fitsSocket } from '../stores/holdfast/url.ts'
 import { isDeadSocket, lockPath } from './path-lock.ts'
 
 export type ListenAt =

@@ -302,7 +302,7 @@ export class LongPolls {
   }
 
   private renew(polls: readonly Poll[]): void {
-    const { store, book } = this.service
+    const { store, registry } = this.service
     const requests = polls.map(({ request: { name, id, ttl } }) => ({
       name,
       id,
@@ -318,7 +318,7 @@ export class LongPolls {
         const request = requests[index]
         if (answer === undefined || request === undefined) return
         if (answer.kind === 'held' && !poll.over) return this.pickUp(poll, request, answer)
-        book.renewed(request, answer)
+        registry.renewed(request, answer)
         if (poll.over || poll.asking || poll.leaving) return
         // The store forgot it: from the start again, at the end of the line. Or whoever was told of the grant first was not
         // this request, and there is no token for it: what the claim itself is answered has one.
@@ -331,9 +331,9 @@ export class LongPolls {
   }
 
   private pickUp(poll: Poll, request: RenewRequest, lease: Held): void {
-    const { records, book } = this.service
+    const { records, registry } = this.service
     if (!records.granted(poll.caller, request, lease.token)) return this.finish(poll, unavailable())
-    book.renewed(request, lease)
+    registry.renewed(request, lease)
     this.granted(poll, lease.token)
   }
 
@@ -415,11 +415,11 @@ export class LongPolls {
 
   private giveUp(poll: Poll, { wanted, left }: Partial<Pick<Leaving, 'wanted' | 'left'>>): void {
     const { caller, request } = poll
-    const { store, records, book } = this.service
+    const { store, records, registry } = this.service
     const isLatest = (): boolean => (this.latest.get(request.id) ?? poll) === poll
     leaveLine(store, request, {
       timeout: STORE_TIMEOUT_MS,
-      untold: () => this.alone && isLatest() && book.waiterOf(request) !== null,
+      untold: () => this.alone && isLatest() && registry.waiterOf(request) !== null,
       ...(wanted === undefined ? {} : { wanted }),
       left: (answer) => {
         // What a later request with the secret has come to is its own.

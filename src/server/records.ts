@@ -10,14 +10,14 @@ import type {
   Store,
 } from '../core/contract.ts'
 import type { Audit } from './audit.ts'
-import type { Book } from './book.ts'
+import type { ClaimRegistry } from './claim-registry.ts'
 import type { Caller } from './caller.ts'
 import { Failure, unrecordable } from './failure.ts'
 import type { Sessions } from './sessions.ts'
 
 export interface RecordsParts {
   readonly store: Store
-  readonly book: Book
+  readonly registry: ClaimRegistry
   readonly sessions: Sessions
   readonly audit: Audit
   /** Refuse what cannot be recorded. */
@@ -39,18 +39,18 @@ const TAKE_BACK_MS = 5000
  */
 export class Records {
   private readonly store: Store
-  private readonly book: Book
+  private readonly registry: ClaimRegistry
   private readonly sessions: Sessions
   private readonly audit: Audit
   private readonly auditRequired: boolean
 
-  constructor({ store, book, sessions, audit, auditRequired }: RecordsParts) {
+  constructor({ store, registry, sessions, audit, auditRequired }: RecordsParts) {
     this.store = store
-    this.book = book
+    this.registry = registry
     this.sessions = sessions
     this.audit = audit
     this.auditRequired = auditRequired
-    book.onLost = ({ caller, name, id, token }) =>
+    registry.onLost = ({ caller, name, id, token }) =>
       audit.record(caller, 'end', { name, result: 'lost', token, id })
     sessions.onGrant = ({ name, id, token }, listening) => this.told({ name, id }, token, listening)
   }
@@ -62,7 +62,7 @@ export class Records {
 
   /** One id for many names would count as one lease. */
   assertOneName({ name, id }: ClaimRef): void {
-    const other = this.book.nameOf(id)
+    const other = this.registry.nameOf(id)
     if (other !== undefined && other !== name)
       throw new Failure('ID_IN_USE', 'This id is that of a claim for another name. Each claim needs its own.')
   }
@@ -83,7 +83,7 @@ export class Records {
       const { name, id } = request
       this.audit.record(caller, 'claim', { name, result: answer.kind, id })
     }
-    this.book.claimed(caller, request, answer)
+    this.registry.claimed(caller, request, answer)
   }
 
   /**
@@ -92,7 +92,7 @@ export class Records {
    */
   granted(caller: Caller, claim: ClaimRef, token: bigint | undefined, what = 'grant'): boolean {
     if (this.recorded(caller, claim, token, what)) return true
-    if (this.book.hasHeld(claim, token)) return false
+    if (this.registry.hasHeld(claim, token)) return false
     const { name, id } = claim
     this.audit.record(caller, what, { name, result: 'taken back: not recorded in time', id })
     this.takeBack({ name, id })
@@ -106,7 +106,7 @@ export class Records {
       if (!this.mayBeRenewed(caller, request, token)) return { kind: 'unknown', cause: unrecordable() }
     }
     if (answer.kind !== 'lost' && answer.kind !== 'unknown') this.shown(caller, request)
-    this.book.renewed(request, answer)
+    this.registry.renewed(request, answer)
     return answer
   }
 
@@ -119,12 +119,12 @@ export class Records {
   }
 
   downgraded(caller: Caller, { name, id }: ClaimRef, { kind }: DowngradeAnswer): void {
-    if (kind === 'downgraded') this.book.downgraded({ name, id })
+    if (kind === 'downgraded') this.registry.downgraded({ name, id })
     this.audit.record(caller, 'downgrade', { name, result: kind, id })
   }
 
   ended(caller: Caller, what: string, claim: ClaimRef, answer: ReleaseAnswer): void {
-    this.book.released(claim, answer)
+    this.registry.released(claim, answer)
     this.audit.record(caller, what, { name: claim.name, result: answer.kind, id: claim.id })
   }
 
@@ -132,7 +132,7 @@ export class Records {
   left(caller: Caller, request: RenewRequest, answer: RenewAnswer): void {
     if (answer.kind === 'queued') return this.ended(caller, 'leave', request, { kind: 'released' })
     if (answer.kind === 'lost') return this.ended(caller, 'leave', request, { kind: 'not-held' })
-    this.book.renewed(request, answer)
+    this.registry.renewed(request, answer)
     const { name, id } = request
     this.audit.record(caller, 'leave', { name, result: answer.kind === 'renewed' ? 'held' : answer.kind, id })
   }
@@ -144,13 +144,13 @@ export class Records {
 
   /** Whoever knows a claim, held or in line, may be its maker under another name. */
   private shown({ principal }: Caller, { id }: ClaimRef): void {
-    const maker = this.book.whose(id)
+    const maker = this.registry.whose(id)
     if (maker !== undefined && maker !== principal.name) this.sessions.renewedBy(principal, sessionOf(id))
   }
 
   /** A message says that a claim was granted. False when nobody may hear of it. */
   private told(claim: ClaimRef, token: bigint, listening: Caller | null): boolean {
-    const waiter = this.book.waiterOf(claim)
+    const waiter = this.registry.waiterOf(claim)
     if (waiter !== null) return this.granted(waiter, claim, token)
     if (listening === null) return true
     return this.visited(listening, claim, token)
@@ -158,7 +158,7 @@ export class Records {
 
   /** A waiter may learn by a renewal that the lock is its own. False when that had to be recorded and could not be. */
   private mayBeRenewed(caller: Caller, claim: ClaimRef, token: bigint | undefined): boolean {
-    const waiter = this.book.waiterOf(claim)
+    const waiter = this.registry.waiterOf(claim)
     return waiter === null ? this.visited(caller, claim, token) : this.granted(waiter, claim, token)
   }
 
@@ -167,10 +167,10 @@ export class Records {
    * it. So it is not taken back here: whoever asks hears nothing, and asks again.
    */
   private visited(caller: Caller, claim: ClaimRef, token: bigint | undefined): boolean {
-    const { book } = this
-    if (book.knows(claim) || book.isVisitor(claim)) return true
+    const { registry } = this
+    if (registry.knows(claim) || registry.isVisitor(claim)) return true
     if (!this.recorded(caller, claim, token, 'grant')) return false
-    book.visits(claim, PICK_UP_MS)
+    registry.visits(claim, PICK_UP_MS)
     return true
   }
 

@@ -2,7 +2,7 @@ import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 
 import type { Audit } from './audit.ts'
-import type { Book } from './book.ts'
+import type { ClaimRegistry } from './claim-registry.ts'
 import type { Connections } from './connections.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import { Failure } from './failure.ts'
@@ -20,7 +20,7 @@ export interface RunningParts {
   readonly sessions: Sessions
   readonly polls: LongPolls
   readonly streams: Streams
-  readonly book: Book
+  readonly registry: ClaimRegistry
   readonly audit: Audit
   /** The store that ends with the server. */
   readonly own: EmbeddedStore | null
@@ -86,7 +86,8 @@ export class Running implements RunningServer {
   }
 
   private async stop(grace: number): Promise<void> {
-    const { server, connections, service, sessions, polls, streams, book, audit, own, stateLock } = this.parts
+    const { server, connections, service, sessions, polls, streams, registry, audit, own, stateLock } =
+      this.parts
     clearTimeout(this.starting)
     this.started()
     service.state = { kind: 'stopping' }
@@ -104,8 +105,8 @@ export class Running implements RunningServer {
     clearTimeout(timer)
     await polls.close(grace)
     sessions.close()
-    book.close()
-    await own?.close(book.makerOf)
+    registry.close()
+    await own?.close(registry.makerOf)
     stateLock?.release()
     audit.close()
   }

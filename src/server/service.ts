@@ -17,7 +17,7 @@ import type {
   Unknown,
 } from '../core/contract.ts'
 import type { Audit } from './audit.ts'
-import type { Book } from './book.ts'
+import type { ClaimRegistry } from './claim-registry.ts'
 import type { Caller } from './caller.ts'
 import { behindAnother, Failure, tooMany, unavailable } from './failure.ts'
 import type { Limits } from './limits.ts'
@@ -38,7 +38,7 @@ import { Withdrawals } from './withdrawals.ts'
 
 export interface ServiceParts {
   readonly store: Store
-  readonly book: Book
+  readonly registry: ClaimRegistry
   readonly sessions: Sessions
   readonly audit: Audit
   readonly limits: Limits
@@ -70,7 +70,7 @@ export class LockService {
   /** Told of claims that the store did not answer. */
   onUnknown: () => void = () => undefined
   readonly store: Store
-  readonly book: Book
+  readonly registry: ClaimRegistry
   readonly limits: Limits
   readonly load: Load = new Load()
   readonly shares: Shares = new Shares()
@@ -83,15 +83,15 @@ export class LockService {
   readonly refusals: Refusals
   private readonly problems: Problems
 
-  constructor({ store, book, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
+  constructor({ store, registry, sessions, audit, limits, auditRequired, problems }: ServiceParts) {
     this.store = store
-    this.book = book
+    this.registry = registry
     this.sessions = sessions
     this.limits = limits
     this.problems = problems
     this.visible = new VisibleNames(store, this.looks)
-    this.refusals = new Refusals({ metrics: book.metrics, audit, problems })
-    this.records = new Records({ store, book, sessions, audit, auditRequired })
+    this.refusals = new Refusals({ metrics: registry.metrics, audit, problems })
+    this.records = new Records({ store, registry, sessions, audit, auditRequired })
   }
 
   /** `firstTry`: if it is busy, the same claim comes again to stand in line, and only that is noted. */
@@ -175,7 +175,7 @@ export class LockService {
   withdraw(caller: Caller, claim: ClaimRef, timeout: number): MaybePromise<ReleaseAnswer> {
     this.assertMay(caller, 'acquire', claim.name)
     // What is known here was counted when it was claimed.
-    if (!this.book.knows(claim)) this.assertFewWithdrawals(caller)
+    if (!this.registry.knows(claim)) this.assertFewWithdrawals(caller)
     this.withdrawals.add(caller.principal)
     return when(this.store.withdraw(claim, timeout), (answer) => {
       this.records.ended(caller, 'withdraw', claim, answer)
@@ -235,7 +235,7 @@ export class LockService {
       if (answer.kind === 'unknown') throw unavailable()
       // Held, and not by the id that we were shown.
       if (answer.kind === 'not-held' && isMasked(id)) throw behindAnother()
-      this.book.revoked({ name, id })
+      this.registry.revoked({ name, id })
       this.sessions.tell(id, { kind: 'revoked', name, id })
       if (answer.kind === 'released') revoked.push({ owner, token: held })
     }
@@ -280,15 +280,15 @@ export class LockService {
     }
     this.records.assertOneName({ name, id })
     // The store would say that it is held, and mean what it was asked for first: a reader would take itself for a writer.
-    if (!this.book.agrees(request))
+    if (!this.registry.agrees(request))
       throw new Failure('ID_IN_USE', 'This id is that of a claim in another mode, or for other permits.')
     const { minTtl, maxTtl, leasesPerPrincipal } = this.limits
     if (ttl < minTtl || ttl > maxTtl) {
       throw new Failure('INVALID_ARGUMENT', `ttl must be between ${minTtl} and ${maxTtl} milliseconds.`)
     }
-    if (this.book.knows({ name, id })) return
-    if (this.book.leasesOf(caller.principal) >= leasesPerPrincipal) throw tooMany('leases')
-    if (this.book.isFullFor(caller.principal)) throw tooMany('claims in memory')
+    if (this.registry.knows({ name, id })) return
+    if (this.registry.leasesOf(caller.principal) >= leasesPerPrincipal) throw tooMany('leases')
+    if (this.registry.isFullFor(caller.principal)) throw tooMany('claims in memory')
     // Each claim may have to be withdrawn.
     this.assertFewWithdrawals(caller)
   }
@@ -320,8 +320,9 @@ export class LockService {
   private lineIsFull({ principal }: Caller, { name, id }: ClaimRequest): boolean {
     const { waitersPerName, waitersPerPrincipal } = this.limits
     const full =
-      this.book.waitersFor(name) >= waitersPerName || this.book.waitersOf(principal) >= waitersPerPrincipal
-    return full && !this.book.knows({ name, id })
+      this.registry.waitersFor(name) >= waitersPerName ||
+      this.registry.waitersOf(principal) >= waitersPerPrincipal
+    return full && !this.registry.knows({ name, id })
   }
 
   /** Something that should not happen, in a request or a session. */

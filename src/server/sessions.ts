@@ -1,7 +1,7 @@
 import { sessionOf } from '../core/claim-queue.ts'
 import type { MaybePromise, Store, StoreEvent, StoreListener, Unknown, Watch } from '../core/contract.ts'
 import { endWatch } from '../core/unheard.ts'
-import type { Book } from './book.ts'
+import type { ClaimRegistry } from './claim-registry.ts'
 import type { Caller } from './caller.ts'
 import { Failure } from './failure.ts'
 import type { Limits } from './limits.ts'
@@ -34,7 +34,7 @@ const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
  */
 export class Sessions {
   private readonly store: Store
-  private readonly book: Book
+  private readonly registry: ClaimRegistry
   private readonly most: number
   private readonly sessions = new Map<string, Session>()
   /** How many of them each principal has, by its name. */
@@ -47,13 +47,13 @@ export class Sessions {
   /** `isGone`: whether there is no principal of that name any more. */
   constructor(
     store: Store,
-    book: Book,
+    registry: ClaimRegistry,
     { waitersPerPrincipal }: Pick<Limits, 'waitersPerPrincipal'>,
     isGone: (principal: string) => boolean = () => false,
   ) {
     this.isGone = isGone
     this.store = store
-    this.book = book
+    this.registry = registry
     this.most = waitersPerPrincipal
   }
 
@@ -105,7 +105,7 @@ export class Sessions {
 
   /** By names, not by tokens: one principal may have several, and gets new ones. */
   assertOwn({ name }: Principal, session: string): void {
-    const owner = this.sessions.get(session)?.owner ?? this.book.ownerOf(session)
+    const owner = this.sessions.get(session)?.owner ?? this.registry.ownerOf(session)
     if (owner !== undefined && owner !== name)
       throw new Failure('FORBIDDEN', 'This session is not of that token.')
   }
@@ -116,9 +116,9 @@ export class Sessions {
    * its session: nobody else knows its claims.
    */
   renewedBy({ name }: Principal, session: string): void {
-    const owner = this.sessions.get(session)?.owner ?? this.book.ownerOf(session)
+    const owner = this.sessions.get(session)?.owner ?? this.registry.ownerOf(session)
     if (owner === undefined || owner === name || !this.isGone(owner)) return
-    this.book.passOn(session, name)
+    this.registry.passOn(session, name)
     const known = this.sessions.get(session)
     if (known === undefined) return
     this.count(known.owner, -1)
@@ -189,7 +189,7 @@ export class Sessions {
       session?.confirms?.(event.id) === true ||
       this.onGrant(event, session?.caller ?? null)
     if (!noted) return
-    this.book.told(event)
+    this.registry.told(event)
     session?.listener(event)
   }
 }

@@ -8,7 +8,7 @@ import type { Store } from '../core/contract.ts'
 import { InvalidArgumentError } from '../core/errors.ts'
 import { App } from './app.ts'
 import { Audit } from './audit.ts'
-import { Book } from './book.ts'
+import { ClaimRegistry } from './claim-registry.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { Connections } from './connections.ts'
 import { ClaimsFile } from './embedded/claims-file.ts'
@@ -69,15 +69,15 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     // No request is heard before the rest is done, for none of it waits.
     const { store, own } = openStore(options, path, problems)
     const limits = limitsWithin(wished, store.capabilities)
-    const book = new Book(store.kind)
-    const former = own === null ? 0 : bookFormer(book, own, tokens)
+    const registry = new ClaimRegistry(store.kind)
+    const former = own === null ? 0 : bookFormer(registry, own, tokens)
     if (former > 0) problems.say('info', 'start', `Goes on with claims of the former run: ${former}`)
     const audit = new Audit(options.audit, problems)
     const isGone = (who: string): boolean =>
       tokens === null ? who !== ANYBODY.name : tokens.named(who) === null
-    const sessions = new Sessions(store, book, limits, isGone)
+    const sessions = new Sessions(store, registry, limits, isGone)
     const { auditRequired = false } = options
-    const service = new LockService({ store, book, sessions, audit, limits, auditRequired, problems })
+    const service = new LockService({ store, registry, sessions, audit, limits, auditRequired, problems })
     const retryAudit = (): void => void audit.flush()
     const readiness = new Readiness({ store, own, problems, auditRequired, retryAudit })
     service.onUnknown = () => {
@@ -91,7 +91,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       capabilities: capabilitiesOf(store, limits, at),
       downgrade: store.downgrade !== undefined,
     } as const
-    const requests = book.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
+    const requests = registry.metrics.counter('holdfast_http_requests_total', 'HTTP requests by status.')
     const app = new App({
       gate: new Gate({ hosts: at.kind === 'tcp' ? [...hosts, bracketed(at.host)] : hosts, origins, tokens }),
       routes: [
@@ -117,18 +117,22 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
         ignore: (request, socket, head) => withoutOffer(server, request, socket, head),
       },
     )
-    book.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
-    book.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
-    book.metrics.gauge('holdfast_unread_bytes', 'Answers that no client has taken yet.', () => outbox.size)
-    book.metrics.gauge('holdfast_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
-    book.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
+    registry.metrics.gauge('holdfast_sessions', 'Sessions of remote stores.', () => streams.size)
+    registry.metrics.gauge('holdfast_connections', 'Open connections.', () => connections.size)
+    registry.metrics.gauge(
+      'holdfast_unread_bytes',
+      'Answers that no client has taken yet.',
+      () => outbox.size,
+    )
+    registry.metrics.gauge('holdfast_memory_bytes', 'Memory of the process.', () => process.memoryUsage.rss())
+    registry.metrics.gauge('holdfast_ready', '1 when locks are granted.', () =>
       service.state.kind === 'ready' && readiness.known() === null ? 1 : 0,
     )
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, app.handle)
     server.on('upgrade', streams.upgrade)
     const { tokensFile } = options
     const reloading = { server, tokens, tokensFile, audit, problems }
-    const parts = { server, connections, service, sessions, polls, streams, book, audit, own, stateLock }
+    const parts = { server, connections, service, sessions, polls, streams, registry, audit, own, stateLock }
     return new Running(
       { ...parts, reload: (files) => reload(reloading, files) },
       { ...addressOf(server, at, tls !== undefined), startsIn: own?.startsIn ?? 0 },

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-import { checkLayers, layerFaults, writerFaults } from '../../scripts/layers.mjs'
+import { checkLayers, layerFaults, nameFaults, writerFaults } from '../../scripts/layers.mjs'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -153,4 +153,15 @@ describe('a claim has one writer', () => {
       expect(writerFaults('src/runtime/holding.ts', text)).toEqual([])
     },
   )
+})
+
+describe('one job has one file name in every store', () => {
+  it('whichever other word was at hand', () => {
+    expect(nameFaults('src/stores/redis/renewals.ts')).toEqual([
+      "src/stores/redis/renewals.ts: what does this is called renew.ts in every store's folder",
+    ])
+    expect(nameFaults('src/stores/redis/renew.ts')).toEqual([])
+    expect(nameFaults('src/stores/zookeeper/client/listening.ts')).toEqual([])
+    expect(nameFaults('src/runtime/attempt.ts')).toEqual([])
+  })
 })

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 
-import { Book } from '../../src/server/book.ts'
-import type { Activity } from '../../src/server/book.ts'
+import { ClaimRegistry } from '../../src/server/claim-registry.ts'
+import type { Activity } from '../../src/server/claim-registry.ts'
 import { EventHub } from '../../src/server/event-hub.ts'
 import { Principal } from '../../src/server/rights.ts'
 import { afterwards } from './helpers.ts'
@@ -16,7 +16,7 @@ interface SetUp {
 function setUp(): SetUp {
   vi.useFakeTimers()
   afterwards(() => vi.useRealTimers())
-  const book = new Book('memory')
+  const book = new ClaimRegistry('memory')
   afterwards(() => book.close())
   const hub = new EventHub(book)
   const readers = new Map<string, string>()

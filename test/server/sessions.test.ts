@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 
 import type { Store, StoreEvent, StoreListener, Watch } from '../../src/core/contract.ts'
-import { Book } from '../../src/server/book.ts'
+import { ClaimRegistry } from '../../src/server/claim-registry.ts'
 import { ANYBODY } from '../../src/server/rights.ts'
 import { DEFAULT_LIMITS } from '../../src/server/limits.ts'
 import { Sessions } from '../../src/server/sessions.ts'
@@ -9,7 +9,7 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { afterwards } from './helpers.ts'
 
 it('goes on telling a session on its new connection when the old one ends late', async () => {
-  const book = new Book('memory')
+  const book = new ClaimRegistry('memory')
   afterwards(() => book.close())
   const sessions = new Sessions(memoryStore(), book, DEFAULT_LIMITS)
   const caller = { principal: ANYBODY, remote: '-', request: '-' }
@@ -42,7 +42,7 @@ function slowStore(): { store: Store; answers: ((fails: boolean) => void)[]; lis
 }
 
 it('asks a slow store once for a session whose client comes back before the answer', async () => {
-  const book = new Book('memory')
+  const book = new ClaimRegistry('memory')
   afterwards(() => book.close())
   const { store, answers, listeners } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)
@@ -62,7 +62,7 @@ it('asks a slow store once for a session whose client comes back before the answ
 })
 
 it('asks again for a session when the store has thrown', async () => {
-  const book = new Book('memory')
+  const book = new ClaimRegistry('memory')
   afterwards(() => book.close())
   const { store, answers } = slowStore()
   const sessions = new Sessions(store, book, DEFAULT_LIMITS)

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 
 import { ALL } from '../../src/core/contract.ts'
 import type { NameInfo, Store } from '../../src/core/contract.ts'
-import { Book } from '../../src/server/book.ts'
+import { ClaimRegistry } from '../../src/server/claim-registry.ts'
 import type { AuditEntry } from '../../src/server/index.ts'
 import { leaveLine } from '../../src/server/leave-line.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
@@ -315,7 +315,7 @@ it('a session that moves is told of a grant when it is recorded where it is now,
 })
 
 it('leases of other servers are remembered while they last, and no more of them than a number', () => {
-  const book = new Book('memory')
+  const book = new ClaimRegistry('memory')
   afterwards(() => book.close())
   const renewal = (id: string) => ({ name: 'n', id, ttl: 3_600_000, patience: 0, tokens: 0 })
   const renewed = { kind: 'renewed', contended: false } as const

@@ -1,4 +1,4 @@
-import { claimRows, kindOf, lockJson } from '../claims.ts'
+import { claimRows, kindOf, lockJson } from '../lock-view.ts'
 import { withStore } from '../connect.ts'
 import { EXIT } from '../exit.ts'
 import { command } from '../spec.ts'

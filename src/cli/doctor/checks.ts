@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Holdfast } from '../../locks/holdfast.ts'
 import type { Lock } from '../../locks/lock.ts'
-import { timeOf } from '../claims.ts'
+import { timeOf } from '../lock-view.ts'
 import { showDuration } from '../duration.ts'
 
 /** `warn`: it works, and there is something to know. */

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fitsSocket } from '../../stores/holdfast/address.ts'
+import { fitsSocket } from '../../stores/holdfast/url.ts'
 import { CommandError, EXIT } from '../exit.ts'
 
 const SOCKET = /^([0-9a-f]{16})\.sock$/

@@ -18,7 +18,7 @@ import type { Hold } from '../../testkit/holds.ts'
 import type { Outcome } from '../record.ts'
 import type { FaultKind } from './fault.ts'
 import type { NameKind } from './names.ts'
-import type { Ear } from './noise.ts'
+import type { EventRecorder } from './noise.ts'
 import type { Mode } from './programs/program.ts'
 import { examineCalm } from './programs/checks/index.ts'
 import { BOUND_MS } from './bounds.ts'
@@ -78,7 +78,7 @@ const KINDS: Readonly<Record<Mode, NameKind>> = {
 }
 
 /** Every check of a run. */
-export function examine(traces: Traces, ear: Ear): readonly Finding[] {
+export function examine(traces: Traces, ear: EventRecorder): readonly Finding[] {
   const { world, resource, names, scenario, alive } = traces
   const calm = scenario.faults.length === 0
   const diaries = world.processes.map(({ diary }) => diary)
@@ -182,7 +182,7 @@ function overtaken({ fair }: Traces, holds: readonly Hold[]): readonly Violation
   return checkFifo(inOrder, MAY_GO_FIRST[fair]).violations
 }
 
-function noiseOf({ alive, crashes, stray }: Traces, { rejections, warnings }: Ear): Noise {
+function noiseOf({ alive, crashes, stray }: Traces, { rejections, warnings }: EventRecorder): Noise {
   return {
     rejections: [...rejections, ...crashes],
     warnings,

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { events } from '../../runtime/events.ts'
 
 /** What the platform says about code that runs in the background. */
-export interface Ear {
+export interface EventRecorder {
   readonly rejections: readonly unknown[]
   readonly warnings: readonly string[]
   stop(): void
@@ -17,7 +17,7 @@ export interface EarOptions {
 }
 
 /** Listens for rejections that nobody handles, and for warnings, until it is told to stop. */
-export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {}): Ear {
+export function listenForNoise({ locks = 'heard', print = true }: EarOptions = {}): EventRecorder {
   const rejections: unknown[] = []
   const warnings: string[] = []
   const onRejection = (reason: unknown): void => void rejections.push(reason)

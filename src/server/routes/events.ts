@@ -11,7 +11,7 @@ const SIGN_OF_LIFE_MS = 15_000
 
 /** What happens to the locks, as server-sent events, while it happens. */
 export function eventRoutes(service: LockService, counts: StreamCounts, outbox: Outbox): readonly Route[] {
-  const hub = new EventHub(service.book)
+  const hub = new EventHub(service.registry)
   return [
     {
       method: 'GET',

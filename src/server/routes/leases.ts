@@ -138,12 +138,12 @@ async function renewAll(
 }
 
 /** Without a ttl: as long as it was taken or renewed for at this server. */
-function renewalOf(fields: Fields, { limits, book }: LockService): RenewRequest {
+function renewalOf(fields: Fields, { limits, registry }: LockService): RenewRequest {
   noOthers(fields, ['name', 'lease', 'ttl'])
   const { minTtl, maxTtl } = limits
   const wished = wholeOf(fields, 'ttl', { min: minTtl, max: maxTtl })
   const claim = { name: nameOf(fields['name'], limits), id: idOf(fields, 'lease') }
-  const ttl = wished ?? usualTtl(limits, book.ttlOf(claim))
+  const ttl = wished ?? usualTtl(limits, registry.ttlOf(claim))
   return { ...claim, ttl, patience: ttl, tokens: 0 }
 }
 

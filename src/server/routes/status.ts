@@ -38,7 +38,7 @@ export function statusRoutes(service: LockService, readiness: Readiness): readon
         if (!caller.principal.mayEverywhere('read'))
           throw new Failure('FORBIDDEN', 'This token may not read everything.')
         const type = 'text/plain; version=0.0.4; charset=utf-8'
-        return { status: 200, body: service.book.metrics.toString(), type }
+        return { status: 200, body: service.registry.metrics.toString(), type }
       },
     },
     {

@@ -161,7 +161,7 @@ export class Operations {
   private masked({ name, capacity, holders, waiters }: NameInfo): NameInfo {
     if (this.caller.principal.may('admin', name)) return { name, capacity, holders, waiters }
     const mask = (claim: ClaimInfo): ClaimInfo =>
-      this.service.book.madeBy({ name, id: claim.id }, this.caller)
+      this.service.registry.madeBy({ name, id: claim.id }, this.caller)
         ? claim
         : { ...claim, id: masked(claim.id) }
     return { name, capacity, holders: holders.map(mask), waiters: waiters.map(mask) }

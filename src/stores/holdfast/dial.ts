@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
 
-import { showAddress } from './address.ts'
-import type { Address } from './address.ts'
+import { showAddress } from './url.ts'
+import type { Address } from './url.ts'
 import { RefusedError } from './refused.ts'
 import { PROTOCOL, SESSION_PATH, WRITE_HEADER } from './wire.ts'
 

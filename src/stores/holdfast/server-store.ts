@@ -36,7 +36,7 @@ import { RENEWALS_PER_LINE } from './wire.ts'
 import type { Hello, Operation } from './wire.ts'
 
 /** The way to a lock server: requests with answers, and what it says unasked. */
-export interface Link {
+export interface Connection {
   /** The server's own words of itself, when it has been heard. */
   readonly hello: Hello | null
   readonly connected: boolean
@@ -51,7 +51,7 @@ export interface Link {
   close(): void
 }
 
-export interface LinkOwner {
+export interface ConnectionOwner {
   /** A connection stands: tell the server what it has to know. */
   connected(): void
   /** Whether the connection has to be there although nobody asks anything. */
@@ -70,7 +70,7 @@ export class ServerStore implements Store {
   readonly kind = 'holdfast'
   /** The server's address, for messages. */
   readonly where: string
-  private readonly link: Link
+  private readonly connection: Connection
   private readonly watches = new Map<string, SessionWatch>()
   /** Claims in line here: while there is one, the process stays. */
   private readonly waiting = new Set<string>()
@@ -78,9 +78,9 @@ export class ServerStore implements Store {
   /** The connection on which the server was last told what to listen for: another one has another. */
   private hears: object = {}
 
-  constructor(where: string, linkFor: (owner: LinkOwner) => Link) {
+  constructor(where: string, linkFor: (owner: ConnectionOwner) => Connection) {
     this.where = where
-    this.link = linkFor({
+    this.connection = linkFor({
       connected: () => this.watchAgain(),
       listening: () => this.watches.size > 0,
       told: (spoken) => this.told(spoken),
@@ -88,22 +88,22 @@ export class ServerStore implements Store {
   }
 
   get listeningIsFree(): boolean {
-    return this.link.listeningIsFree
+    return this.connection.listeningIsFree
   }
 
   /** The server's own, as soon as it has been heard of. */
   get capabilities(): Capabilities {
-    return this.link.hello?.capabilities ?? assumedCapabilities
+    return this.connection.hello?.capabilities ?? assumedCapabilities
   }
 
   async claim(request: ClaimRequest, timeout: number): Promise<ClaimAnswer> {
     const since = this.overtaken.begin(request.id)
-    const answer = await this.link.ask('claim', claimToSend(request), timeout)
+    const answer = await this.connection.ask('claim', claimToSend(request), timeout)
     return this.seen(request.id, isUnknown(answer) ? answer : claimAnswerOf(answer), since)
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
-    const parts = linesOf(requests, this.link.renewalBytes).map((part) => this.renewSome(part, timeout))
+    const parts = linesOf(requests, this.connection.renewalBytes).map((part) => this.renewSome(part, timeout))
     return (await Promise.all(parts)).flat()
   }
 
@@ -111,7 +111,7 @@ export class ServerStore implements Store {
     const { name, id } = claim
     const payload = next === undefined ? { name, id } : { name, id, next: claimToSend(next) }
     const since = next === undefined ? 0 : this.overtaken.begin(next.id)
-    const answer = await this.link.ask('release', payload, timeout)
+    const answer = await this.connection.ask('release', payload, timeout)
     const result: ReleaseResult = !isUnknown(answer)
       ? releaseResultOf(answer, next !== undefined)
       : next === undefined
@@ -123,7 +123,7 @@ export class ServerStore implements Store {
   }
 
   async withdraw({ name, id }: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
-    const answer = await this.link.ask('withdraw', { name, id }, timeout)
+    const answer = await this.connection.ask('withdraw', { name, id }, timeout)
     const released = isUnknown(answer) ? answer : releaseAnswerOf(answer)
     if (released.kind !== 'unknown') this.givenBack(id)
     return released
@@ -131,14 +131,14 @@ export class ServerStore implements Store {
 
   /** If the store behind the server has it; who holds a lock has heard of that. */
   get downgrade(): Store['downgrade'] {
-    const { hello } = this.link
+    const { hello } = this.connection
     return hello === null || hello.downgrade === true ? this.toReader : undefined
   }
 
   async watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
     const watch: SessionWatch = { listener, stands: false }
     this.watches.set(session, watch)
-    const answer = await this.link.ask('watch', session, timeout)
+    const answer = await this.connection.ask('watch', session, timeout)
     const refusal = isUnknown(answer) ? answer : refusalOf(answer)
     if (refusal !== null) {
       if (this.watches.get(session) === watch) this.watches.delete(session)
@@ -149,28 +149,28 @@ export class ServerStore implements Store {
   }
 
   async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    const answer = await this.link.ask('inspect', name, timeout)
+    const answer = await this.connection.ask('inspect', name, timeout)
     return isUnknown(answer) ? answer : nameInfoOf(answer)
   }
 
   async list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    const answer = await this.link.ask('list', query, timeout)
+    const answer = await this.connection.ask('list', query, timeout)
     return isUnknown(answer) ? answer : listPageOf(answer)
   }
 
   close(): void {
     this.watches.clear()
-    this.link.close()
+    this.connection.close()
   }
 
   /** Whether the server answers; its hello has been heard then. */
   async reach(timeout: number): Promise<Unknown | null> {
-    const answer = await this.link.ask('ping', null, timeout)
+    const answer = await this.connection.ask('ping', null, timeout)
     return isUnknown(answer) ? answer : refusalOf(answer)
   }
 
   private readonly toReader = async ({ name, id }: ClaimRef, timeout: number): Promise<DowngradeAnswer> => {
-    const answer = await this.link.ask('downgrade', { name, id }, timeout)
+    const answer = await this.connection.ask('downgrade', { name, id }, timeout)
     return isUnknown(answer) ? answer : downgradeAnswerOf(answer)
   }
 
@@ -187,7 +187,7 @@ export class ServerStore implements Store {
       tokens,
     }))
     const asked = requests.map(({ id }) => [id, this.overtaken.begin(id)] as const)
-    const answer = await this.link.ask('renew', payload, timeout)
+    const answer = await this.connection.ask('renew', payload, timeout)
     const answers = isUnknown(answer) ? requests.map(() => answer) : renewAnswersOf(answer, requests.length)
     asked.forEach(([id, since], index) => {
       const one = answers[index]
@@ -200,7 +200,7 @@ export class ServerStore implements Store {
     if (this.watches.get(session) !== watch) return
     this.watches.delete(session)
     // Should it get lost, the server notices when the connection ends.
-    if (this.link.connected) this.ignore('unwatch', session)
+    if (this.connection.connected) this.ignore('unwatch', session)
   }
 
   private told(said: unknown): void {
@@ -223,8 +223,8 @@ export class ServerStore implements Store {
    * have another name, which the next renewal tells: who gave up would not be told of anything for as long as this connection lasts.
    */
   private listenAgain(session: string, watch: SessionWatch, connection: object): void {
-    if (this.watches.get(session) !== watch || this.hears !== connection || !this.link.connected) return
-    this.link.ask('watch', session, WATCH_AGAIN_MS).then(
+    if (this.watches.get(session) !== watch || this.hears !== connection || !this.connection.connected) return
+    this.connection.ask('watch', session, WATCH_AGAIN_MS).then(
       (answer) => {
         if (this.watches.get(session) !== watch || this.hears !== connection) return
         if (!isUnknown(answer) && refusalOf(answer) === null) return watch.listener({ kind: 'gap' })
@@ -235,7 +235,7 @@ export class ServerStore implements Store {
   }
 
   private ignore(operation: Operation, payload: unknown): void {
-    this.link.ask(operation, payload, WATCH_AGAIN_MS).then(
+    this.connection.ask(operation, payload, WATCH_AGAIN_MS).then(
       () => undefined,
       () => undefined,
     )
@@ -245,7 +245,7 @@ export class ServerStore implements Store {
     if (!this.overtaken.end(id, since)) return answer
     if (answer.kind === 'queued') {
       this.waiting.add(id)
-      this.link.keep(true)
+      this.connection.keep(true)
     } else if (answer.kind !== 'unknown') this.gone(id)
     return answer
   }
@@ -256,7 +256,7 @@ export class ServerStore implements Store {
   }
 
   private gone(id: string): void {
-    if (this.waiting.delete(id) && this.waiting.size === 0) this.link.keep(false)
+    if (this.waiting.delete(id) && this.waiting.size === 0) this.connection.keep(false)
   }
 }
 

@@ -1,8 +1,8 @@
 import { checkOptions } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
-import { parseAddress, showAddress } from './address.ts'
+import { parseAddress, showAddress } from './url.ts'
 import { bearer } from './bearer.ts'
-import { ServerLink } from './client.ts'
+import { ServerConnection } from './connection.ts'
 import { ServerStore } from './server-store.ts'
 
 export interface HoldfastStoreOptions {
@@ -21,7 +21,7 @@ export class HoldfastStore extends ServerStore {
     const { token, ca } = options
     const parsed = parseAddress(url)
     const dialling = { address: parsed.address, token: bearer(token ?? parsed.token), ca }
-    super(showAddress(parsed.address), (owner) => new ServerLink(dialling, owner))
+    super(showAddress(parsed.address), (owner) => new ServerConnection(dialling, owner))
   }
 }
 

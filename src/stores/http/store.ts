@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
 import { bearer } from '../holdfast/bearer.ts'
 import { ServerStore } from '../holdfast/server-store.ts'
-import { HttpLink } from './link.ts'
+import { HttpConnection } from './connection.ts'
 import type { Endpoint, Fetch } from './post.ts'
 
 export interface HttpStoreOptions {
@@ -21,7 +21,7 @@ export class HttpStore extends ServerStore {
   constructor(url: string, options: HttpStoreOptions = {}) {
     checkOptions(options, OPTIONS, 'token')
     const endpoint = endpointOf(url, options)
-    super(new URL(endpoint.base).host, (owner) => new HttpLink(endpoint, owner))
+    super(new URL(endpoint.base).host, (owner) => new HttpConnection(endpoint, owner))
   }
 }
 

@@ -2,7 +2,7 @@ import type { Unknown } from '../../core/contract.ts'
 import { isUnknown, unknown, unknownForGood } from '../../core/unknown.ts'
 import { dial } from './dial.ts'
 import type { Dialling, DialOptions } from './dial.ts'
-import type { Link } from './link.ts'
+import type { Connection } from './connection.ts'
 
 // Taken once: a user's fake timers must not freeze a request.
 const { setTimeout, clearTimeout } = globalThis
@@ -16,8 +16,8 @@ const PATIENCE_MS = { first: 2000, longest: 16_000 }
 /** The one connection to the server: made when it is needed, shared by all, made anew by the first who finds it gone. */
 export class Client {
   private readonly options: DialOptions
-  private readonly waiting = new Set<(outcome: Link | Unknown) => void>()
-  private current: Link | null = null
+  private readonly waiting = new Set<(outcome: Connection | Unknown) => void>()
+  private current: Connection | null = null
   private dialling: Dialling | null = null
   private patience: number = PATIENCE_MS.first
   private closed = false
@@ -27,16 +27,16 @@ export class Client {
   }
 
   /** Null while there is no connection: `connect` then. */
-  get link(): Link | null {
+  get connection(): Connection | null {
     return this.current
   }
 
-  connect(timeout: number): Promise<Link | Unknown> {
+  connect(timeout: number): Promise<Connection | Unknown> {
     if (this.current !== null) return Promise.resolve(this.current)
     if (this.closed) return Promise.resolve(unknownForGood(new Error('The store was closed')))
     if (this.dialling === null) this.dial()
     return new Promise((resolve) => {
-      const settle = (outcome: Link | Unknown): void => {
+      const settle = (outcome: Connection | Unknown): void => {
         clearTimeout(timer)
         this.waiting.delete(settle)
         resolve(outcome)
@@ -60,7 +60,7 @@ export class Client {
   }
 
   private dial(): void {
-    let made: Link | null = null
+    let made: Connection | null = null
     const dialling = dial(this.options, () => {
       if (made !== null && this.current === made) this.current = null
     })
@@ -71,7 +71,7 @@ export class Client {
       this.giveUp(new Error('no connection to memcached in time'))
       this.dial()
     }, this.patience).unref()
-    const settle = (outcome: Link | Unknown): void => {
+    const settle = (outcome: Connection | Unknown): void => {
       clearTimeout(overdue)
       if (this.dialling !== dialling) return
       this.dialling = null
@@ -80,7 +80,7 @@ export class Client {
       if (made !== null) this.patience = PATIENCE_MS.first
       this.tell(outcome)
     }
-    dialling.link.then(settle, () => undefined)
+    dialling.connection.then(settle, () => undefined)
   }
 
   private giveUp(cause: Error): void {
@@ -89,7 +89,7 @@ export class Client {
     dialling?.stop(cause)
   }
 
-  private tell(outcome: Link | Unknown): void {
+  private tell(outcome: Connection | Unknown): void {
     for (const settle of this.waiting) settle(outcome)
   }
 }

@@ -1,6 +1,6 @@
 import { nonceOf, tombstoneOf } from './keys.ts'
 import type { Keys, Places } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Connection } from './connection.ts'
 import type { Reply } from './protocol.ts'
 
 // Taken once: a user's fake timers must not reach locks.
@@ -25,7 +25,7 @@ const FENCE_LIFE_S = 3600
 const LONGEST_S = 2_592_000
 
 /** One claim, as it is written on the wire. */
-export class Wire implements Places {
+export class ClaimKeys implements Places {
   readonly places: Places
   readonly nonce: string
   private readonly keys: Keys
@@ -79,16 +79,21 @@ export const glance = ({ lock }: Places): string => `mg ${lock} c t`
  * A claim in one request: create the item if there is none (with a CAS value of our own, also renew it if it is ours
  * already), reserve tokens, look.
  */
-export function take(link: Link, { places, nonce }: Wire, seconds: number, count: number): string {
+export function take(
+  connection: Connection,
+  { places, nonce }: ClaimKeys,
+  seconds: number,
+  count: number,
+): string {
   const { lock } = places
-  const create = link.ownCas
+  const create = connection.ownCas
     ? `ma ${lock} N${seconds} J${nonce} C${nonce} E${nonce} D0 T${seconds}`
     : `ma ${lock} N${seconds} J${nonce} C${NEVER} D0`
   return `${create}\r\n${mint(places, count, seconds)}\r\n${look(places)}`
 }
 
 /** Leaves a tombstone if there is nothing. */
-export function bury({ lock, nonce }: Wire, seconds: number): string {
+export function bury({ lock, nonce }: ClaimKeys, seconds: number): string {
   return `ma ${lock} N${seconds} J${tombstoneOf(nonce)} C${NEVER} D0`
 }
 
@@ -100,14 +105,18 @@ interface Change {
 }
 
 /** Makes one number of another and gives it a new ttl, if it has not been changed since its CAS value was read. */
-export function change({ ownCas }: Link, { lock, nonce }: Wire, { from, to, cas, seconds }: Change): string {
+export function change(
+  { ownCas }: Connection,
+  { lock, nonce }: ClaimKeys,
+  { from, to, cas, seconds }: Change,
+): string {
   const difference = from === to ? 0n : BigInt(to) - BigInt(from)
   const step = difference < 0n ? `MD D${-difference}` : `D${difference}`
   const own = ownCas && to === nonce ? ` E${nonce}` : ''
   return `ma ${lock} C${cas} ${step} T${seconds} c${own}`
 }
 
-export const remove = ({ lock }: Wire, cas: string): string => `md ${lock} C${cas}`
+export const remove = ({ lock }: ClaimKeys, cas: string): string => `md ${lock} C${cas}`
 
 /** Reserves `count` tokens; the reply's value is the last of them. A counter that is gone begins at our time. */
 export function mint({ fence }: Places, count: number, seconds: number): string {
@@ -120,13 +129,13 @@ const fenceLife = (seconds: number): number => Math.min(seconds + FENCE_LIFE_S, 
 /** Our time in µs, and as many as are reserved. */
 const firstToken = (count: number): number => Date.now() * 1000 + count
 
-/** How far others have come; see `contended` in keeping.ts. */
-export const lastMinted = ({ fence }: Wire): string => `mg ${fence} v`
+/** How far others have come; see `contended` in renew.ts. */
+export const lastMinted = ({ fence }: ClaimKeys): string => `mg ${fence} v`
 
-export function describe({ description }: Wire, text: string, seconds: number): string {
+export function describe({ description }: ClaimKeys, text: string, seconds: number): string {
   return `ms ${description} ${text.length} T${seconds}\r\n${text}`
 }
 
-export const keepDescription = ({ description }: Wire, seconds: number): string =>
+export const keepDescription = ({ description }: ClaimKeys, seconds: number): string =>
   `mg ${description} T${seconds}`
-export const removeDescription = ({ description }: Wire): string => `md ${description}`
+export const removeDescription = ({ description }: ClaimKeys): string => `md ${description}`

@@ -5,11 +5,11 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Unknown } from '../../core/contract.ts'
 import { UnsupportedError } from '../../core/errors.ts'
 import { isUnknown, unknown, unknownForGood } from '../../core/unknown.ts'
-import type { Address } from './address.ts'
+import type { Address } from './url.ts'
 import { plainError, refused } from './failure.ts'
 import type { Keys } from './keys.ts'
-import { Link } from './link.ts'
-import type { Inbox } from './link.ts'
+import { Connection } from './connection.ts'
+import type { Inbox } from './connection.ts'
 import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 import type { ServerClock } from './server-clock.ts'
@@ -34,7 +34,7 @@ const STEP_MS = 60_000
 const READ_BYTES = 16_384
 
 export interface Dialling {
-  readonly link: Promise<Link | Unknown>
+  readonly connection: Promise<Connection | Unknown>
   readonly stop: (cause: Error) => void
 }
 
@@ -44,7 +44,7 @@ export function dial(options: DialOptions, onDeath: () => void): Dialling {
     return begin(options, onDeath)
   } catch (error) {
     // Node refuses the options for TLS: a certificate that is none, for one.
-    return { link: Promise.resolve(unknownForGood(plainError(error))), stop: () => undefined }
+    return { connection: Promise.resolve(unknownForGood(plainError(error))), stop: () => undefined }
   }
 }
 
@@ -64,7 +64,7 @@ function begin(options: DialOptions, onDeath: () => void): Dialling {
   // A peer that vanished while nothing is asked is noticed by the system.
   socket.setKeepAlive(true, 30_000)
   let stopped: ((cause: Error) => void) | null = null
-  const link = new Promise<Link | Unknown>((resolve) => {
+  const connection = new Promise<Connection | Unknown>((resolve) => {
     stopped = (cause) => {
       socket.destroy()
       resolve(unknown(cause))
@@ -72,12 +72,12 @@ function begin(options: DialOptions, onDeath: () => void): Dialling {
     socket.once('error', (error) => resolve(unknown(plainError(error))))
     socket.once('close', () => resolve(unknown(new Error('memcached closed the connection'))))
     socket.once(options.tls === undefined ? 'connect' : 'secureConnect', () => {
-      greet(new Link(socket, inbox, onDeath), options).then(resolve, (error: unknown) =>
+      greet(new Connection(socket, inbox, onDeath), options).then(resolve, (error: unknown) =>
         resolve(unknown(plainError(error))),
       )
     })
   })
-  return { link, stop: (cause) => stopped?.(cause) }
+  return { connection, stop: (cause) => stopped?.(cause) }
 }
 
 function reading(inbox: Inbox): OnReadOpts {
@@ -97,52 +97,59 @@ function tlsOptions(given: ConnectionOptions, where: ConnectionOptions): Connect
   return { ...(named ? { servername: host } : {}), ...given, ...where }
 }
 
-async function greet(link: Link, options: DialOptions): Promise<Link | Unknown> {
-  const checked = await introduce(link, options)
-  if (checked === undefined) return link
-  link.end(new Error('the connection was given up'))
+async function greet(connection: Connection, options: DialOptions): Promise<Connection | Unknown> {
+  const checked = await introduce(connection, options)
+  if (checked === undefined) return connection
+  connection.end(new Error('the connection was given up'))
   return checked
 }
 
 /** Undefined: the server will do. */
-async function introduce(link: Link, options: DialOptions): Promise<Unknown | undefined> {
+async function introduce(connection: Connection, options: DialOptions): Promise<Unknown | undefined> {
   // Alone: a server that wants a password first answers one command and drops what came with it.
-  const hello = await link.askPlain('version\r\n', 1, STEP_MS)
+  const hello = await connection.askPlain('version\r\n', 1, STEP_MS)
   if (isUnknown(hello)) return hello
   const line = hello[0]?.line ?? ''
   if (line.startsWith('CLIENT_ERROR unauthenticated')) {
     // Only now: a server that wants no password would store it like any other value.
-    const refusal = await authenticate(link, options)
+    const refusal = await authenticate(connection, options)
     if (refusal !== undefined) return refusal
   } else if (/^ERROR Too many open connections/i.test(line)) {
     return unknown(new Error(NO_CONNECTION_LEFT))
   } else if (!line.startsWith('VERSION ')) {
     return unknownForGood(new Error('what answers there does not speak the memcached protocol'))
   }
-  return examine(link, options)
+  return examine(connection, options)
 }
 
-async function authenticate(link: Link, { user, password }: DialOptions): Promise<Unknown | undefined> {
+async function authenticate(
+  connection: Connection,
+  { user, password }: DialOptions,
+): Promise<Unknown | undefined> {
   if (user === undefined || password === undefined) {
     return unknownForGood(new Error('memcached wants a user and a password (it runs with -Y)'))
   }
   const credentials = Buffer.from(`${user} ${password}`, 'utf8').toString('latin1')
-  const answer = await link.askPlain(`set auth 0 0 ${credentials.length}\r\n${credentials}\r\n`, 1, STEP_MS)
+  const answer = await connection.askPlain(
+    `set auth 0 0 ${credentials.length}\r\n${credentials}\r\n`,
+    1,
+    STEP_MS,
+  )
   if (isUnknown(answer)) return answer
   const accepted = answer[0]?.line === 'STORED'
   return accepted ? undefined : unknownForGood(new Error('memcached refused the user or the password'))
 }
 
-async function examine(link: Link, { keys, clock }: DialOptions): Promise<Unknown | undefined> {
+async function examine(connection: Connection, { keys, clock }: DialOptions): Promise<Unknown | undefined> {
   const identity = Math.floor(Math.random() * 2 ** 52)
   const tellTime = `ma ${keys.clock} N${CLOCK_LIFE_S} J${identity} D0 c t v`
-  const answer = await link.askPlain(`mg ${keys.probe} E1\r\n${tellTime}\r\n`, 2, STEP_MS)
+  const answer = await connection.askPlain(`mg ${keys.probe} E1\r\n${tellTime}\r\n`, 2, STEP_MS)
   if (isUnknown(answer)) return answer
   const [ownCas, time] = answer as [Reply, Reply]
   if (/out of memory/i.test(time.line)) return refused(time)
   if (time.code !== 'VA') return unfit(TOO_OLD)
   if (time.flag('c') === '0') return unfit(NO_CAS)
-  link.ownCas = !isError(ownCas)
+  connection.ownCas = !isError(ownCas)
   clock.identify(time.value ?? '', Number(time.flag('t')), performance.now())
   return undefined
 }

@@ -2,10 +2,10 @@ import type { Unknown } from '../../core/contract.ts'
 import { isUnknown } from '../../core/unknown.ts'
 import type { Client } from './client.ts'
 import { tellTime } from './commands.ts'
-import type { Descriptions } from './describing.ts'
+import type { Descriptions } from './inspect.ts'
 import type { Grants } from './grants.ts'
 import type { Keys } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Connection } from './connection.ts'
 import { asItIs } from './pending.ts'
 import type { Read, Terms } from './pending.ts'
 import { isError } from './protocol.ts'
@@ -20,7 +20,7 @@ const { performance } = globalThis
 const TIME_HOLDS_MS = 250
 
 /** What every operation works with. */
-export interface Desk {
+export interface StoreContext {
   readonly client: Client
   readonly keys: Keys
   readonly clock: ServerClock
@@ -31,51 +31,51 @@ export interface Desk {
 
 /** One operation's connection and the time by which it has to be done. */
 export class Exchange<F = Unknown> implements Terms<F> {
-  readonly link: Link
+  readonly connection: Connection
   readonly deadline: number
   readonly failed: (failure: Unknown) => F
   now: number
-  private readonly desk: Desk
+  private readonly context: StoreContext
   /** Nothing was sent yet: `now` has just been read. */
   private fresh = true
 
-  private constructor(desk: Desk, link: Link, { deadline, now, failed }: Terms<F>) {
-    this.desk = desk
-    this.link = link
+  private constructor(context: StoreContext, connection: Connection, { deadline, now, failed }: Terms<F>) {
+    this.context = context
+    this.connection = connection
     this.deadline = deadline
     this.failed = failed
     this.now = now
   }
 
   static begin<F>(
-    desk: Desk,
+    context: StoreContext,
     timeout: number,
     failed: (failure: Unknown) => F,
   ): Exchange<F> | Promise<Exchange<F> | F> {
     const now = performance.now()
     const deadline = now + timeout
-    const { link } = desk.client
-    if (link !== null) return new Exchange(desk, link, { deadline, now, failed })
-    return desk.client
+    const { connection } = context.client
+    if (connection !== null) return new Exchange(context, connection, { deadline, now, failed })
+    return context.client
       .connect(timeout)
       .then((outcome) =>
         isUnknown(outcome)
           ? failed(outcome)
-          : new Exchange(desk, outcome, { deadline, now: performance.now(), failed }),
+          : new Exchange(context, outcome, { deadline, now: performance.now(), failed }),
       )
   }
 
   /** One round trip. The first error among the replies is the answer to all. */
   send<T>(commands: string, replies: number, read: Read<T | F>): Promise<T | F> {
     this.readClock()
-    return this.link.ask(commands, replies, this, read)
+    return this.connection.ask(commands, replies, this, read)
   }
 
   /** One round trip that sets a ttl. Without an answer if the server's clock was not right. */
   sendTimed<T>(commands: string, replies: number, read: Read<T | F>): Promise<T | F> {
     this.readClock()
-    if (this.now - this.link.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(this.now)
-    return this.link.ask(commands, replies, this, read)
+    if (this.now - this.connection.timeAskedAt > TIME_HOLDS_MS) this.askTheTime(this.now)
+    return this.connection.ask(commands, replies, this, read)
   }
 
   private readClock(): void {
@@ -85,20 +85,25 @@ export class Exchange<F = Unknown> implements Terms<F> {
 
   /** In front of what follows: if the answer is no good, that is unknown together with everything under way. */
   private askTheTime(sentAt: number): void {
-    const { link, desk } = this
-    link.timeAskedAt = sentAt
+    const { connection, context } = this
+    connection.timeAskedAt = sentAt
     // Without an end of its own: whatever is answered after it must not be believed before it.
-    link.tell(tellTime(desk.keys), 1, { deadline: Infinity, now: sentAt, failed: asItIs }, ([time]) => {
-      const doubt = this.doubtAbout(time as Reply, sentAt)
-      // The next connection finds out which clock it is, and begins anew if it is another one.
-      if (doubt !== undefined) link.end(new Error(`memcached ${doubt}`))
-    })
+    connection.tell(
+      tellTime(context.keys),
+      1,
+      { deadline: Infinity, now: sentAt, failed: asItIs },
+      ([time]) => {
+        const doubt = this.doubtAbout(time as Reply, sentAt)
+        // The next connection finds out which clock it is, and begins anew if it is another one.
+        if (doubt !== undefined) connection.end(new Error(`memcached ${doubt}`))
+      },
+    )
   }
 
   private doubtAbout(time: Reply, sentAt: number): string | undefined {
     if (isError(time)) return 'did not tell the time'
     if (time.code !== 'HD') return 'was emptied, or has evicted what is in use'
-    const reading = this.desk.clock.read(Number(time.flag('t')), sentAt, performance.now())
+    const reading = this.context.clock.read(Number(time.flag('t')), sentAt, performance.now())
     return reading === 'late' ? 'stood still, and counts time from before that' : undefined
   }
 }

@@ -1,5 +1,5 @@
-import type { Wire } from './commands.ts'
-import type { Link } from './link.ts'
+import type { ClaimKeys } from './commands.ts'
+import type { Connection } from './connection.ts'
 
 // Taken once: a user's fake timers must not move a lease.
 const { performance } = globalThis
@@ -7,7 +7,7 @@ const { performance } = globalThis
 /** What this process remembers of a claim that it was granted. All of it only saves questions: the item decides. */
 export interface Grant {
   readonly id: string
-  readonly wire: Wire
+  readonly claimKeys: ClaimKeys
   readonly owner: string
   token: bigint
   count: number
@@ -15,7 +15,7 @@ export interface Grant {
   reserved: bigint | undefined
   /** The item's CAS value, and the connection on which it was read: a restarted server counts from one again. */
   cas: string
-  link: Link
+  connection: Connection
   seconds: number
   /** On the local clock, in ms: the item is gone by then unless it was renewed. */
   endsAt: number
@@ -38,7 +38,7 @@ export class Grants {
   get(id: string, lock: string): Grant | undefined {
     const { newest, byId } = this
     const grant = newest?.id === id ? newest : byId.size === 0 ? undefined : byId.get(id)
-    return grant?.wire.lock === lock ? grant : undefined
+    return grant?.claimKeys.lock === lock ? grant : undefined
   }
 
   add(grant: Grant): void {

@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { isUnknown, unknown } from '../../core/unknown.ts'
 import { refused } from './failure.ts'
-import type { Link } from './link.ts'
+import type { Connection } from './connection.ts'
 import { isError } from './protocol.ts'
 import type { Reply } from './protocol.ts'
 
@@ -19,17 +19,17 @@ export interface StartupFinding {
   readonly message: string
 }
 
-export async function readSettings(link: Link, timeout: number): Promise<ServerReport | Unknown> {
+export async function readSettings(connection: Connection, timeout: number): Promise<ServerReport | Unknown> {
   const [stats, settings] = await Promise.all([
-    link.askPlain('stats\r\n', 'stats', timeout),
-    link.askPlain('stats settings\r\n', 'stats', timeout),
+    connection.askPlain('stats\r\n', 'stats', timeout),
+    connection.askPlain('stats settings\r\n', 'stats', timeout),
   ])
   if (isUnknown(stats)) return stats
   if (isUnknown(settings)) return settings
   const error = [...stats, ...settings].find(isError)
   if (error !== undefined) return refused(error)
   if (stats.length < 2) return unknown(new Error('memcached says nothing of itself'))
-  return { stats: table(stats), settings: table(settings), ownCas: link.ownCas }
+  return { stats: table(stats), settings: table(settings), ownCas: connection.ownCas }
 }
 
 function table(replies: readonly Reply[]): ReadonlyMap<string, string> {

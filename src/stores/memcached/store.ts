@@ -22,17 +22,17 @@ import type {
 } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
 import { isUnknown, unknownForGood } from '../../core/unknown.ts'
-import { parseUrl } from './address.ts'
+import { parseUrl } from './url.ts'
 import { capabilities } from './capabilities.ts'
-import { claim } from './claiming.ts'
+import { claim } from './claim.ts'
 import { Client } from './client.ts'
-import { Descriptions, inspect } from './describing.ts'
+import { Descriptions, inspect } from './inspect.ts'
 import { Exchange } from './exchange.ts'
-import type { Desk } from './exchange.ts'
+import type { StoreContext } from './exchange.ts'
 import { Grants } from './grants.ts'
-import { renew } from './keeping.ts'
+import { renew } from './renew.ts'
 import { keysFor } from './keys.ts'
-import { release, withdraw } from './leaving.ts'
+import { release, withdraw } from './release.ts'
 import { asItIs } from './pending.ts'
 import { Rivals } from './rivals.ts'
 import { ServerClock } from './server-clock.ts'
@@ -59,7 +59,7 @@ const WATCHING: Watch = { kind: 'watching', stop: () => undefined }
 export class MemcachedStore implements Store {
   readonly kind = 'memcached'
   readonly capabilities: Capabilities = capabilities
-  private readonly desk: Desk
+  private readonly context: StoreContext
 
   constructor(url: string, options: MemcachedStoreOptions) {
     checkOptions(options, OPTIONS, 'prefix')
@@ -78,7 +78,7 @@ export class MemcachedStore implements Store {
       keys,
       clock,
     })
-    this.desk = {
+    this.context = {
       client,
       keys,
       clock,
@@ -91,8 +91,8 @@ export class MemcachedStore implements Store {
   claim(request: ClaimRequest, timeout: number): MaybePromise<ClaimAnswer> {
     if (request.capacity !== 1) return unsupported('semaphores and read-write locks')
     const exchange = this.begin(timeout)
-    if (exchange instanceof Exchange) return claim(this.desk, exchange, request)
-    return exchange.then((begun) => (isUnknown(begun) ? begun : claim(this.desk, begun, request)))
+    if (exchange instanceof Exchange) return claim(this.context, exchange, request)
+    return exchange.then((begun) => (isUnknown(begun) ? begun : claim(this.context, begun, request)))
   }
 
   async renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
@@ -100,15 +100,15 @@ export class MemcachedStore implements Store {
     const exchange = await this.begin(timeout)
     if (isUnknown(exchange)) return requests.map(() => exchange)
     // All of them leave in one write.
-    return Promise.all(requests.map((request) => renew(this.desk, exchange, request)))
+    return Promise.all(requests.map((request) => renew(this.context, exchange, request)))
   }
 
   release(ref: ClaimRef, next: ClaimRequest | undefined, timeout: number): Promise<ReleaseResult> {
-    const exchange = Exchange.begin(this.desk, timeout, resultOf)
+    const exchange = Exchange.begin(this.context, timeout, resultOf)
     const result =
       exchange instanceof Exchange
-        ? release(this.desk, exchange, ref)
-        : exchange.then((begun) => (begun instanceof Exchange ? release(this.desk, begun, ref) : begun))
+        ? release(this.context, exchange, ref)
+        : exchange.then((begun) => (begun instanceof Exchange ? release(this.context, begun, ref) : begun))
     if (next === undefined) return result
     const until = performance.now() + timeout
     return result.then(async ({ released }) => {
@@ -118,7 +118,7 @@ export class MemcachedStore implements Store {
 
   async withdraw(ref: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     const exchange = await this.begin(timeout)
-    return isUnknown(exchange) ? exchange : withdraw(this.desk, exchange, ref)
+    return isUnknown(exchange) ? exchange : withdraw(this.context, exchange, ref)
   }
 
   /** memcached tells nobody anything: there will be no event. */
@@ -128,7 +128,7 @@ export class MemcachedStore implements Store {
 
   async inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
     const exchange = await this.begin(timeout)
-    return isUnknown(exchange) ? exchange : inspect(this.desk, exchange, name)
+    return isUnknown(exchange) ? exchange : inspect(this.context, exchange, name)
   }
 
   /**
@@ -142,7 +142,7 @@ export class MemcachedStore implements Store {
   /** What the server says of itself, for startup checks. */
   async settings(timeout: number): Promise<ServerReport | Unknown> {
     const exchange = await this.begin(timeout)
-    return isUnknown(exchange) ? exchange : readSettings(exchange.link, timeout)
+    return isUnknown(exchange) ? exchange : readSettings(exchange.connection, timeout)
   }
 
   /** Undefined: the server is there and will do. */
@@ -152,11 +152,11 @@ export class MemcachedStore implements Store {
   }
 
   close(): void {
-    this.desk.client.close()
+    this.context.client.close()
   }
 
   private begin(timeout: number): Exchange | Promise<Exchange | Unknown> {
-    return Exchange.begin(this.desk, timeout, asItIs)
+    return Exchange.begin(this.context, timeout, asItIs)
   }
 }
 

@@ -64,14 +64,14 @@ const SWEEP_AT = 1000
 const AT_ONCE = 500
 
 /** The queue of one name. */
-class Kept extends QueueState {
+class NamedQueue extends QueueState {
   /** Empty once the queue is forgotten. */
   name: string
   /**
    * The one that was renewed after it last time. A watchdog renews its claims in the same order again and again, and
    * with a hundred thousand of them a look into the map costs more than all else about a renewal.
    */
-  successor: Kept | null = null
+  successor: NamedQueue | null = null
 
   constructor(name: string, fence: number) {
     super(fence)
@@ -83,12 +83,12 @@ class Kept extends QueueState {
 export class MemoryStore implements Store {
   readonly kind = 'memory'
   readonly capabilities: Capabilities = capabilities
-  private readonly queues = new Map<string, Kept>()
+  private readonly queues = new Map<string, NamedQueue>()
   private readonly listeners = new Map<string, StoreListener>()
   private readonly now: () => Instant
   private readonly reachable = (session: string): boolean => this.listeners.has(session)
   /** The one that fell idle last. It is kept: it is likely to be the next one needed. */
-  private idle: Kept | undefined
+  private idle: NamedQueue | undefined
   /** With so many names, those are looked for whose holders never came back. */
   private sweepAt = SWEEP_AT
   /** The highest token of any name that was forgotten: tokens grow also for a name that comes back. */
@@ -106,10 +106,10 @@ export class MemoryStore implements Store {
 
   renew(requests: readonly RenewRequest[]): readonly RenewAnswer[] {
     const now = this.now()
-    let before: Kept | null = null
+    let before: NamedQueue | null = null
     return requests.map((request) => {
       const { name } = request
-      const guess: Kept | null = before === null ? null : before.successor
+      const guess: NamedQueue | null = before === null ? null : before.successor
       const queue = guess !== null && guess.name === name ? guess : this.queueOf(name, now)
       if (before !== null && guess !== queue) before.successor = queue
       before = queue
@@ -197,21 +197,21 @@ export class MemoryStore implements Store {
 
   /** The same, put into a store that is new. */
   takeUp(name: string, record: QueueRecord): void {
-    const queue = new Kept(name, this.fence)
+    const queue = new NamedQueue(name, this.fence)
     takeUp(queue, record)
     this.queues.set(name, queue)
   }
 
-  private queueOf(name: string, now: Instant): Kept {
+  private queueOf(name: string, now: Instant): NamedQueue {
     const known = this.queues.get(name)
     if (known !== undefined) return known
     if (this.queues.size >= this.sweepAt) this.sweep(now)
-    const queue = new Kept(name, this.fence)
+    const queue = new NamedQueue(name, this.fence)
     this.queues.set(name, queue)
     return queue
   }
 
-  private run<C extends QueueCommand>(queue: Kept, command: C, now: Instant): Outcome<C['kind']> {
+  private run<C extends QueueCommand>(queue: NamedQueue, command: C, now: Instant): Outcome<C['kind']> {
     const outcome = step(queue, command, now, this.reachable)
     if (isIdle(queue)) this.rest(queue)
     // Not from inside the command: whoever is told may send the next one at once.
@@ -220,7 +220,7 @@ export class MemoryStore implements Store {
     return outcome
   }
 
-  private expireOne(queue: Kept, now: Instant): void {
+  private expireOne(queue: NamedQueue, now: Instant): void {
     const { name, nextExpiry, waiters, withdrawn } = queue
     let due = nextExpiry <= now.ms
     if (!due && withdrawn.size > 0) {
@@ -239,7 +239,7 @@ export class MemoryStore implements Store {
     this.sweepAt = Math.max(SWEEP_AT, this.queues.size * 2)
   }
 
-  private forget(queue: Kept): void {
+  private forget(queue: NamedQueue): void {
     this.fence = Math.max(this.fence, queue.fence)
     this.queues.delete(queue.name)
     // Who still points here must not take it for the name's queue, nor keep others in memory by it.
@@ -247,7 +247,7 @@ export class MemoryStore implements Store {
     queue.successor = null
   }
 
-  private rest(queue: Kept): void {
+  private rest(queue: NamedQueue): void {
     const { idle } = this
     if (queue === idle) return
     this.idle = queue

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { answered, committed, NoAnswer } from '../sql/answered.ts'
-import { CONNECTION_ENDED, codeOf, DatabaseError, isReadOnly, isUnfit } from '../sql/causes.ts'
+import { CONNECTION_ENDED, codeOf, DatabaseError, isReadOnly, isUnfit } from '../sql/failure.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -147,7 +147,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
     return free.length > 0 || all.length < (config?.connectionLimit ?? Infinity)
   }
 
-  async borrow<T>(call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
+  async borrow<T>(call: Call, work: (connection: MysqlLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!('getConnection' in source)) {
       return this.turns.take(call, async () => {
@@ -156,13 +156,17 @@ export class MysqlDriver implements Driver<MysqlLink> {
         await refuseTransaction(source)
         const connection = new Promised(source)
         if (isClockDue(connection)) await refuseSetClock(connection)
-        return work(new Link(connection, call, true)).finally(() => noteSent(connection))
+        return work(new Connection(connection, call, true)).finally(() => noteSent(connection))
       })
     }
     return this.room.call(call, () => this.lendFor(source, call, work))
   }
 
-  private async lendFor<T>(source: MysqlPool, call: Call, work: (link: MysqlLink) => Promise<T>): Promise<T> {
+  private async lendFor<T>(
+    source: MysqlPool,
+    call: Call,
+    work: (connection: MysqlLink) => Promise<T>,
+  ): Promise<T> {
     const connection = await (this.core === undefined
       ? source.getConnection().then((lent) => new Promised(lent))
       : coreConnection(this.core))
@@ -181,7 +185,7 @@ export class MysqlDriver implements Driver<MysqlLink> {
     try {
       const ours = isUntouched(connection)
       if (isClockDue(connection)) await call.send(() => refuseSetClock(connection))
-      return await work(new Link(connection, call, ours))
+      return await work(new Connection(connection, call, ours))
     } catch (error) {
       // The next one to get it would hear the same: a rollback does not end what autocommit, or XA, has begun.
       useless = isUnfit(error) || error instanceof InTransaction
@@ -277,7 +281,7 @@ class Promised implements LentConnection {
   }
 }
 
-class Link implements MysqlLink {
+class Connection implements MysqlLink {
   private readonly connection: LentConnection
   private readonly call: Call
   /** Known to be in no transaction. Answers with rows do not tell it, and would be an old picture there. */

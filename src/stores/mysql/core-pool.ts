@@ -1,4 +1,4 @@
-import { POOL_ENDED } from '../sql/causes.ts'
+import { POOL_ENDED } from '../sql/failure.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
 import type { MysqlQuery } from './client.ts'

@@ -1,4 +1,4 @@
-import { codeOf } from '../sql/causes.ts'
+import { codeOf } from '../sql/failure.ts'
 import type { CoreConnection, CoreStatement } from './core-pool.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { DatabaseError } from '../sql/causes.ts'
+import { DatabaseError } from '../sql/failure.ts'
 
 /**
  * `SET timestamp` on a connection moves the clock of all that is sent there, and so the end of every lease: one that is

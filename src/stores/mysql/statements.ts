@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ClaimRef, ClaimRequest } from '../../core/contract.ts'
-import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/failure.ts'
 import type { Effects, Sign, Statements, Taken } from '../sql/client.ts'
 import { DEFAULT_TABLE, tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
@@ -182,131 +182,136 @@ export class MysqlStatements implements Statements<MysqlLink> {
     ;({ sql: this.sql, prepared: this.prepared } = compiled(options, this.found))
   }
 
-  async take(link: MysqlLink, request: ClaimRequest): Promise<Taken> {
+  async take(connection: MysqlLink, request: ClaimRequest): Promise<Taken> {
     const { name, id, weight, capacity, tokens, ttl } = request
     const owner = ownerThatFits(request.owner)
     const values = { name, id, owner, weight, capacity, tokens, ttl: ttl * 1000 }
     if (!this.known.has(name)) {
-      const token = await this.insert(link, values)
+      const token = await this.insert(connection, values)
       this.known.add(name)
       if (token > 0) return { token: BigInt(token), created: true }
     }
-    const { insertId } = await this.send(link, 'take', values)
+    const { insertId } = await this.send(connection, 'take', values)
     if (insertId > 0) return { token: BigInt(insertId) }
-    const [row] = await this.read(link, [name])
+    const [row] = await this.read(connection, [name])
     // Somebody tidied up: the next claim starts with an INSERT again.
     if (row === undefined) this.known.delete(name)
     return row === undefined ? {} : { row }
   }
 
   /** The first token, or 0 when the name has a row already. */
-  private async insert(link: MysqlLink, values: Values): Promise<number> {
+  private async insert(connection: MysqlLink, values: Values): Promise<number> {
     try {
-      return (await this.change(link, 'create', values)).insertId
+      return (await this.change(connection, 'create', values)).insertId
     } catch (error) {
       if (codeOf(error) === 'ER_DUP_ENTRY') return 0
       throw error
     }
   }
 
-  async free(link: MysqlLink, { name, id }: ClaimRef): Promise<boolean> {
-    return (await this.send(link, 'free', { name, id })).changed > 0
+  async free(connection: MysqlLink, { name, id }: ClaimRef): Promise<boolean> {
+    return (await this.send(connection, 'free', { name, id })).changed > 0
   }
 
   async keep(
-    link: MysqlLink,
+    connection: MysqlLink,
     claims: readonly ClaimRef[],
     ttl: number,
   ): Promise<ReadonlyMap<string, boolean>> {
     const kept = new Map<string, boolean>()
     for (const some of bites(claims)) {
-      for (const [id, contended] of await this.keepSome(link, some, ttl)) kept.set(id, contended)
+      for (const [id, contended] of await this.keepSome(connection, some, ttl)) kept.set(id, contended)
     }
     return kept
   }
 
   private async keepSome(
-    link: MysqlLink,
+    connection: MysqlLink,
     claims: readonly ClaimRef[],
     ttl: number,
   ): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
-    const { insertId } = await this.change(link, 'keep', { names, ids, ttl: ttl * 1000 })
+    const { insertId } = await this.change(connection, 'keep', { names, ids, ttl: ttl * 1000 })
     if (insertId === 0) return new Map()
-    const { rows } = await this.run(link, 'kept', { names, ids, expires: insertId + ttl * 1000 })
+    const { rows } = await this.run(connection, 'kept', { names, ids, expires: insertId + ttl * 1000 })
     return new Map(rows.map(([claim, waiting]) => [text(claim), Number(waiting) > 0]))
   }
 
-  async read(link: MysqlLink, names: readonly string[]): Promise<readonly Row[]> {
+  async read(connection: MysqlLink, names: readonly string[]): Promise<readonly Row[]> {
     const found: Row[] = []
     for (const some of bites(names)) {
-      const { rows } = await this.run(link, 'read', { names: some })
+      const { rows } = await this.run(connection, 'read', { names: some })
       found.push(...rows.map((cells) => rowOf(cells, text)))
     }
     return found
   }
 
-  async swap(link: MysqlLink, { name, version }: Row, next: Columns, { ended }: Effects): Promise<boolean> {
+  async swap(
+    connection: MysqlLink,
+    { name, version }: Row,
+    next: Columns,
+    { ended }: Effects,
+  ): Promise<boolean> {
     const values = { ...next, owner: ownerThatFits(next.owner), name, version }
-    if (ended.length > 0) return this.seize(link, guardOf(name), values)
-    return (await this.change(link, 'swap', values)).changed > 0
+    if (ended.length > 0) return this.seize(connection, guardOf(name), values)
+    return (await this.change(connection, 'swap', values)).changed > 0
   }
 
-  async swapQueues(link: MysqlLink, signs: readonly Sign[]): Promise<number> {
+  async swapQueues(connection: MysqlLink, signs: readonly Sign[]): Promise<number> {
     const names = signs.map(({ row }) => row.name)
     const versions = signs.map(({ row }) => String(row.version))
     const queues = signs.map(({ next }) => next.queue)
-    return (await this.change(link, 'swapQueues', { names, versions, queues })).changed
+    return (await this.change(connection, 'swapQueues', { names, versions, queues })).changed
   }
 
-  async create(link: MysqlLink, name: string): Promise<void> {
-    await this.change(link, 'touch', { name })
+  async create(connection: MysqlLink, name: string): Promise<void> {
+    await this.change(connection, 'touch', { name })
   }
 
-  async list(link: MysqlLink, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
-    const { rows } = await this.run(link, 'list', { prefix, cursor, limit })
+  async list(connection: MysqlLink, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
+    const { rows } = await this.run(connection, 'list', { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, text))
   }
 
-  async page(link: MysqlLink, cursor: string, limit: number): Promise<readonly Row[]> {
-    const { rows } = await this.run(link, 'page', { cursor, limit })
+  async page(connection: MysqlLink, cursor: string, limit: number): Promise<readonly Row[]> {
+    const { rows } = await this.run(connection, 'page', { cursor, limit })
     return rows.map((cells) => rowOf(cells, text))
   }
 
-  async drop(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+  async drop(connection: MysqlLink, names: readonly string[], idle: number): Promise<number> {
     const locks = names.filter((name) => !isGuard(name))
-    const removed = await this.delete(link, locks, idle)
+    const removed = await this.delete(connection, locks, idle)
     // Nothing is guarded by a name that is gone. One that came again meanwhile keeps its row.
-    const left = removed === locks.length ? [] : (await this.read(link, locks)).map(({ name }) => name)
+    const left = removed === locks.length ? [] : (await this.read(connection, locks)).map(({ name }) => name)
     const guards = locks.filter((name) => !left.includes(name)).map(guardOf)
-    const there = guards.length === 0 ? [] : await this.read(link, guards)
+    const there = guards.length === 0 ? [] : await this.read(connection, guards)
     await this.delete(
-      link,
+      connection,
       there.map(({ name }) => name),
       idle,
     )
     return removed
   }
 
-  private async delete(link: MysqlLink, names: readonly string[], idle: number): Promise<number> {
+  private async delete(connection: MysqlLink, names: readonly string[], idle: number): Promise<number> {
     for (const name of names) this.known.delete(name)
     if (names.length === 0) return 0
     try {
-      return (await this.change(link, 'drop', { names, idle: Math.round(idle * 1000) })).changed
+      return (await this.change(connection, 'drop', { names, idle: Math.round(idle * 1000) })).changed
     } catch (error) {
       if (names.length === 1 || codeOf(error) !== 'ER_UPDATE_WITHOUT_KEY_IN_SAFE_MODE') throw error
     }
     // With `sql_safe_updates` a list is refused, though it is of keys.
     let removed = 0
-    for (const name of names) removed += await this.delete(link, [name], idle)
+    for (const name of names) removed += await this.delete(connection, [name], idle)
     return removed
   }
 
   /** Also finds out where the table is, once. */
-  async schemaVersion(link: MysqlLink): Promise<number | undefined> {
+  async schemaVersion(connection: MysqlLink): Promise<number | undefined> {
     const { table = DEFAULT_TABLE, schema = this.found ?? null } = this.options
-    const { rows } = await this.run(link, 'schemaVersion', { schema, table })
+    const { rows } = await this.run(connection, 'schemaVersion', { schema, table })
     const [[database, comment] = [null, null]] = rows
     if (schema === null && database !== null) {
       this.found ??= text(database)
@@ -316,8 +321,8 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   /** Ten processes may do this at once: the server lets one create the table, and the others find it. */
-  async createSchema(link: MysqlLink): Promise<void> {
-    await this.change(link, 'schema', {})
+  async createSchema(connection: MysqlLink): Promise<void> {
+    await this.change(connection, 'schema', {})
   }
 
   knowGuards(names: readonly string[]): boolean {
@@ -325,12 +330,12 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   /** Makes the rows that guard the names. */
-  async makeGuards(link: MysqlLink, names: readonly string[]): Promise<undefined> {
-    this.mayRefuseNewer ??= (await this.run(link, 'isolationSetting', {})).rows.length > 0
-    const there = await this.read(link, names.map(guardOf))
+  async makeGuards(connection: MysqlLink, names: readonly string[]): Promise<undefined> {
+    this.mayRefuseNewer ??= (await this.run(connection, 'isolationSetting', {})).rows.length > 0
+    const there = await this.read(connection, names.map(guardOf))
     const known = new Set(there.map(({ name }) => name))
     for (const name of names) {
-      if (!known.has(guardOf(name))) await this.create(link, guardOf(name))
+      if (!known.has(guardOf(name))) await this.create(connection, guardOf(name))
       this.guards.add(name)
     }
   }
@@ -396,21 +401,22 @@ export class MysqlStatements implements Statements<MysqlLink> {
   }
 
   /** False, without waiting, while a transaction is guarded there. */
-  private async seize(link: MysqlLink, guard: string, values: Values): Promise<boolean> {
-    if (!(await this.isFree(link, guard))) return false
-    return (await this.change(link, 'seize', { ...values, guard })).changed > 0
+  private async seize(connection: MysqlLink, guard: string, values: Values): Promise<boolean> {
+    if (!(await this.isFree(connection, guard))) return false
+    return (await this.change(connection, 'seize', { ...values, guard })).changed > 0
   }
 
-  private async isFree(link: MysqlLink, guard: string): Promise<boolean> {
+  private async isFree(connection: MysqlLink, guard: string): Promise<boolean> {
     try {
-      if (this.skipsLocked && (await this.run(link, 'guardFree', { guard })).rows.length > 0) return true
+      if (this.skipsLocked && (await this.run(connection, 'guardFree', { guard })).rows.length > 0)
+        return true
     } catch (error) {
       if (codeOf(error) !== 'ER_PARSE_ERROR') throw error
       // A server from before that: the statement itself waits.
       this.skipsLocked = false
     }
-    const [row] = await this.read(link, [guard])
-    if (row === undefined) await this.create(link, guard)
+    const [row] = await this.read(connection, [guard])
+    if (row === undefined) await this.create(connection, guard)
     return row === undefined || !this.skipsLocked
   }
 
@@ -418,19 +424,19 @@ export class MysqlStatements implements Statements<MysqlLink> {
     return this.sql.schema.text
   }
 
-  private send(link: MysqlLink, key: 'take' | 'free', values: Values): Promise<MysqlResult> {
+  private send(connection: MysqlLink, key: 'take' | 'free', values: Values): Promise<MysqlResult> {
     const statement = this.prepared[key]
     const parameters = parametersOf(statement, values)
-    if (parameters === undefined) return this.change(link, key, values)
+    if (parameters === undefined) return this.change(connection, key, values)
     const text = (): string => inline(this.sql[key], values, literal)
-    return link.send({ sql: statement.text, values: parameters, text })
+    return connection.send({ sql: statement.text, values: parameters, text })
   }
 
-  private change(link: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {
-    return link.change(inline(this.sql[key], values, literal))
+  private change(connection: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {
+    return connection.change(inline(this.sql[key], values, literal))
   }
 
-  private run(link: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {
-    return link.run(inline(this.sql[key], values, literal))
+  private run(connection: MysqlLink, key: keyof typeof scripts, values: Values): Promise<MysqlResult> {
+    return connection.run(inline(this.sql[key], values, literal))
   }
 }

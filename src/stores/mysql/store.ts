@@ -132,7 +132,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
   private async makeGuards({ names }: Guard, limit: number = MAKE_MS): Promise<boolean> {
     if (this.statements.knowGuards(names)) return true
     // Without an answer (all connections may be in use) it is made inside.
-    await this.call(limit, (link) => this.statements.makeGuards(link, names))
+    await this.call(limit, (connection) => this.statements.makeGuards(connection, names))
     return this.statements.knowGuards(names)
   }
 
@@ -147,7 +147,7 @@ export class MysqlSqlStore extends SqlStore<MysqlLink> {
 
   /** Nobody can end the claims any more: what another connection sees of them now is true until the commit. */
   private async readElsewhere(names: readonly string[]): Promise<readonly Row[] | undefined> {
-    const rows = await this.call(this.patience, (link) => this.statements.read(link, names))
+    const rows = await this.call(this.patience, (connection) => this.statements.read(connection, names))
     return 'kind' in rows ? undefined : rows
   }
 

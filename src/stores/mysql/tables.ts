@@ -1,4 +1,4 @@
-import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/failure.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'

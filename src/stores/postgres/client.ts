@@ -8,7 +8,7 @@ import {
   isSqlState,
   isUnfit,
   POOL_ENDED,
-} from '../sql/causes.ts'
+} from '../sql/failure.ts'
 import { Call, TimeIsUp } from '../sql/client.ts'
 import type { Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -133,14 +133,14 @@ export class PostgresDriver implements Driver<PostgresLink> {
     return (source.idleCount ?? 0) > 0 || source.totalCount < (source.options?.max ?? Infinity)
   }
 
-  async borrow<T>(call: Call, work: (link: PostgresLink) => Promise<T>): Promise<T> {
+  async borrow<T>(call: Call, work: (connection: PostgresLink) => Promise<T>): Promise<T> {
     const { source } = this
     if (!isPool(source)) {
       return this.turns.take(call, async () => {
         requireConnected(source)
         if (inTransaction(source) ?? (await askInTransaction(source))) throw new InTransaction()
         await requireUtf8(source)
-        return work(new Link(source, call))
+        return work(new Connection(source, call))
       })
     }
     return this.room.call(call, () => this.lendFor(source, call, work))
@@ -149,12 +149,12 @@ export class PostgresDriver implements Driver<PostgresLink> {
   private async lendFor<T>(
     source: PostgresPool,
     call: Call,
-    work: (link: PostgresLink) => Promise<T>,
+    work: (connection: PostgresLink) => Promise<T>,
   ): Promise<T> {
     const { client, lending } = await this.lendClean(source, call)
     let broken = false
     try {
-      return await work(new Link(client, call))
+      return await work(new Connection(client, call))
     } catch (error) {
       // Nobody else gets one of which the server says nothing, that leads to where nothing can be written, or that is in the
       // middle of a transaction.
@@ -289,7 +289,7 @@ export function giveBack(client: PostgresPoolClient, broken: boolean): void {
   client.release(broken)
 }
 
-class Link implements PostgresLink {
+class Connection implements PostgresLink {
   private readonly client: PostgresClient
   private readonly call: Call
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { codeOf } from '../sql/causes.ts'
+import { codeOf } from '../sql/failure.ts'
 import type { Effects } from '../sql/client.ts'
 import { tableName } from '../sql/identifiers.ts'
 import type { TableOptions } from '../sql/identifiers.ts'
@@ -69,27 +69,27 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     let prepared = options.prepare ?? true
     let generation = 0
     const run = async (
-      link: PostgresLink,
+      connection: PostgresLink,
       { text, params }: Statement,
       values: Values,
     ): Promise<PostgresResult> => {
       const list = params.map((key) => valueOf(values, key))
-      if (!prepared) return link.run(text, list)
+      if (!prepared) return connection.run(text, list)
       const current = generation
       try {
-        return await link.run(text, list, `${nameOf(text)}_${current}`)
+        return await connection.run(text, list, `${nameOf(text)}_${current}`)
       } catch (error) {
         const code = codeOf(error)
         // Nothing was done: the server looks at the statement before it runs it.
         if (code === CHANGED) generation = Math.max(generation, current + 1)
         else if (FORGOTTEN.has(code)) prepared = false
         else throw error
-        return link.run(text, list)
+        return connection.run(text, list)
       }
     }
     super(sql, '', {
-      rows: async (link, statement, values) => (await run(link, statement, values)).rows,
-      changed: async (link, statement, values) => (await run(link, statement, values)).changed,
+      rows: async (connection, statement, values) => (await run(connection, statement, values)).rows,
+      changed: async (connection, statement, values) => (await run(connection, statement, values)).changed,
     })
     this.options = options
     this.guardSql = sql.guard
@@ -101,10 +101,10 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
   }
 
   /** Also finds out where the table is, once. */
-  override async schemaVersion(link: PostgresLink): Promise<number | undefined> {
+  override async schemaVersion(connection: PostgresLink): Promise<number | undefined> {
     const { options } = this
     const table = tableName(options, '"', this.found)
-    const rows = await this.run.rows(link, this.sql.schemaVersion, { table })
+    const rows = await this.run.rows(connection, this.sql.schemaVersion, { table })
     const [[schema, comment] = [null, null]] = rows as readonly (readonly (string | null)[])[]
     if (options.schema === undefined && typeof schema === 'string') {
       const sql = compiled(options, (this.found ??= schema))
@@ -114,26 +114,26 @@ export class PostgresStatements extends ReturningStatements<PostgresLink> {
     return typeof comment === 'string' ? schemaVersion(comment) : undefined
   }
 
-  override async swap(link: PostgresLink, row: Row, next: Columns, effects: Effects): Promise<boolean> {
+  override async swap(connection: PostgresLink, row: Row, next: Columns, effects: Effects): Promise<boolean> {
     try {
-      return await super.swap(link, row, next, effects)
+      return await super.swap(connection, row, next, effects)
     } catch (error) {
       if (codeOf(error) !== QUEUE_FULL || effects.notices.length === 0) throw error
       // A listener of somebody else's does not read. A message that is lost costs a delay, a step that is not done the lock.
-      return super.swap(link, row, next, { ...effects, notices: [] })
+      return super.swap(connection, row, next, { ...effects, notices: [] })
     }
   }
 
   /** One at a time, and the others find it done: CREATE … IF NOT EXISTS alone fails when two do it at once. */
-  override async createSchema(link: PostgresLink): Promise<void> {
+  override async createSchema(connection: PostgresLink): Promise<void> {
     const text = `BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${this.schemaText}; COMMIT`
     // What fails leaves the connection in a failed transaction, and it is the user's: before it is sent again, too.
-    await link.script(text, 'ROLLBACK')
+    await connection.script(text, 'ROLLBACK')
   }
 
   /** Whether claims guard a transaction on the server that this connection leads to. True also where that cannot be told. */
-  async guardsThere(link: PostgresLink, ids: readonly string[]): Promise<boolean> {
-    const [row] = await this.run.rows(link, this.thereSql, { ids })
+  async guardsThere(connection: PostgresLink, ids: readonly string[]): Promise<boolean> {
+    const [row] = await this.run.rows(connection, this.thereSql, { ids })
     return row === undefined || Number(row[0]) === 1
   }
 

@@ -15,7 +15,7 @@ import { SqlStore } from '../sql/store.ts'
 import type { Tidied, TidyOptions } from '../sql/tidy.ts'
 import { isFinal, isPool, PostgresDriver } from './client.ts'
 import type { PostgresClient, PostgresLink, PostgresSource } from './client.ts'
-import { listenerOn } from './listener.ts'
+import { listenerOn } from './watch.ts'
 import { PostgresStatements } from './statements.ts'
 import type { PostgresStatementOptions } from './statements.ts'
 import { askInTransaction, inTransaction } from './transaction.ts'
@@ -199,7 +199,7 @@ export class PostgresSqlStore extends SqlStore<PostgresLink> {
     guard.begin(rows)
     if (!this.driver.hasSpare) return
     const ids = guard.idsIn(rows)
-    const there = await this.call(LOOK_MS, (link) => this.statements.guardsThere(link, ids))
+    const there = await this.call(LOOK_MS, (connection) => this.statements.guardsThere(connection, ids))
     if (there === false) throw onOtherServer()
   }
 

@@ -1,4 +1,4 @@
-import { codeOf, isSqlState } from '../sql/causes.ts'
+import { codeOf, isSqlState } from '../sql/failure.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'

@@ -1,4 +1,4 @@
-import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/failure.ts'
 import { SAVEPOINT, statementFailed, transactionEnded } from '../sql/same-transaction.ts'
 import type { PostgresClient } from './client.ts'
 

@@ -2,9 +2,9 @@ import { checkOptions, said } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
-import { linkTo } from '../redis/client.ts'
-import { connectTo } from '../redis/drivers.ts'
-import type { DriverName } from '../redis/drivers.ts'
+import { driverFor } from '../redis/client/index.ts'
+import { connectTo } from '../redis/client/of-url.ts'
+import type { DriverName } from '../redis/client/of-url.ts'
 import { storeOrNothing } from '../redis/open.ts'
 import { parseUrl } from '../redis/url.ts'
 import { reasonOf } from './failure.ts'
@@ -29,8 +29,8 @@ export async function openRedlockStore(url: string, given: OpenRedlockOptions = 
   const stores = await Promise.all(
     places.map(async (at) => {
       const { driver: named, ...settings } = at.options
-      const link = linkTo(await connectTo(at, driver ?? named), true)
-      return storeOrNothing(link, prefix === undefined ? settings : { prefix })
+      const own = driverFor(await connectTo(at, driver ?? named), true)
+      return storeOrNothing(own, prefix === undefined ? settings : { prefix })
     }),
   )
   const quorum = await quorumOrNothing(stores, { ...address.options, ...said(options) })

@@ -61,7 +61,7 @@ export class OrdinaryNode implements Voter {
   release(ref: VoteRelease, _tell: boolean, timeout: number): MaybePromise<ReleaseAnswer> {
     if (ref.attempt === 0) return this.releaseAny(ref, timeout)
     const released = this.store.release(
-      { name: ref.name, id: idOf(ref), calm: ref.calm === true },
+      { name: ref.name, id: idOf(ref), uncontended: ref.uncontended === true },
       undefined,
       timeout,
     )

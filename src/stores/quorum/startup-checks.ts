@@ -1,15 +1,15 @@
 import type { Store } from '../../core/contract.ts'
 import { UnsupportedError } from '../../core/errors.ts'
-import { linkTo } from '../redis/client.ts'
-import { connectTo } from '../redis/drivers.ts'
-import type { DriverName } from '../redis/drivers.ts'
+import { driverFor } from '../redis/client/index.ts'
+import { connectTo } from '../redis/client/of-url.ts'
+import type { DriverName } from '../redis/client/of-url.ts'
 import { settingsOf } from '../redis/durable.ts'
-import type { Link } from '../redis/link.ts'
+import type { Driver } from '../redis/client/driver.ts'
 import { storeOrNothing } from '../redis/open.ts'
 import { LocalWrites } from '../redis/role.ts'
-import { checkLink } from '../redis/startup-checks.ts'
+import { checkDriver } from '../redis/startup-checks.ts'
 import { parseUrl } from '../redis/url.ts'
-import { StartedFromSnapshot } from '../redis/votes-unused.ts'
+import { StartedFromSnapshot } from '../redis/votes/unused.ts'
 import { systemClock } from './clock.ts'
 import { reasonOf } from './failure.ts'
 import { leastTimeoutOf, probationOf } from './options.ts'
@@ -56,7 +56,7 @@ export async function checkRedlock(
 
 interface Member {
   readonly label: string
-  readonly link: Link
+  readonly own: Driver
   readonly store: Store
 }
 
@@ -66,8 +66,8 @@ async function member(
 ): Promise<Member> {
   const at = parseUrl(url)
   const { driver: named, ...settings } = at.options
-  const link = linkTo(await connectTo(at, driver ?? named), true)
-  return { label, link, store: await storeOrNothing(link, settings) }
+  const own = driverFor(await connectTo(at, driver ?? named), true)
+  return { label, own, store: await storeOrNothing(own, settings) }
 }
 
 const atOnce: RedlockFinding = {
@@ -90,7 +90,7 @@ interface Terms {
 }
 
 export async function checkNode(
-  { label, link, store }: Member,
+  { label, own, store }: Member,
   { probation, nodeTimeout }: Terms,
 ): Promise<Checked> {
   try {
@@ -99,9 +99,9 @@ export async function checkNode(
     const { readyIn } = node
     const refusal = await store.votes?.probe?.(ANSWER_MS)
     if (refusal !== undefined) return takesNone(label, refusal.cause)
-    const roundTrip = await roundTripTo(link)
+    const roundTrip = await roundTripTo(own)
     if (roundTrip >= nodeTimeout) return tooFar(label, roundTrip, nodeTimeout)
-    const settings = await settingsThatMatter(link)
+    const settings = await settingsThatMatter(own)
     const said = settings.map((finding) => ({ ...finding, message: `${label}: ${finding.message}` }))
     return { readyIn, findings: [vote(label, readyIn), ...said] }
   } catch (cause) {
@@ -123,8 +123,8 @@ function gone(label: string, cause: unknown): Checked {
 }
 
 /** The shortest of some: this machine may be busy just then. */
-async function roundTripTo(link: Link): Promise<number> {
-  const [node] = await link.primaries()
+async function roundTripTo(own: Driver): Promise<number> {
+  const [node] = await own.primaries()
   let shortest = Infinity
   for (let look = 0; look < LOOKS; look++) {
     const began = performance.now()
@@ -153,17 +153,17 @@ function vote(label: string, readyIn: number): RedlockFinding {
 }
 
 /** What makes a server a bad member. What it keeps on disk matters in another way than to a server that is alone. */
-async function settingsThatMatter(link: Link): Promise<readonly RedlockFinding[]> {
-  const alone = await checkLink(link)
+async function settingsThatMatter(own: Driver): Promise<readonly RedlockFinding[]> {
+  const alone = await checkDriver(own)
   const bad = alone.filter(
     ({ level, code }) => (level === 'warning' || level === 'error') && code !== 'persistence',
   )
-  return [...bad, ...(await persistence(link))]
+  return [...bad, ...(await persistence(own))]
 }
 
 /** A server that comes back with nothing, or with a snapshot, looks on first. */
-async function persistence(link: Link): Promise<readonly RedlockFinding[]> {
-  const [node] = await link.primaries()
+async function persistence(own: Driver): Promise<readonly RedlockFinding[]> {
+  const [node] = await own.primaries()
   if (node === undefined) return []
   // Managed services forbid CONFIG.
   const settings = await settingsOf(node, ['appendonly', 'save']).catch(() => undefined)

@@ -23,21 +23,21 @@ import type {
 import { UnsupportedError } from '../../core/errors.ts'
 import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { ATTEMPTS } from '../../core/vote-cell.ts'
-import { Attempt } from './attempt.ts'
+import { Attempt } from './claim.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { isLate, noQuorum, stateOf } from './failure.ts'
 import { Grants } from './grants.ts'
-import { leave } from './leaving.ts'
-import type { Tell } from './leaving.ts'
-import { inspect, list } from './looking.ts'
+import { leave } from './release.ts'
+import type { Tell } from './release.ts'
+import { inspect, list } from './inspect.ts'
 import { Membership } from './membership.ts'
 import { Node } from './node.ts'
 import { checkNodes, QUORUM_OPTIONS, settingsOf } from './options.ts'
 import type { QuorumOptions } from './options.ts'
 import { OrdinaryNode } from './ordinary-node.ts'
 import { Quorum } from './quorum.ts'
-import { renewAll } from './renewal.ts'
-import { Watching } from './watching.ts'
+import { renewAll } from './renew.ts'
+import { Watching } from './watch.ts'
 
 /** How long a store may take to say which server it is. */
 const IDENTIFY_MS = 1000
@@ -99,12 +99,12 @@ export class QuorumStore implements Store {
   }
 
   release(
-    { name, id, calm = false }: ReleaseRequest,
+    { name, id, uncontended = false }: ReleaseRequest,
     next: ClaimRequest | undefined,
     timeout: number,
   ): MaybePromise<ReleaseResult> {
     const own = this.grants.get(id)
-    const ref = { name, id, attempt: own?.attempt ?? 0, calm }
+    const ref = { name, id, attempt: own?.attempt ?? 0, uncontended }
     this.grants.delete(id)
     const tell: Tell = (node, heard) => node.release(ref, timeout, heard)
     if (next === undefined) return leave(this.quorum, tell, asResult, own === undefined)

@@ -20,7 +20,7 @@ export class Command<T> extends Deadline {
   /** The driver was given it. */
   sent = false
   /** A release that the holder can do without a script; see ReleaseRequest. */
-  calm = false
+  uncontended = false
   /** Counts connections: the one that it was given to. */
   connection = 0
   /** Called if the command was not answered in time. */

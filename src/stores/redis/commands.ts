@@ -4,7 +4,7 @@ import { nextTick } from '../../transport/next-tick.ts'
 import type { Command } from './command.ts'
 import { failed, isCrossSlot, isDriversTimeout, isForbiddenKey, isNoScript, isReadOnly } from './failure.ts'
 import { RecentKeys } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 import { ConfirmedScripts } from './replicas.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { isNone, unexpected } from './replies.ts'
@@ -42,7 +42,7 @@ export interface CommandsOptions {
  */
 export class Commands {
   private readonly requests: Requests
-  private readonly link: Link
+  private readonly driver: Driver
   private readonly keys: RecentKeys
   private readonly mode: string
   private readonly mark: string | undefined
@@ -64,16 +64,16 @@ export class Commands {
 
   constructor(requests: Requests, { prefix, durableMark, replicas }: CommandsOptions) {
     this.requests = requests
-    this.link = requests.link
+    this.driver = requests.driver
     this.keys = new RecentKeys(prefix)
     this.mark = durableMark
-    this.mode = durableMark !== undefined ? 'd' : this.link.cluster ? 'c' : ''
-    this.silence = new Silence(this.link)
-    this.role = new Role(this.link)
+    this.mode = durableMark !== undefined ? 'd' : this.driver.cluster ? 'c' : ''
+    this.silence = new Silence(this.driver)
+    this.role = new Role(this.driver)
     this.resent = new Resent((late) => this.withdrawLate(late))
     this.oneSlot = this.mode !== ''
-    this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.link, replicas)
-    this.stopCounting = this.link.onConnectionChange(() => this.connection++)
+    this.confirmed = replicas === undefined ? null : new ConfirmedScripts(this.driver, replicas)
+    this.stopCounting = this.driver.onConnectionChange(() => this.connection++)
   }
 
   close(): void {
@@ -88,7 +88,7 @@ export class Commands {
       command.onSilence = this.noAnswer
       this.resent.asked(command as Command<unknown>)
       command.begin(this.requests, timeout, resolve)
-      const ready = this.link.ready()
+      const ready = this.driver.ready()
       if (ready && (this.mode !== '' || (this.underWay === 0 && this.waiting.length === 0))) {
         return this.transmit([command as Command<unknown>])
       }
@@ -107,7 +107,7 @@ export class Commands {
   private waitUntilReady(): void {
     if (this.stopListening !== null) return
     const stopHolding = this.requests.holdProcess()
-    const stop = this.link.onReady(() => {
+    const stop = this.driver.onReady(() => {
       const refusal = this.requests.refusal()
       if (refusal === undefined) return this.flush()
       this.stopWaiting()
@@ -128,7 +128,7 @@ export class Commands {
 
   private flush(): void {
     this.scheduled = false
-    if (!this.link.ready()) return this.waitUntilReady()
+    if (!this.driver.ready()) return this.waitUntilReady()
     this.stopWaiting()
     const commands = this.waiting.filter(({ settled }) => !settled)
     this.waiting = []
@@ -147,7 +147,8 @@ export class Commands {
     }
     if (this.confirmed !== null) return this.transmitConfirmed(lot, this.confirmed)
     const [first] = lot
-    if (first?.calm === true && lot.length === 1 && this.mark === undefined) return this.delete(first, lot)
+    if (first?.uncontended === true && lot.length === 1 && this.mark === undefined)
+      return this.delete(first, lot)
     this.transmitScript(lot)
   }
 
@@ -155,7 +156,7 @@ export class Commands {
   private delete(release: Command<unknown>, lot: Lot): void {
     let reply: Promise<unknown>
     try {
-      reply = this.link.hdel(this.keys.of(release.name)[0], release.id)
+      reply = this.driver.hdel(this.keys.of(release.name)[0], release.id)
     } catch (error) {
       return this.broke(lot, error)
     }
@@ -183,7 +184,7 @@ export class Commands {
   private follow(how: 'evalsha' | 'eval', lot: Lot, script: string, onError: (error: unknown) => void): void {
     let reply: Promise<unknown>
     try {
-      reply = this.link[how](this.argumentsOf(lot, script))
+      reply = this.driver[how](this.argumentsOf(lot, script))
     } catch (error) {
       return this.broke(lot, error)
     }
@@ -210,8 +211,8 @@ export class Commands {
 
   /** With a new connection the driver first sends what it kept of the last one. */
   private untilSent(): void {
-    this.stopUntilSent ??= this.link.onReady(() => {
-      if (!this.link.ready() || this.resent.sentAll()) return
+    this.stopUntilSent ??= this.driver.onReady(() => {
+      if (!this.driver.ready() || this.resent.sentAll()) return
       this.stopUntilSent?.()
       this.stopUntilSent = null
     })
@@ -220,7 +221,7 @@ export class Commands {
   /** Runs a script that is about no claim, and has it confirmed like those that are. */
   async run(script: Script, args: readonly string[]): Promise<unknown> {
     const { confirmed } = this
-    if (confirmed === null) return runScript(this.link, script, args)
+    if (confirmed === null) return runScript(this.driver, script, args)
     const first = await confirmed.run(script, args)
     // The first question to a node of a Cluster may be what makes the connection, and an answer from across that counts as a no.
     const { reply, unconfirmed } = first.unconfirmed === undefined ? first : await confirmed.run(script, args)
@@ -230,7 +231,7 @@ export class Commands {
 
   private withdrawLate({ name, id }: ClaimRef): void {
     const [, ...args] = this.argumentsOf([{ name, id, kind: 'w', terms: '', ttl: 0 }], '')
-    runScript(this.link, scripts.one, args).catch(() => {})
+    runScript(this.driver, scripts.one, args).catch(() => {})
   }
 
   private argumentsOf(lot: readonly Asked[], script: string): string[] {
@@ -307,8 +308,8 @@ export class Commands {
   }
 
   /** A driver may send again what was not answered when its connection was lost. Where there is none, it may always do so. */
-  private repeated({ connection, calm }: Command<unknown>): boolean {
-    return connection !== this.connection || (calm && this.link.connectionless === true)
+  private repeated({ connection, uncontended }: Command<unknown>): boolean {
+    return connection !== this.connection || (uncontended && this.driver.connectionless === true)
   }
 
   private broke(lot: Lot, error: unknown): void {

@@ -3,7 +3,7 @@ import { UnsupportedError } from '../../core/errors.ts'
 import { unknownForGood } from '../../core/unknown.ts'
 import { failed } from './failure.ts'
 import { markKey } from './keys.ts'
-import type { Link, Node } from './link.ts'
+import type { Driver, Node } from './client/driver.ts'
 import { doneOf } from './replies.ts'
 import { unlessQueued } from './role.ts'
 
@@ -48,9 +48,9 @@ export async function settingsOf(node: Node, names: readonly string[]): Promise<
 }
 
 /** Says why a store with durable fencing cannot be used, or nothing. */
-export async function checkDurable(link: Link, prefix: string): Promise<Unknown | undefined> {
+export async function checkDurable(driver: Driver, prefix: string): Promise<Unknown | undefined> {
   try {
-    const [node] = await link.primaries()
+    const [node] = await driver.primaries()
     if (node === undefined) return undefined
     if (await isForCluster(node)) return unknownForGood(notInCluster())
     const problem = await durableProblem(node)
@@ -69,10 +69,10 @@ export async function checkDurable(link: Link, prefix: string): Promise<Unknown 
 }
 
 /** Marks a server as one that may count tokens. Once, when it is set up; never by a program that starts by itself. */
-export async function markDurable(link: Link, prefix: string): Promise<void> {
-  const refusal = severalServers(link)
+export async function markDurable(driver: Driver, prefix: string): Promise<void> {
+  const refusal = severalServers(driver)
   if (refusal !== undefined) throw refusal
-  const [node] = await link.primaries()
+  const [node] = await driver.primaries()
   if (node !== undefined && (await isForCluster(node))) throw notInCluster()
   const problem = node && (await durableProblem(node))
   if (problem !== undefined)
@@ -93,7 +93,7 @@ async function firstToken(node: Node): Promise<string> {
 }
 
 /** Why the counter of a client's servers is not one that never goes back, as far as the client says. */
-export function severalServers({ cluster, sentinels, connectionless }: Link): UnsupportedError | undefined {
+export function severalServers({ cluster, sentinels, connectionless }: Driver): UnsupportedError | undefined {
   if (cluster) return notInCluster()
   if (connectionless === true)
     return new UnsupportedError(

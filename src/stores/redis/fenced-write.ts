@@ -1,7 +1,7 @@
 import { checkPeriod } from '../../core/arguments.ts'
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
-import { linkTo } from './client.ts'
-import type { RedisClient } from './client.ts'
+import { driverFor } from './client/index.ts'
+import type { RedisClient } from './client/index.ts'
 import { plainError } from './failure.ts'
 import { doneOf, listOf, textOf, unexpected } from './replies.ts'
 import { runScript } from './run-script.ts'
@@ -44,15 +44,15 @@ export async function fencedWrite(
     if (ms !== undefined) checkPeriod(argument, ms)
   }
   const fence = `${key}:fence`
-  const link = linkTo(client)
-  if (link.cluster && slotOf(link.keyPrefix + key) !== slotOf(link.keyPrefix + fence)) {
+  const driver = driverFor(client)
+  if (driver.cluster && slotOf(driver.keyPrefix + key) !== slotOf(driver.keyPrefix + fence)) {
     throw new InvalidArgumentError('key must contain a hash tag in a Cluster, like {order:7}', {
       argument: 'key',
     })
   }
   const args = ['2', key, fence, String(token), value, String(ttl ?? 0), String(fenceTtl ?? 0)]
   try {
-    const [accepted, last] = listOf(await runScript(link, scripts.fencedWrite, args), 2)
+    const [accepted, last] = listOf(await runScript(driver, scripts.fencedWrite, args), 2)
     const token = textOf(last)
     if (!/^\d{1,20}$/.test(token)) throw unexpected()
     return { accepted: doneOf(accepted), token: BigInt(token) }

@@ -1,4 +1,4 @@
-import type { Link, Node } from './link.ts'
+import type { Driver, Node } from './client/driver.ts'
 
 const { setTimeout, clearTimeout, setImmediate } = globalThis
 
@@ -17,12 +17,12 @@ const MOST_SPEAKERS = 3
  * hears the word, but does not count. So the server is asked for its count as well.
  */
 export class Hearing {
-  private readonly link: Link
+  private readonly driver: Driver
   private said = 0
   private readonly awaited = new Map<string, () => void>()
 
-  constructor(link: Link) {
-    this.link = link
+  constructor(driver: Driver) {
+    this.driver = driver
   }
 
   /** A message came. Whether it was a word of ours. */
@@ -34,7 +34,7 @@ export class Hearing {
 
   /** Rejects if the server does not take a word: then nothing is known. */
   async hears(channels: readonly string[]): Promise<boolean> {
-    const primaries = await this.link.primaries()
+    const primaries = await this.driver.primaries()
     if (primaries.length === 0) throw new Error('there is no server to say a word to')
     const [channel = ''] = channels
     const word = `w ${++this.said}`
@@ -57,7 +57,7 @@ export class Hearing {
 
   /** Whether the scripts would find a listener of each. In a Cluster a node knows only its own, and the scripts do not ask. */
   private async counts(channels: readonly string[]): Promise<boolean> {
-    const [node] = this.link.cluster ? [] : await this.link.primaries()
+    const [node] = this.driver.cluster ? [] : await this.driver.primaries()
     if (node === undefined) return true
     try {
       const reply = await node.send(['pubsub', 'numsub', ...channels])

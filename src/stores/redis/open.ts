@@ -2,15 +2,15 @@ import { checkOptions, said } from '../../core/arguments.ts'
 import type { Store, Unknown } from '../../core/contract.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
 import { redact } from '../../core/redact.ts'
-import { linkTo } from './client.ts'
-import { connectTo } from './drivers.ts'
-import type { DriverName } from './drivers.ts'
+import { driverFor } from './client/index.ts'
+import { connectTo } from './client/of-url.ts'
+import type { DriverName } from './client/of-url.ts'
 import { failed } from './failure.ts'
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 import { REDIS_OPTIONS, storeOn } from './redis-store.ts'
 import type { RedisStoreOptions } from './redis-store.ts'
 import type { RedisStore } from './store.ts'
-import { checkLink } from './startup-checks.ts'
+import { checkDriver } from './startup-checks.ts'
 import type { StartupFinding } from './startup-checks.ts'
 import { parseUrl } from './url.ts'
 import type { RedisAddress } from './url.ts'
@@ -31,10 +31,10 @@ export async function openRedisStore(url: string, given: OpenRedisOptions = {}):
   const { driver, ...options } = given
   const address = parseUrl(url)
   const { driver: named, ...settings } = address.options
-  const link = linkTo(await connectTo(address, driver ?? named), true)
-  const store = await storeOrNothing(link, { ...settings, ...said(options) })
+  const own = driverFor(await connectTo(address, driver ?? named), true)
+  const store = await storeOrNothing(own, { ...settings, ...said(options) })
   const problem =
-    (await unlessRefused(link, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(link, address))
+    (await unlessRefused(own, address, () => store.probe(REACH_MS))) ?? (await wrongDatabase(own, address))
   if (problem === undefined) return store
   await store.close()
   throw unavailable(url, problem)
@@ -46,15 +46,15 @@ const REFUSED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'ECONNRESET', 'EHOSTUNREAC
 const REFUSED_MS = 500
 
 async function unlessRefused(
-  link: Link,
+  own: Driver,
   { kind }: RedisAddress,
   ask: () => Promise<Unknown | undefined>,
 ): Promise<Unknown | undefined> {
   const began = performance.now()
   let stop = (): void => {}
   const refused = new Promise<Unknown>((resolve) => {
-    stop = link.onReady(() => {
-      const reason = link.ready() ? undefined : link.notReadyBecause()
+    stop = own.onReady(() => {
+      const reason = own.ready() ? undefined : own.notReadyBecause()
       const code = reason !== undefined && 'code' in reason ? String(reason.code) : ''
       if (REFUSED.has(code) && performance.now() - began >= REFUSED_MS) resolve(failed(reason))
     })
@@ -67,10 +67,10 @@ async function unlessRefused(
 }
 
 /** One driver goes on in database 0 when the server does not have the one that was asked for, and says nothing. */
-async function wrongDatabase(link: Link, { database }: RedisAddress): Promise<Unknown | undefined> {
+async function wrongDatabase(own: Driver, { database }: RedisAddress): Promise<Unknown | undefined> {
   if (database === 0) return undefined
   try {
-    const [node] = await link.primaries()
+    const [node] = await own.primaries()
     await node?.send(['select', String(database)])
     return undefined
   } catch (error) {
@@ -84,14 +84,14 @@ export async function checkRedis(
   { driver }: Pick<OpenRedisOptions, 'driver'> = {},
 ): Promise<readonly StartupFinding[]> {
   const address = parseUrl(url)
-  const link = linkTo(await connectTo(address, driver ?? address.options.driver), true)
-  const store = await storeOrNothing(link, address.options)
+  const own = driverFor(await connectTo(address, driver ?? address.options.driver), true)
+  const store = await storeOrNothing(own, address.options)
   try {
-    const problem = await unlessRefused(link, address, () => store.reach(REACH_MS))
+    const problem = await unlessRefused(own, address, () => store.reach(REACH_MS))
     if (problem !== undefined) throw unavailable(url, problem)
-    const findings = await checkLink(link)
+    const findings = await checkDriver(own)
     if (findings.some(({ code, level }) => code === 'role' && level === 'error')) return findings
-    const refusal = (await store.probe(REACH_MS)) ?? (await wrongDatabase(link, address))
+    const refusal = (await store.probe(REACH_MS)) ?? (await wrongDatabase(own, address))
     return refusal === undefined ? findings : [...findings, takesNone(refusal)]
   } finally {
     await store.close()
@@ -99,11 +99,11 @@ export async function checkRedis(
 }
 
 /** Options that are wrong must not leave a connection behind. */
-export async function storeOrNothing(link: Link, options: RedisStoreOptions): Promise<RedisStore> {
+export async function storeOrNothing(own: Driver, options: RedisStoreOptions): Promise<RedisStore> {
   try {
-    return storeOn(link, options)
+    return storeOn(own, options)
   } catch (error) {
-    await link.close()
+    await own.close()
     throw error
   }
 }

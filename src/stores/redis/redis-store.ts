@@ -2,11 +2,11 @@ import { checkMs, checkOptions, checkWhole } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { linkTo } from './client.ts'
-import type { RedisClient } from './client.ts'
+import { driverFor } from './client/index.ts'
+import type { RedisClient } from './client/index.ts'
 import { checkDurable, markDurable, severalServers } from './durable.ts'
 import { markKey } from './keys.ts'
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 import { RedisStore } from './store.ts'
 
 export interface RedisStoreOptions {
@@ -36,32 +36,32 @@ const REPLICA_MS = { usual: 100, most: 10_000 }
 /** Locks on a Redis server, a Sentinel group or a Cluster, through a client of yours. It stays yours: it is not closed. */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
   checkOptions(options, REDIS_OPTIONS, 'prefix')
-  return storeOn(linkTo(client), options)
+  return storeOn(driverFor(client), options)
 }
 
-export function storeOn(link: Link, options: RedisStoreOptions): RedisStore {
+export function storeOn(driver: Driver, options: RedisStoreOptions): RedisStore {
   const { prefix = 'hf', fencing = 'hybrid', replicas = 0, replicaTimeout = REPLICA_MS.usual } = options
-  checkPrefix(prefix, link.keyPrefix)
+  checkPrefix(prefix, driver.keyPrefix)
   checkWhole('replicas', replicas, { min: 0, max: MOST_REPLICAS })
   checkMs('replicaTimeout', replicaTimeout, { min: 1, max: REPLICA_MS.most })
   const known: unknown = fencing
   if (known !== 'hybrid' && known !== 'durable') {
     throw new InvalidArgumentError("fencing must be 'hybrid' or 'durable'", { argument: 'fencing' })
   }
-  const refusal = fencing === 'durable' ? severalServers(link) : undefined
+  const refusal = fencing === 'durable' ? severalServers(driver) : undefined
   if (refusal !== undefined) throw refusal
-  const polled = link.polled === true
+  const polled = driver.polled === true
   if (polled && replicas > 0) {
     throw new UnsupportedError(
       'replicas needs a client of ioredis or redis: only there WAIT follows a script on the same connection.',
       { store: 'redis' },
     )
   }
-  return new RedisStore(link, {
+  return new RedisStore(driver, {
     prefix,
     capabilities: capabilitiesOf(fencing, polled ? 'poll' : 'push'),
     ...(fencing === 'durable'
-      ? { durableMark: markKey(prefix), prepare: () => checkDurable(link, prefix) }
+      ? { durableMark: markKey(prefix), prepare: () => checkDurable(driver, prefix) }
       : {}),
     ...(replicas > 0 ? { replicas: { count: replicas, ms: replicaTimeout } } : {}),
   })
@@ -75,9 +75,9 @@ export async function prepareDurableFencing(
   client: RedisClient,
   { prefix = 'hf' }: { readonly prefix?: string } = {},
 ): Promise<void> {
-  const link = linkTo(client)
-  checkPrefix(prefix, link.keyPrefix)
-  await markDurable(link, prefix)
+  const driver = driverFor(client)
+  checkPrefix(prefix, driver.keyPrefix)
+  await markDurable(driver, prefix)
 }
 
 function checkPrefix(prefix: unknown, keyPrefix: string): asserts prefix is string {

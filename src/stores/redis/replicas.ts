@@ -1,5 +1,5 @@
 import { isNoScript, isRefusal } from './failure.ts'
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 import { isCount, wholeOf } from './replies.ts'
 import type { Script } from './scripts.gen.ts'
 
@@ -20,15 +20,15 @@ export interface Confirmed {
  * a reconnect it would say yes to nothing, so an answer from across one counts as a no.
  */
 export class ConfirmedScripts {
-  private readonly link: Link
+  private readonly driver: Driver
   private readonly wish: ReplicaWish
   private connection = 0
   private readonly stopListening: () => void
 
-  constructor(link: Link, wish: ReplicaWish) {
-    this.link = link
+  constructor(driver: Driver, wish: ReplicaWish) {
+    this.driver = driver
     this.wish = wish
-    this.stopListening = link.onConnectionChange(() => this.connection++)
+    this.stopListening = driver.onConnectionChange(() => this.connection++)
   }
 
   close(): void {
@@ -46,7 +46,7 @@ export class ConfirmedScripts {
   private async runAs(command: 'evalsha' | 'eval', args: string[]): Promise<Confirmed> {
     const { connection } = this
     const { count, ms } = this.wish
-    const [script, wait] = this.link.thenWait(command, args, this.wish)
+    const [script, wait] = this.driver.thenWait(command, args, this.wish)
     const [ran, waited] = await Promise.allSettled([script, wait])
     if (ran.status === 'rejected') throw ran.reason
     // Not allowed to wait is another thing than nobody to wait for.

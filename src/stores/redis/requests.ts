@@ -2,7 +2,7 @@ import type { Unknown } from '../../core/contract.ts'
 import { unknown, unknownForGood } from '../../core/unknown.ts'
 import { Deadline, Deadlines } from '../../transport/deadlines.ts'
 import { failed, NoAnswerError } from './failure.ts'
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 
 // Taken once: a user's fake timers must not reach locks.
 const { setImmediate } = globalThis
@@ -14,7 +14,7 @@ const UNOPENED_MS = 1000
  * the time is up.
  */
 export class Requests {
-  readonly link: Link
+  readonly driver: Driver
   readonly deadlines: Deadlines = new Deadlines()
   closed = false
   /** Requests of which the driver was given nothing yet. They share one listener: a driver complains of many. */
@@ -22,8 +22,8 @@ export class Requests {
   private stopListening: (() => void) | null = null
   private holding = 0
 
-  constructor(link: Link) {
-    this.link = link
+  constructor(driver: Driver) {
+    this.driver = driver
   }
 
   /** `start` is called at once, or when the driver has become ready: until then nothing is given to it. */
@@ -32,14 +32,14 @@ export class Requests {
       const request = new Request<T>(this, resolve, timeout)
       request.onLate = onLate
       this.deadlines.add(request, this.timeFor(timeout))
-      if (this.link.ready()) return request.send(start)
+      if (this.driver.ready()) return request.send(start)
       const ended = this.ended()
       // Not in the same turn: who asks in a loop would keep the process from everything else.
       if (ended !== undefined) return void setImmediate(() => request.settle(ended))
       request.stopWaiting = this.whenReady(() => {
         const refusal = this.refusal()
         if (refusal !== undefined) request.settle(refusal)
-        else if (this.link.ready()) request.send(start)
+        else if (this.driver.ready()) request.send(start)
       })
     })
   }
@@ -48,7 +48,7 @@ export class Requests {
     this.waiting.add(listener)
     if (this.stopListening === null) {
       const stopHolding = this.holdProcess()
-      const stop = this.link.onReady(() => {
+      const stop = this.driver.onReady(() => {
         for (const waiting of this.waiting) waiting()
       })
       this.stopListening = () => {
@@ -80,26 +80,26 @@ export class Requests {
 
   /** A client that nobody has told to connect is waited for as long as a program may take to get there, and no longer. */
   timeFor(timeout: number): number {
-    return this.link.unopened?.() === true ? Math.min(timeout, UNOPENED_MS) : timeout
+    return this.driver.unopened?.() === true ? Math.min(timeout, UNOPENED_MS) : timeout
   }
 
   /** Why there is no answer after all that time. */
   late(timeout: number): Unknown {
     if (this.closed) return unknown(new Error('the store was closed before the server answered'))
-    if (this.link.ready()) return unknown(new NoAnswerError(true, timeout))
-    const reason = this.link.notReadyBecause()
-    if (reason !== undefined && this.link.unopened?.() === true) return unknownForGood(reason)
+    if (this.driver.ready()) return unknown(new NoAnswerError(true, timeout))
+    const reason = this.driver.notReadyBecause()
+    if (reason !== undefined && this.driver.unopened?.() === true) return unknownForGood(reason)
     return reason === undefined ? unknown(new NoAnswerError(false, timeout)) : failed(reason)
   }
 
   /** Of a client that its owner has ended: nothing is waited for any more. */
   ended(): Unknown | undefined {
-    return this.link.ended() ? unknownForGood(new Error('the Redis client has been closed')) : undefined
+    return this.driver.ended() ? unknownForGood(new Error('the Redis client has been closed')) : undefined
   }
 
   /** Said by a server that will not let us in, however long we wait; otherwise nothing. */
   refusal(): Unknown | undefined {
-    const reason = this.link.ready() ? undefined : this.link.notReadyBecause()
+    const reason = this.driver.ready() ? undefined : this.driver.notReadyBecause()
     const answer = this.ended() ?? (reason && failed(reason))
     return answer?.retryable === false ? answer : undefined
   }

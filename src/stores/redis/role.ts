@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { unknown } from '../../core/unknown.ts'
 import { failed, isDriversTimeout, plainError } from './failure.ts'
-import type { Link, Node } from './link.ts'
+import type { Driver, Node } from './client/driver.ts'
 
 const { setTimeout, clearTimeout } = globalThis
 
@@ -21,19 +21,19 @@ export class Role {
   due: boolean
   /** What the server answers may be believed. */
   sure: boolean
-  private readonly link: Link
+  private readonly driver: Driver
   private connection = 0
   private asking = false
   private waiting: Tell[] = []
   private timer: NodeJS.Timeout | undefined
   private readonly stopListening: () => void
 
-  constructor(link: Link) {
-    this.link = link
-    const unasked = link.cluster || link.connectionless === true
+  constructor(driver: Driver) {
+    this.driver = driver
+    const unasked = driver.cluster || driver.connectionless === true
     this.due = !unasked
     this.sure = unasked
-    this.stopListening = unasked ? () => {} : link.onConnectionChange(() => this.moved())
+    this.stopListening = unasked ? () => {} : driver.onConnectionChange(() => this.moved())
   }
 
   /** Calls back when it is known whether an answer may be believed. */
@@ -89,7 +89,7 @@ export class Role {
   }
 
   private async ask(): Promise<Unknown | undefined> {
-    const [node] = await this.link.primaries()
+    const [node] = await this.driver.primaries()
     if (node === undefined) return unknown(new Error('there is no server to ask what it is'))
     const role = await roleOf(node)
     if (role === 'replica') return unknown(new LocalWrites())

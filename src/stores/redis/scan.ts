@@ -1,5 +1,5 @@
 import { isNoScript } from './failure.ts'
-import type { Node } from './link.ts'
+import type { Node } from './client/driver.ts'
 import { scripts } from './scripts.gen.ts'
 import { readScan } from './wire.ts'
 

@@ -1,4 +1,4 @@
-import type { Link } from './link.ts'
+import type { Driver } from './client/driver.ts'
 
 // Taken once: a user's fake timers must not reach locks.
 const { performance } = globalThis
@@ -20,21 +20,21 @@ const TOGETHER_MS = 100
  * the user's (docs/stores/redis.md says what to set).
  */
 export class Silence {
-  private readonly link: Link
+  private readonly driver: Driver
   /** Since when each server has owed an answer. */
   private readonly since = new Map<string, number>()
   /** When the connection to each server was last dropped. What was asked before that says nothing about the new one. */
   private readonly droppedAt = new Map<string, number>()
 
-  constructor(link: Link) {
-    this.link = link
+  constructor(driver: Driver) {
+    this.driver = driver
   }
 
   /** A request about this key, made so many milliseconds ago, was not answered in its time. */
   noAnswer(key: string, waited: number): void {
-    const ready = this.link.ready()
+    const ready = this.driver.ready()
     if (ready) this.since.delete(NOT_READY)
-    const node = this.link.nodeOf(key)
+    const node = this.driver.nodeOf(key)
     const where = ready ? node : NOT_READY
     const now = performance.now()
     const asked = Math.max(now - waited, this.droppedAt.get(node) ?? -Infinity)
@@ -49,14 +49,14 @@ export class Silence {
 
   /** The server of this key takes no writes: it is a replica now, and the connection has to find the primary. */
   refused(key: string): void {
-    const node = this.link.nodeOf(key)
+    const node = this.driver.nodeOf(key)
     const now = performance.now()
     if (now - (this.droppedAt.get(node) ?? -Infinity) >= TOGETHER_MS) this.drop(key, node, now)
   }
 
   private drop(key: string, node: string, now: number): void {
     this.droppedAt.set(node, now)
-    this.link.reset(key)
+    this.driver.reset(key)
   }
 
   /** Whether any server is suspected: while none is, answers need not be reported. */
@@ -67,6 +67,6 @@ export class Silence {
   /** The server of this key has answered something. */
   answer(key: string): void {
     this.since.delete(NOT_READY)
-    this.since.delete(this.link.nodeOf(key))
+    this.since.delete(this.driver.nodeOf(key))
   }
 }

@@ -1,8 +1,8 @@
-import { linkTo } from './client.ts'
-import type { RedisClient } from './client.ts'
+import { driverFor } from './client/index.ts'
+import type { RedisClient } from './client/index.ts'
 import { settingsOf } from './durable.ts'
 
-import type { Link, Node } from './link.ts'
+import type { Driver, Node } from './client/driver.ts'
 
 // Taken once: a user's fake timers must not reach locks.
 const { Date } = globalThis
@@ -37,18 +37,18 @@ export interface ServerReport {
 
 /** What an operator should know of a server before trusting it with locks. Of a Cluster, every primary is asked. */
 export async function startupChecks(client: RedisClient): Promise<readonly StartupFinding[]> {
-  return checkLink(linkTo(client))
+  return checkDriver(driverFor(client))
 }
 
-export async function checkLink(link: Link): Promise<readonly StartupFinding[]> {
-  const primaries = await link.primaries()
+export async function checkDriver(driver: Driver): Promise<readonly StartupFinding[]> {
+  const primaries = await driver.primaries()
   const perServer = await Promise.all(
     primaries.map(async (node) => {
       const known = await report(node)
-      return [...findings(known), ...clusterMode(known, link.cluster)]
+      return [...findings(known), ...clusterMode(known, driver.cluster)]
     }),
   )
-  const missing = link.missing?.()
+  const missing = driver.missing?.()
   if (missing !== undefined) {
     const message = `the primary at ${missing} cannot be asked: its locks cannot be had`
     perServer.push([{ level: 'error', code: 'cluster', message }])

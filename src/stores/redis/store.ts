@@ -22,18 +22,17 @@ import type {
 } from '../../core/contract.ts'
 import { Command } from './command.ts'
 import { Commands } from './commands.ts'
-import { inspectName } from './inspecting.ts'
 import { channelOf, headerKey } from './keys.ts'
-import type { Link } from './link.ts'
-import { listNames } from './listing.ts'
+import type { Driver } from './client/driver.ts'
+import { inspectName, listNames } from './inspect.ts'
 import { Moving } from './moving.ts'
 import type { ReplicaWish } from './replicas.ts'
 import { doneOf } from './replies.ts'
 import { Requests } from './requests.ts'
-import { Renewals } from './renewals.ts'
+import { Renewals } from './renew.ts'
 import { scripts } from './scripts.gen.ts'
-import { RedisVoter } from './votes.ts'
-import { Watching } from './watching.ts'
+import { RedisVoter } from './votes/store.ts'
+import { Watching } from './watch.ts'
 import {
   ClaimTerms,
   nextTerms,
@@ -65,7 +64,7 @@ export class RedisStore implements Store {
   readonly capabilities: Capabilities
   /** A node of a quorum is one server: none of a Cluster, nor one that a replica may follow, nor one that is not listened to. Nor with options that votes do not heed. */
   readonly votes?: Voter
-  private readonly link: Link
+  private readonly driver: Driver
   private readonly prefix: string
   private readonly requests: Requests
   private readonly commands: Commands
@@ -76,19 +75,20 @@ export class RedisStore implements Store {
   private readonly prepare: (() => Promise<Unknown | undefined>) | null
   private prepared: boolean
 
-  constructor(link: Link, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
-    this.link = link
+  constructor(driver: Driver, { prefix, capabilities, durableMark, replicas, prepare }: RedisStoreParts) {
+    this.driver = driver
     this.prefix = prefix
     this.capabilities = capabilities
-    this.requests = new Requests(link)
-    this.terms = new ClaimTerms(link.polled === true)
+    this.requests = new Requests(driver)
+    this.terms = new ClaimTerms(driver.polled === true)
     this.commands = new Commands(this.requests, { prefix, durableMark, replicas })
     // A Cluster's script takes one slot, a durable one a mark, and replicas are waited for command by command.
-    const plain = !link.cluster && durableMark === undefined && replicas === undefined
+    const plain = !driver.cluster && durableMark === undefined && replicas === undefined
     this.renewals = plain ? new Renewals(this.requests, this.commands, prefix) : null
-    this.moving = link.cluster ? new Moving(this.requests, this.commands, prefix) : null
-    this.watching = new Watching(this.requests, link.keyPrefix + prefix)
-    if (plain && link.sentinels !== true && link.polled !== true) this.votes = new RedisVoter(link, prefix)
+    this.moving = driver.cluster ? new Moving(this.requests, this.commands, prefix) : null
+    this.watching = new Watching(this.requests, driver.keyPrefix + prefix)
+    if (plain && driver.sentinels !== true && driver.polled !== true)
+      this.votes = new RedisVoter(driver, prefix)
     trustedStores.add(this)
     this.prepare = prepare ?? null
     this.prepared = prepare === undefined
@@ -116,7 +116,7 @@ export class RedisStore implements Store {
     this.moving?.forget(claim)
     if (next === undefined) {
       const command = new Command<ReleaseResult>(claim, 'r', '', readRelease)
-      command.calm = claim.calm === true
+      command.uncontended = claim.uncontended === true
       command.ifRepeated = repeatedRelease
       command.otherwise = noRelease
       return this.send(command, timeout) as Promise<ReleaseResult>
@@ -139,16 +139,16 @@ export class RedisStore implements Store {
 
   watch(session: string, listener: StoreListener, timeout: number): Promise<Watch | Unknown> {
     // There is nothing to hear: the scripts know from the claims that whoever waits will ask.
-    if (this.link.polled === true) return Promise.resolve({ kind: 'watching', stop() {} })
+    if (this.driver.polled === true) return Promise.resolve({ kind: 'watching', stop() {} })
     return this.watching.watch(session, listener, timeout)
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    return this.requests.ask(() => inspectName(this.link, this.prefix, name), timeout)
+    return this.requests.ask(() => inspectName(this.driver, this.prefix, name), timeout)
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.requests.ask(() => listNames(this.link, { prefix: this.prefix, timeout }, query), timeout)
+    return this.requests.ask(() => listNames(this.driver, { prefix: this.prefix, timeout }, query), timeout)
   }
 
   /** Whether the server answers: nothing, or why not. */
@@ -160,7 +160,7 @@ export class RedisStore implements Store {
   /** Whether locks can be had there: nothing, or why not. A replica, a full server and missing rights are reasons. */
   async probe(timeout: number): Promise<Unknown | undefined> {
     const key = `${headerKey(this.prefix, 'holdfast')}:p`
-    const args = ['2', key, `${key}:i`, channelOf(this.link.keyPrefix + this.prefix, 'probe')]
+    const args = ['2', key, `${key}:i`, channelOf(this.driver.keyPrefix + this.prefix, 'probe')]
     const answer = await this.requests.ask(
       async () => ({ kind: doneOf(await this.commands.run(scripts.probe, args)) ? 'done' : 'not' }) as const,
       timeout,
@@ -174,7 +174,7 @@ export class RedisStore implements Store {
     this.commands.close()
     this.requests.close()
     if (this.votes instanceof RedisVoter) this.votes.close()
-    await this.link.close()
+    await this.driver.close()
   }
 
   private renewEach(requests: readonly RenewRequest[], timeout: number): Promise<RenewAnswer[]> {

@@ -1,4 +1,4 @@
-import { DatabaseError } from './causes.ts'
+import { DatabaseError } from './failure.ts'
 
 // Taken once: a user's fake timers must not make anybody wait for ever.
 const { setTimeout, clearTimeout } = globalThis

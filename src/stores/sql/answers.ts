@@ -1,7 +1,7 @@
 import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { ClaimAnswer, ClaimRequest, ReleaseResult, RenewRequest, Unknown } from '../../core/contract.ts'
 import { unknown } from '../../core/unknown.ts'
-import { DatabaseError } from './causes.ts'
+import { DatabaseError } from './failure.ts'
 
 export const NO_ANSWER: Unknown = unknown(new DatabaseError('There was no answer', ''))
 

@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { unknownForGood } from '../../core/unknown.ts'
 import { Alarm, Deadlines } from '../../transport/deadlines.ts'
-import { DatabaseError, failed } from './causes.ts'
+import { DatabaseError, failed } from './failure.ts'
 import { Call, TimeIsUp } from './client.ts'
 import type { Driver, Statements } from './client.ts'
 import { SCHEMA_VERSION } from './schema.ts'
@@ -9,9 +9,9 @@ import { SCHEMA_VERSION } from './schema.ts'
 // Taken once: a user's fake timers must not make time stand still here.
 const { performance } = globalThis
 
-export interface CallParts<Link> {
-  readonly driver: Driver<Link>
-  readonly statements: Statements<Link>
+export interface CallParts<Connection> {
+  readonly driver: Driver<Connection>
+  readonly statements: Statements<Connection>
   /** Create the table if it is not there. */
   readonly migrate: boolean
   /** Whether asking again cannot help after this error. */
@@ -25,14 +25,14 @@ const TABLE_MISSING = new DatabaseError(
 export const CLOSED: DatabaseError = new DatabaseError('The store was closed', 'HOLDFAST_CLOSED')
 
 /** What all calls of a store have in common: a connection, a deadline, a table, and an answer whatever happens. */
-export class Calls<Link> {
-  private readonly parts: CallParts<Link>
+export class Calls<Connection> {
+  private readonly parts: CallParts<Connection>
   /** Whoever waits for an answer keeps the process alive. */
   private readonly deadlines = new Deadlines({ holdProcess: true })
   private ready = false
   private closed = false
 
-  constructor(parts: CallParts<Link>) {
+  constructor(parts: CallParts<Connection>) {
     this.parts = parts
   }
 
@@ -43,20 +43,20 @@ export class Calls<Link> {
 
   withLink<T>(
     timeout: number,
-    work: (link: Link, call: Call) => Promise<T>,
+    work: (connection: Connection, call: Call) => Promise<T>,
     urgent = false,
   ): Promise<T | Unknown> {
     return this.within(timeout, (call) => {
       call.urgent = urgent
-      return this.lend(call, (link) => work(link, call))
+      return this.lend(call, (connection) => work(connection, call))
     })
   }
 
   /** A connection for a call that is under way. */
-  lend<T>(call: Call, work: (link: Link) => Promise<T>): Promise<T> {
-    return this.parts.driver.borrow(call, async (link) => {
-      if (!this.ready) await this.prepare(link)
-      return work(link)
+  lend<T>(call: Call, work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.parts.driver.borrow(call, async (connection) => {
+      if (!this.ready) await this.prepare(connection)
+      return work(connection)
     })
   }
 
@@ -89,12 +89,12 @@ export class Calls<Link> {
     await this.parts.driver.close()
   }
 
-  private async prepare(link: Link): Promise<void> {
+  private async prepare(connection: Connection): Promise<void> {
     const { statements, migrate } = this.parts
-    const version = await statements.schemaVersion(link)
+    const version = await statements.schemaVersion(connection)
     if (version === undefined) {
       if (!migrate) throw TABLE_MISSING
-      await statements.createSchema(link)
+      await statements.createSchema(connection)
     } else if (version > SCHEMA_VERSION) {
       throw new DatabaseError(
         `The table of locks has version ${version}; this version of holdfast knows ${SCHEMA_VERSION}`,

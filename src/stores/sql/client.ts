@@ -46,9 +46,9 @@ export class TimeIsUp extends Error {
 }
 
 /** Lends connections, each for a moment. */
-export interface Driver<Link> {
+export interface Driver<Connection> {
   /** Runs the work with a connection, which goes back afterwards, or is closed if the call's time ran out. */
-  borrow<T>(call: Call, work: (link: Link) => Promise<T>): Promise<T>
+  borrow<T>(call: Call, work: (connection: Connection) => Promise<T>): Promise<T>
   /** Closes what the driver itself opened. */
   close(): Promise<void>
 }
@@ -84,27 +84,31 @@ export interface Sign {
 }
 
 /** Every one of these is one statement, autocommitted, and so happens as a whole or not at all. */
-export interface Statements<Link> {
+export interface Statements<Connection> {
   /** Takes a name that nobody has or waits for. */
-  take(link: Link, request: ClaimRequest): Promise<Taken>
+  take(connection: Connection, request: ClaimRequest): Promise<Taken>
   /** Frees a name that the claim has and nobody waits for; false when that is not how it is. */
-  free(link: Link, claim: ClaimRef): Promise<boolean>
+  free(connection: Connection, claim: ClaimRef): Promise<boolean>
   /** Renews claims that stand in the first holder's columns: of those that do, whether somebody waits behind. */
-  keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>>
-  read(link: Link, names: readonly string[]): Promise<readonly Row[]>
+  keep(
+    connection: Connection,
+    claims: readonly ClaimRef[],
+    ttl: number,
+  ): Promise<ReadonlyMap<string, boolean>>
+  read(connection: Connection, names: readonly string[]): Promise<readonly Row[]>
   /** Writes a step over the row that it was computed from; false when the row has changed since. */
-  swap(link: Link, row: Row, next: Columns, effects: Effects): Promise<boolean>
+  swap(connection: Connection, row: Row, next: Columns, effects: Effects): Promise<boolean>
   /** As `swap` for many names at once, where the queue is all that changes: how many were written. */
-  swapQueues?(link: Link, signs: readonly Sign[]): Promise<number>
+  swapQueues?(connection: Connection, signs: readonly Sign[]): Promise<number>
   /** Makes sure that the name has a row. */
-  create(link: Link, name: string): Promise<void>
+  create(connection: Connection, name: string): Promise<void>
   /** Rows that may be in use, in the order of their names' bytes, after the cursor. */
-  list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]>
+  list(connection: Connection, prefix: string, cursor: string, limit: number): Promise<readonly Row[]>
   /** Rows, in use or not, in the order of their names' bytes, after the cursor. */
-  page(link: Link, cursor: string, limit: number): Promise<readonly Row[]>
+  page(connection: Connection, cursor: string, limit: number): Promise<readonly Row[]>
   /** Forgets those of the names that are not in use, and were not granted for that many milliseconds: how many. */
-  drop(link: Link, names: readonly string[], idle: number): Promise<number>
+  drop(connection: Connection, names: readonly string[], idle: number): Promise<number>
   /** The version of the table that is there; undefined when none is. */
-  schemaVersion(link: Link): Promise<number | undefined>
-  createSchema(link: Link): Promise<void>
+  schemaVersion(connection: Connection): Promise<number | undefined>
+  createSchema(connection: Connection): Promise<void>
 }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../core/errors.ts'
-import { isSqlState } from './causes.ts'
+import { isSqlState } from './failure.ts'
 
 /**
  * Claims of this process that guard a transaction. Giving one up has to wait for the end of that: where the claim is not

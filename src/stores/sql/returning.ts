@@ -24,37 +24,37 @@ type Key =
 
 export type ReturningSql = Readonly<Record<Key, Statement>>
 
-export interface Running<Link> {
+export interface Running<Connection> {
   /** What the statement returns. */
-  rows(link: Link, statement: Statement, values: Values): Promise<readonly Cells[]>
+  rows(connection: Connection, statement: Statement, values: Values): Promise<readonly Cells[]>
   /** How many rows it touched: for one that returns nothing, which is cheaper by a tenth. */
-  changed(link: Link, statement: Statement, values: Values): Promise<number>
+  changed(connection: Connection, statement: Statement, values: Values): Promise<number>
 }
 
 /** The statements of servers whose UPDATE can tell what it did (`RETURNING`): PostgreSQL and SQLite. */
-export class ReturningStatements<Link> implements Statements<Link> {
+export class ReturningStatements<Connection> implements Statements<Connection> {
   protected sql: ReturningSql
   private readonly table: string
   protected readonly known: KnownNames = new KnownNames()
-  protected readonly run: Running<Link>
+  protected readonly run: Running<Connection>
 
-  constructor(sql: ReturningSql, table: string, run: Running<Link>) {
+  constructor(sql: ReturningSql, table: string, run: Running<Connection>) {
     this.sql = sql
     this.table = table
     this.run = run
   }
 
-  async take(link: Link, request: ClaimRequest): Promise<Taken> {
+  async take(connection: Connection, request: ClaimRequest): Promise<Taken> {
     const { name, id, owner, weight, capacity, tokens, ttl } = request
     const values = { name, id, owner, weight, capacity, tokens, ttl: ttl * 1000 }
     if (!this.known.has(name)) {
-      const [created] = await this.run.rows(link, this.sql.create, values)
+      const [created] = await this.run.rows(connection, this.sql.create, values)
       this.known.add(name)
       if (created !== undefined) return { ...this.granted(request, created), created: true }
     }
-    const [taken] = await this.run.rows(link, this.sql.take, values)
+    const [taken] = await this.run.rows(connection, this.sql.take, values)
     if (taken !== undefined) return this.granted(request, taken)
-    const [row] = await this.read(link, [name])
+    const [row] = await this.read(connection, [name])
     // Somebody tidied up: the next claim starts with an INSERT again.
     if (row === undefined) this.known.delete(name)
     return row === undefined ? {} : { row }
@@ -66,24 +66,28 @@ export class ReturningStatements<Link> implements Statements<Link> {
     return { token: BigInt(token) }
   }
 
-  async free(link: Link, { name, id }: ClaimRef): Promise<boolean> {
-    return (await this.run.changed(link, this.sql.free, { name, id })) > 0
+  async free(connection: Connection, { name, id }: ClaimRef): Promise<boolean> {
+    return (await this.run.changed(connection, this.sql.free, { name, id })) > 0
   }
 
-  async keep(link: Link, claims: readonly ClaimRef[], ttl: number): Promise<ReadonlyMap<string, boolean>> {
+  async keep(
+    connection: Connection,
+    claims: readonly ClaimRef[],
+    ttl: number,
+  ): Promise<ReadonlyMap<string, boolean>> {
     const names = claims.map(({ name }) => name)
     const ids = claims.map(({ id }) => id)
-    const rows = await this.run.rows(link, this.sql.keep, { names, ids, ttl: ttl * 1000 })
+    const rows = await this.run.rows(connection, this.sql.keep, { names, ids, ttl: ttl * 1000 })
     return new Map(rows.map(([claim, waiting]) => [String(claim), Number(waiting) > 0]))
   }
 
-  async read(link: Link, names: readonly string[]): Promise<readonly Row[]> {
-    const rows = await this.run.rows(link, this.sql.read, { names })
+  async read(connection: Connection, names: readonly string[]): Promise<readonly Row[]> {
+    const rows = await this.run.rows(connection, this.sql.read, { names })
     return rows.map((cells) => rowOf(cells, String))
   }
 
-  async swap(link: Link, row: Row, next: Columns, { notices, ended }: Effects): Promise<boolean> {
-    const told = await this.run.rows(link, ended.length === 0 ? this.sql.swap : this.sql.seize, {
+  async swap(connection: Connection, row: Row, next: Columns, { notices, ended }: Effects): Promise<boolean> {
+    const told = await this.run.rows(connection, ended.length === 0 ? this.sql.swap : this.sql.seize, {
       ...next,
       ended,
       name: row.name,
@@ -94,32 +98,32 @@ export class ReturningStatements<Link> implements Statements<Link> {
     return told.length > 0
   }
 
-  async create(link: Link, name: string): Promise<void> {
-    await this.run.rows(link, this.sql.touch, { name })
+  async create(connection: Connection, name: string): Promise<void> {
+    await this.run.rows(connection, this.sql.touch, { name })
   }
 
-  async list(link: Link, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
-    const rows = await this.run.rows(link, this.sql.list, { prefix, cursor, limit })
+  async list(connection: Connection, prefix: string, cursor: string, limit: number): Promise<readonly Row[]> {
+    const rows = await this.run.rows(connection, this.sql.list, { prefix, cursor, limit })
     return rows.map((cells) => rowOf(cells, String))
   }
 
-  async page(link: Link, cursor: string, limit: number): Promise<readonly Row[]> {
-    const rows = await this.run.rows(link, this.sql.page, { cursor, limit })
+  async page(connection: Connection, cursor: string, limit: number): Promise<readonly Row[]> {
+    const rows = await this.run.rows(connection, this.sql.page, { cursor, limit })
     return rows.map((cells) => rowOf(cells, String))
   }
 
-  drop(link: Link, names: readonly string[], idle: number): Promise<number> {
+  drop(connection: Connection, names: readonly string[], idle: number): Promise<number> {
     for (const name of names) this.known.delete(name)
-    return this.run.changed(link, this.sql.drop, { names, idle: Math.round(idle * 1000) })
+    return this.run.changed(connection, this.sql.drop, { names, idle: Math.round(idle * 1000) })
   }
 
-  async schemaVersion(link: Link): Promise<number | undefined> {
-    const [row] = await this.run.rows(link, this.sql.schemaVersion, { table: this.table })
+  async schemaVersion(connection: Connection): Promise<number | undefined> {
+    const [row] = await this.run.rows(connection, this.sql.schemaVersion, { table: this.table })
     return row && schemaVersion(String(row[0]))
   }
 
-  async createSchema(link: Link): Promise<void> {
-    await this.run.rows(link, this.sql.schema, {})
+  async createSchema(connection: Connection): Promise<void> {
+    await this.run.rows(connection, this.sql.schema, {})
   }
 }
 

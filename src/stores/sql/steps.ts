@@ -3,7 +3,7 @@ import type { AnswerOf, QueueCommand } from '../../core/claim-queue.ts'
 import type { ClaimRef, Unknown } from '../../core/contract.ts'
 import { answerOfNothing, isComplete, saysGone } from './answers.ts'
 import type { Calls } from './calls.ts'
-import { DatabaseError, isRefusal } from './causes.ts'
+import { DatabaseError, isRefusal } from './failure.ts'
 import type { Call, Statements } from './client.ts'
 import { isGuarding } from './guarding-claims.ts'
 import type { Entry, Lines, Outcome } from './lines.ts'
@@ -38,19 +38,19 @@ const claimOf = (command: QueueCommand): ClaimRef => ('request' in command ? com
 /** No claim has this id: to give it up changes nothing but what has run out. */
 export const NOBODY = 'nobody'
 
-export interface StepsParts<Link> {
-  readonly calls: Calls<Link>
-  readonly statements: Pick<Statements<Link>, 'read' | 'swap' | 'create' | 'free'>
+export interface StepsParts<Connection> {
+  readonly calls: Calls<Connection>
+  readonly statements: Pick<Statements<Connection>, 'read' | 'swap' | 'create' | 'free'>
   readonly lines?: Lines | undefined
   /** How much longer than its patience a waiter is kept. */
   readonly slack: () => number
 }
 
 /** Commands of the claim queue, done on the row of their name. */
-export class Steps<Link> {
-  private readonly parts: StepsParts<Link>
+export class Steps<Connection> {
+  private readonly parts: StepsParts<Connection>
 
-  constructor(parts: StepsParts<Link>) {
+  constructor(parts: StepsParts<Connection>) {
     this.parts = parts
   }
 
@@ -58,7 +58,7 @@ export class Steps<Link> {
   send<C extends QueueCommand>(
     command: C,
     timeout: number,
-    alone: (link: Link, call: Call) => Promise<AnswerOf[C['kind']]>,
+    alone: (connection: Connection, call: Call) => Promise<AnswerOf[C['kind']]>,
     done: (answer: AnswerOf[C['kind']], call: Call) => void,
   ): Promise<AnswerOf[C['kind']] | Unknown> {
     const { calls } = this.parts
@@ -66,11 +66,14 @@ export class Steps<Link> {
     // A claim that guards is not to be ended before its transaction, and nobody else is to wait for that.
     const lines = isGuarding(id) ? undefined : this.parts.lines
     const lead = (call: Call, entries: readonly Entry[]): Promise<readonly Outcome[]> =>
-      calls.lend(call, async (link) =>
-        entries.length === 1 ? [{ answer: await alone(link, call) }] : this.together(link, name, entries),
+      calls.lend(call, async (connection) =>
+        entries.length === 1
+          ? [{ answer: await alone(connection, call) }]
+          : this.together(connection, name, entries),
       )
     return calls.within(timeout, async (call) => {
-      const apart = (): Promise<AnswerOf[C['kind']]> => calls.lend(call, (link) => alone(link, call))
+      const apart = (): Promise<AnswerOf[C['kind']]> =>
+        calls.lend(call, (connection) => alone(connection, call))
       const answer = await (lines === undefined
         ? apart()
         : lines
@@ -84,16 +87,20 @@ export class Steps<Link> {
     })
   }
 
-  private async together(link: Link, name: string, entries: readonly Entry[]): Promise<readonly Outcome[]> {
+  private async together(
+    connection: Connection,
+    name: string,
+    entries: readonly Entry[],
+  ): Promise<readonly Outcome[]> {
     const send = async (some: readonly Entry[]): Promise<readonly Outcome[]> => {
       const commands = some.map(({ command }) => command)
-      const answers = await this.step(link, name, commands, { calls: some.map(({ call }) => call) })
+      const answers = await this.step(connection, name, commands, { calls: some.map(({ call }) => call) })
       return answers.map((answer) => ({ answer }))
     }
     try {
       return await send(entries)
     } catch (error) {
-      if (error instanceof EndsGuarded) return this.besides(link, name, entries, error)
+      if (error instanceof EndsGuarded) return this.besides(connection, name, entries, error)
       if (!isRefusal(error)) throw error
     }
     // It may be because of one of them, which is nothing to the others.
@@ -106,19 +113,19 @@ export class Steps<Link> {
 
   /** What became of those who end nothing that is guarded. */
   private async besides(
-    link: Link,
+    connection: Connection,
     name: string,
     entries: readonly Entry[],
     error: EndsGuarded,
   ): Promise<readonly Outcome[]> {
     const others = entries.filter(({ command }) => !error.ids.includes(claimOf(command).id))
-    const outcomes = others.length === 0 ? [] : await this.together(link, name, others)
+    const outcomes = others.length === 0 ? [] : await this.together(connection, name, others)
     return entries.map((entry) => outcomes[others.indexOf(entry)] ?? { error })
   }
 
   /** Reads the row, does what core says, and writes it over what was read; again if somebody was faster. */
   async step<C extends QueueCommand>(
-    link: Link,
+    connection: Connection,
     name: string,
     commands: readonly C[],
     known: { readonly row?: Row | undefined; readonly calls?: readonly Call[] } = {},
@@ -126,20 +133,20 @@ export class Steps<Link> {
     const { statements } = this.parts
     let refused = -1
     for (let attempt = 0, { row } = known; ; attempt++, row = undefined) {
-      row ??= (await statements.read(link, [name]))[0]
+      row ??= (await statements.read(connection, [name]))[0]
       if (row === undefined) {
         const absent = commands.map((command) => answerOfNothing(command))
         if (isComplete(absent))
-          return this.vouched(link, name, absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]])
-        await statements.create(link, name)
+          return this.vouched(connection, name, absent as [AnswerOf[C['kind']], ...AnswerOf[C['kind']][]])
+        await statements.create(connection, name)
         continue
       }
       // Nothing has changed since it was refused: a claim that is over guards a transaction, and stands until its end.
       const beside = refused === row.version
       const { answers, next, effects } = compute(row, commands, this.parts.slack(), beside)
       if (beside && effects.ended.length > 0 && commands.length > 1) throw new EndsGuarded(effects.ended)
-      if (sameColumns(row, next)) return this.vouched(link, name, answers)
-      if (await statements.swap(link, row, next, effects)) return answers
+      if (sameColumns(row, next)) return this.vouched(connection, name, answers)
+      if (await statements.swap(connection, row, next, effects)) return answers
       if (effects.ended.length > 0) refused = row.version
       // Somebody else got on, so there is progress; who loses often waits longer, and not in step with the others.
       if (attempt > MANY) for (const call of known.calls ?? []) call.obstacle = CROWDED
@@ -153,11 +160,11 @@ export class Steps<Link> {
    * claims that came later: that one is gone is said only where something could be written.
    */
   private async vouched<A extends AnswerOf[QueueCommand['kind']]>(
-    link: Link,
+    connection: Connection,
     name: string,
     answers: [A, ...A[]],
   ): Promise<[A, ...A[]]> {
-    if (answers.some(saysGone)) await this.parts.statements.free(link, { name, id: NOBODY })
+    if (answers.some(saysGone)) await this.parts.statements.free(connection, { name, id: NOBODY })
     return answers
   }
 }

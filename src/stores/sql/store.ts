@@ -32,7 +32,7 @@ import { NOBODY, Steps } from './steps.ts'
 import { checkIdle, Tidying } from './tidy.ts'
 import type { Tidied, TidyOptions, TidyTools } from './tidy.ts'
 
-export interface SqlStoreParts<Link> extends CallParts<Link> {
+export interface SqlStoreParts<Connection> extends CallParts<Connection> {
   readonly kind: string
   readonly capabilities: Capabilities
   /** Tried first, when there is one. */
@@ -70,29 +70,29 @@ const MOMENT_MS = 1
 const { performance } = globalThis
 
 /** The claim queue of core, one row per name, at a database. */
-export class SqlStore<Link> implements Store {
+export class SqlStore<Connection> implements Store {
   readonly kind: string
-  protected readonly parts: SqlStoreParts<Link>
+  protected readonly parts: SqlStoreParts<Connection>
   /** Claims that were last seen in line. A hint for which statement to try first, nothing more. */
   private readonly waiting = new Set<string>()
-  private readonly calls: Calls<Link>
-  private readonly steps: Steps<Link>
-  private readonly tidying: Tidying<Link>
+  private readonly calls: Calls<Connection>
+  private readonly steps: Steps<Connection>
+  private readonly tidying: Tidying<Connection>
   private readonly keepIdle: number
 
-  constructor(parts: SqlStoreParts<Link>) {
+  constructor(parts: SqlStoreParts<Connection>) {
     this.kind = parts.kind
     this.parts = parts
     this.calls = new Calls(parts)
     this.steps = new Steps({ ...parts, calls: this.calls, slack: () => this.slack })
     this.keepIdle = checkIdle('keepIdle', parts.keepIdle)
-    const tools: TidyTools<Link> = {
+    const tools: TidyTools<Connection> = {
       kind: parts.kind,
       statements: parts.statements,
       slack: () => this.slack,
       call: (timeout, work) => this.call(timeout, work),
-      settle: (link, row) =>
-        this.steps.step(link, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], {
+      settle: (connection, row) =>
+        this.steps.step(connection, row.name, [{ kind: 'release', claim: { name: row.name, id: NOBODY } }], {
           row,
         }),
     }
@@ -109,15 +109,15 @@ export class SqlStore<Link> implements Store {
     const atOnce = simple ? this.takeAtOnce(request) : undefined
     if (atOnce !== undefined) return atOnce
     const command = { kind: 'claim', request } as const
-    const alone = async (link: Link, call: Call): Promise<ClaimAnswer> => {
+    const alone = async (connection: Connection, call: Call): Promise<ClaimAnswer> => {
       let row: Row | undefined
       if (simple) {
-        const taken = await statements.take(link, request)
+        const taken = await statements.take(connection, request)
         if (taken.created) this.tidying.madeRow(request.name)
         if (taken.token !== undefined) return heldAlone(taken.token, request)
         row = taken.row
       }
-      const [answer] = await this.steps.step(link, request.name, [command], { row, calls: [call] })
+      const [answer] = await this.steps.step(connection, request.name, [command], { row, calls: [call] })
       return answer
     }
     return this.steps.send(command, timeout, alone, (answer, call) => this.note(request.id, answer, call))
@@ -140,10 +140,10 @@ export class SqlStore<Link> implements Store {
     }
     const answers = new Map<string, RenewAnswer>()
     const inLine = new Set(requests.map(({ id }) => id).filter((id) => this.waiting.has(id)))
-    const renewing = async (link: Link, call: Call): Promise<undefined> => {
-      await this.keepAll(link, requests, answers)
+    const renewing = async (connection: Connection, call: Call): Promise<undefined> => {
+      await this.keepAll(connection, requests, answers)
       const others = requests.filter(({ id }) => !answers.has(id))
-      await this.askAll(link, others, answers, (id, answer) => {
+      await this.askAll(connection, others, answers, (id, answer) => {
         // One that was given up meanwhile stays out: the answer may be older than that, and nothing would take it out again.
         if (!inLine.has(id) || this.waiting.has(id)) this.note(id, answer, call)
       })
@@ -155,8 +155,8 @@ export class SqlStore<Link> implements Store {
   /** For one that waits. Whoever polls the same name, for the first time or again, shares the look with it. */
   private look(request: RenewRequest, timeout: number): Promise<RenewAnswer> {
     const command = { kind: 'renew', request } as const
-    const alone = async (link: Link, call: Call): Promise<RenewAnswer> => {
-      const [answer] = await this.steps.step(link, request.name, [command], { calls: [call] })
+    const alone = async (connection: Connection, call: Call): Promise<RenewAnswer> => {
+      const [answer] = await this.steps.step(connection, request.name, [command], { calls: [call] })
       return answer
     }
     return this.steps.send(command, timeout, alone, (answer, call) => {
@@ -177,9 +177,9 @@ export class SqlStore<Link> implements Store {
       simple = false
     }
     const command = { kind: 'release', claim, next } as const
-    const alone = async (link: Link, call: Call): Promise<ReleaseResult> => {
-      if (simple && (await statements.free(link, claim))) return RELEASED
-      const [result] = await this.steps.step(link, claim.name, [command], { calls: [call] })
+    const alone = async (connection: Connection, call: Call): Promise<ReleaseResult> => {
+      if (simple && (await statements.free(connection, claim))) return RELEASED
+      const [result] = await this.steps.step(connection, claim.name, [command], { calls: [call] })
       return result
     }
     const answer = this.steps.send(command, timeout, alone, (result, call) => {
@@ -192,16 +192,16 @@ export class SqlStore<Link> implements Store {
   withdraw(claim: ClaimRef, timeout: number): Promise<ReleaseAnswer> {
     const command = { kind: 'withdraw', claim } as const
     this.waiting.delete(claim.id)
-    const alone = async (link: Link, call: Call): Promise<ReleaseAnswer> => {
-      const [answer] = await this.steps.step(link, claim.name, [command], { calls: [call] })
+    const alone = async (connection: Connection, call: Call): Promise<ReleaseAnswer> => {
+      const [answer] = await this.steps.step(connection, claim.name, [command], { calls: [call] })
       return answer
     }
     return this.steps.send(command, timeout, alone, () => guardsNoMore(claim.id))
   }
 
   downgrade(claim: ClaimRef, timeout: number): Promise<DowngradeAnswer> {
-    return this.call(timeout, async (link) => {
-      const [answer] = await this.steps.step(link, claim.name, [{ kind: 'downgrade', claim }])
+    return this.call(timeout, async (connection) => {
+      const [answer] = await this.steps.step(connection, claim.name, [{ kind: 'downgrade', claim }])
       return answer
     })
   }
@@ -213,17 +213,17 @@ export class SqlStore<Link> implements Store {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    return this.call(timeout, async (link) => {
-      const [row] = await this.parts.statements.read(link, [name])
+    return this.call(timeout, async (connection) => {
+      const [row] = await this.parts.statements.read(connection, [name])
       return row === undefined ? { name, capacity: 0, holders: [], waiters: [] } : this.viewOf(row)
     })
   }
 
   list({ prefix = '', limit = 100, cursor = '' }: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.call(timeout, async (link) => {
+    return this.call(timeout, async (connection) => {
       const names: string[] = []
       for (let after = cursor; ;) {
-        const rows = await this.parts.statements.list(link, prefix, after, limit + 1)
+        const rows = await this.parts.statements.list(connection, prefix, after, limit + 1)
         for (const row of rows) {
           const { holders, waiters } = this.viewOf(row)
           if (holders.length + waiters.length === 0) continue
@@ -253,7 +253,7 @@ export class SqlStore<Link> implements Store {
 
   /** One statement for all that were held when last seen, and have not been asked to give tokens. */
   private async keepAll(
-    link: Link,
+    connection: Connection,
     requests: readonly RenewRequest[],
     answers: Map<string, RenewAnswer>,
   ): Promise<void> {
@@ -265,14 +265,14 @@ export class SqlStore<Link> implements Store {
       else group.push(request)
     }
     for (const [ttl, group] of groups) {
-      const kept = await this.parts.statements.keep(link, group, ttl)
+      const kept = await this.parts.statements.keep(connection, group, ttl)
       for (const [id, contended] of kept) answers.set(id, { kind: 'renewed', contended })
     }
   }
 
   /** Everybody else: waiters, readers and permits beside others, and holders that want tokens. */
   private async askAll(
-    link: Link,
+    connection: Connection,
     requests: readonly RenewRequest[],
     answers: Map<string, RenewAnswer>,
     note: (id: string, answer: RenewAnswer) => void,
@@ -285,9 +285,9 @@ export class SqlStore<Link> implements Store {
         note(id, one)
         answers.set(id, one)
       })
-    const rowOf = await this.giveSigns(link, byName, answer)
+    const rowOf = await this.giveSigns(connection, byName, answer)
     for (const [name, group] of byName)
-      answer(group, await this.steps.step(link, name, renewals(group), { row: rowOf.get(name) }))
+      answer(group, await this.steps.step(connection, name, renewals(group), { row: rowOf.get(name) }))
   }
 
   /**
@@ -295,13 +295,13 @@ export class SqlStore<Link> implements Store {
    * where they are known.
    */
   private async giveSigns(
-    link: Link,
+    connection: Connection,
     byName: Map<string, readonly RenewRequest[]>,
     answer: (group: readonly RenewRequest[], found: readonly RenewAnswer[]) => void,
   ): Promise<ReadonlyMap<string, Row>> {
     const { statements } = this.parts
     for (let attempt = 0; ; attempt++) {
-      const rows = await statements.read(link, [...byName.keys()])
+      const rows = await statements.read(connection, [...byName.keys()])
       const signs: (Sign & { readonly done: () => void })[] = []
       for (const row of rows) {
         const group = byName.get(row.name) ?? []
@@ -320,7 +320,8 @@ export class SqlStore<Link> implements Store {
       for (let from = 0; from < signs.length; from += SIGNS_AT_ONCE) {
         const some = signs.slice(from, from + SIGNS_AT_ONCE)
         // If somebody was faster with one of them, nobody knows with which: all are looked at again.
-        if ((await statements.swapQueues(link, some)) === some.length) some.forEach(({ done }) => done())
+        if ((await statements.swapQueues(connection, some)) === some.length)
+          some.forEach(({ done }) => done())
       }
       if (byName.size === 0) return new Map()
     }
@@ -352,7 +353,10 @@ export class SqlStore<Link> implements Store {
     if (!this.calls.open) await this.reach(timeout)
   }
 
-  protected call<T>(timeout: number, work: (link: Link, call: Call) => Promise<T>): Promise<T | Unknown> {
+  protected call<T>(
+    timeout: number,
+    work: (connection: Connection, call: Call) => Promise<T>,
+  ): Promise<T | Unknown> {
     return this.calls.withLink(timeout, work)
   }
 }

@@ -1,7 +1,7 @@
 import type { Unknown } from '../../core/contract.ts'
 import { isSpent } from '../../core/queue-state.ts'
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
-import { codeOf } from './causes.ts'
+import { codeOf } from './failure.ts'
 import type { Statements } from './client.ts'
 import { load } from './row.ts'
 import type { Row } from './row.ts'
@@ -21,14 +21,14 @@ export interface Tidied {
   readonly removed: number
 }
 
-export interface TidyTools<Link> {
+export interface TidyTools<Connection> {
   readonly kind: string
-  readonly statements: Pick<Statements<Link>, 'page' | 'drop'>
+  readonly statements: Pick<Statements<Connection>, 'page' | 'drop'>
   /** How much longer than its patience a waiter is kept. */
   readonly slack: () => number
-  readonly call: <T>(timeout: number, work: (link: Link) => Promise<T>) => Promise<T | Unknown>
+  readonly call: <T>(timeout: number, work: (connection: Connection) => Promise<T>) => Promise<T | Unknown>
   /** Writes down that what has run out on a name has. */
-  readonly settle: (link: Link, row: Row) => Promise<unknown>
+  readonly settle: (connection: Connection, row: Row) => Promise<unknown>
 }
 
 /** An hour: a name that is forgotten gets its next token from the clock alone, which must not be put back that far. */
@@ -49,15 +49,15 @@ export function checkIdle(argument: string, idle: number = IDLE_MS): number {
  * Forgets names that nobody has used for long, a few at a time, whenever new ones come: a program that uses every name
  * once leaves no more behind than it uses in that time. By chance, rather than by count: most processes may be short.
  */
-export class Tidying<Link> {
-  private readonly tools: TidyTools<Link>
+export class Tidying<Connection> {
+  private readonly tools: TidyTools<Connection>
   private readonly idle: number
   private cursor: string | undefined
   private busy = false
   /** The server does not let us. */
   private refused = false
 
-  constructor(tools: TidyTools<Link>, idle: number) {
+  constructor(tools: TidyTools<Connection>, idle: number) {
     this.tools = tools
     this.idle = idle
   }
@@ -97,21 +97,21 @@ export class Tidying<Link> {
   private page(cursor: string, idle: number): Promise<Page | Unknown> {
     const { call, statements, settle } = this.tools
     const until = performance.now() + TIMEOUT_MS / 2
-    return call(TIMEOUT_MS, async (link) => {
-      const rows = await statements.page(link, cursor, PAGE)
+    return call(TIMEOUT_MS, async (connection) => {
+      const rows = await statements.page(connection, cursor, PAGE)
       const spent: string[] = []
       let looked = 0
       for (const row of rows) {
         looked++
         if (!this.isSpent(row, idle)) continue
-        if (row.claim !== null || row.queue !== null) await settle(link, row)
+        if (row.claim !== null || row.queue !== null) await settle(connection, row)
         spent.push(row.name)
         // What the dead have left takes a statement each: where the server is slow, or far away, a part of the page is enough.
         if (performance.now() > until) break
       }
       let removed = 0
       for (let from = 0; from < spent.length; from += BITE) {
-        removed += await statements.drop(link, spent.slice(from, from + BITE), idle)
+        removed += await statements.drop(connection, spent.slice(from, from + BITE), idle)
       }
       const last = looked < PAGE && looked === rows.length ? undefined : rows[looked - 1]?.name
       return { looked, removed, next: last }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
 import { CLOSED } from '../sql/calls.ts'
-import { DatabaseError } from '../sql/causes.ts'
+import { DatabaseError } from '../sql/failure.ts'
 import { TimeIsUp } from '../sql/client.ts'
 import type { Call, Driver } from '../sql/client.ts'
 import type { Cells } from '../sql/row.ts'
@@ -73,9 +73,9 @@ export class SqliteDriver implements Driver<SqliteLink> {
     return this.file.isGone()
   }
 
-  borrow<T>(call: Call, work: (link: SqliteLink) => Promise<T>): Promise<T> {
-    const link = new Link(this, call)
-    return this.isLong() ? this.turn().then(() => work(link)) : work(link)
+  borrow<T>(call: Call, work: (connection: SqliteLink) => Promise<T>): Promise<T> {
+    const connection = new Connection(this, call)
+    return this.isLong() ? this.turn().then(() => work(connection)) : work(connection)
   }
 
   /**
@@ -157,7 +157,7 @@ class InTransaction extends DatabaseError {
   }
 }
 
-class Link implements SqliteLink {
+class Connection implements SqliteLink {
   private readonly driver: SqliteDriver
   private readonly call: Call
 

@@ -1,4 +1,4 @@
-import { codeOf, DatabaseError } from '../sql/causes.ts'
+import { codeOf, DatabaseError } from '../sql/failure.ts'
 
 // SQLITE_BUSY, SQLITE_LOCKED and what they are extended to: another connection writes just now.
 const BUSY = new Set([5, 6])

@@ -1,7 +1,7 @@
 import { checkOptions } from '../../core/arguments.ts'
 import { DriverMissingError, InvalidArgumentError } from '../../core/errors.ts'
 import { required } from '../../transport/driver.ts'
-import { codeOf } from '../sql/causes.ts'
+import { codeOf } from '../sql/failure.ts'
 import { reached } from '../sql/open.ts'
 import { isBusy } from './failure.ts'
 import type { SqliteDatabase } from './client.ts'

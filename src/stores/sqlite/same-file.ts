@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { DatabaseError } from '../sql/causes.ts'
+import { DatabaseError } from '../sql/failure.ts'
 
 // Taken once: a user's fake timers must not make time stand still here.
 const { performance } = globalThis

@@ -38,16 +38,16 @@ export class SqliteStatements extends ReturningStatements<SqliteLink> {
 
     // One connection writes at a time: whatever a claim guards is over when a step is written.
     super({ ...sql, seize: sql.swap }, table, {
-      rows: (link, { text, params }, values) => link.run(text, valuesOf(params, values)),
-      changed: (link, { text, params }, values) => link.change(text, valuesOf(params, values)),
+      rows: (connection, { text, params }, values) => connection.run(text, valuesOf(params, values)),
+      changed: (connection, { text, params }, values) => connection.change(text, valuesOf(params, values)),
     })
     this.schemaText = sql.schema.text
     this.guardSql = sql.guard
     this.atOnceSql = { takeAt: sql.takeAt, free: sql.free }
   }
 
-  override createSchema(link: SqliteLink): Promise<void> {
-    return link.exec(this.schemaText)
+  override createSchema(connection: SqliteLink): Promise<void> {
+    return connection.exec(this.schemaText)
   }
 
   atOnce(driver: SqliteDriver, clock?: () => number): AtOnce {

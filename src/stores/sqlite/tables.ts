@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '../../core/errors.ts'
-import { DatabaseError } from '../sql/causes.ts'
+import { DatabaseError } from '../sql/failure.ts'
 import { fencedTable } from '../sql/fenced.ts'
 import type { FencedOptions, FencedTable } from '../sql/fenced.ts'
 import { optimisticTable } from '../sql/optimistic.ts'

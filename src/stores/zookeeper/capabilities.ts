@@ -1,6 +1,6 @@
 import type { Capabilities } from '../../core/contract.ts'
 import { PROOF_MS } from './proof.ts'
-import { longestTtl } from './seat.ts'
+import { longestTtl } from './zk-session.ts'
 
 /** What the store can do at servers that allow sessions of that length. */
 export function capabilitiesFor(maxSessionTimeout: number): Capabilities {

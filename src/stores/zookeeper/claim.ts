@@ -17,7 +17,7 @@ import { now } from './client/time.ts'
 import type { Directories } from './directories.ts'
 import { protection } from './names.ts'
 import { writeNote } from './node-data.ts'
-import type { Seat } from './seat.ts'
+import type { ZkSession } from './zk-session.ts'
 import { TOKENS_PER_NODE, tokenOf } from './token.ts'
 
 /** What a claim needs of its store. */
@@ -47,7 +47,7 @@ export abstract class Claim {
   readonly id: string
   readonly name: string
   readonly dir: string
-  readonly seat: Seat
+  readonly zkSession: ZkSession
   readonly prefix: string
   /** About what the paths of its nodes take. */
   readonly pathBytes: number
@@ -75,12 +75,12 @@ export abstract class Claim {
   private given = 0
   private block: { readonly token: bigint; readonly count: number } = { token: 0n, count: 0 }
 
-  constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
+  constructor(request: ClaimRequest, dir: string, zkSession: ZkSession, host: ClaimHost) {
     const { id, name, weight, capacity, ttl, patience, tokens, whenBusy } = request
     this.id = id
     this.name = name
     this.dir = dir
-    this.seat = seat
+    this.zkSession = zkSession
     this.host = host
     this.weight = weight
     this.capacity = capacity
@@ -91,7 +91,7 @@ export abstract class Claim {
     this.prefix = protection(id)
     // A node's name is about as long as two prefixes. A permit has a node of its own, beside the one at the gate.
     const nodes = capacity > 1 && capacity < ALL ? weight + 1 : 1
-    this.pathBytes = nodes * (seat.chrootBytes + Buffer.byteLength(dir) + 2 * this.prefix.length)
+    this.pathBytes = nodes * (zkSession.chrootBytes + Buffer.byteLength(dir) + 2 * this.prefix.length)
     this.data = writeNote(request)
     this.heard(request)
   }
@@ -111,7 +111,7 @@ export abstract class Claim {
 
   /** Whether its session, as long as it is now, outlives its leases. */
   get lasting(): boolean {
-    return this.seat.lastsFor(this.ttl)
+    return this.zkSession.lastsFor(this.ttl)
   }
 
   /** What its grant rests on was confirmed a moment ago. */

@@ -7,9 +7,9 @@ import type { NodeData, ZooKeeper } from './client/index.ts'
 import { now } from './client/time.ts'
 import { decodeName, protection } from './names.ts'
 import { readNote } from './node-data.ts'
-import { capacityOf, lineUp, parseNode } from './place.ts'
+import { capacityOf, lineUp, parseNode } from './position.ts'
 import { gateOf, leasesOf, parseCapacity } from './semaphore.ts'
-import { noChildren } from './spot.ts'
+import { noChildren } from './own-node.ts'
 import { tokenOf } from './token.ts'
 
 type Known = ReadonlyMap<string, Claim>

@@ -10,7 +10,7 @@ const AGAIN_MS = 1000
  */
 export function leaveForGood(claim: Claim): Promise<void> {
   // The claim is off its session's books by now, and nothing else keeps the process alive.
-  return claim.seat
+  return claim.zkSession
     .asking(() => claim.leave())
     .then(
       () => undefined,
@@ -27,16 +27,16 @@ export function leaveWhenOver(claim: Claim): void {
 }
 
 function leaveLater(claim: Claim): void {
-  const { seat } = claim
+  const { zkSession } = claim
   const again = (): void => {
     leaveForGood(claim).catch(() => undefined)
   }
-  if (seat.connected) setTimeout(again, AGAIN_MS).unref()
-  else if (!seat.over) {
-    const stop = seat.zk.onState(() => {
-      if (!seat.connected && !seat.over) return
+  if (zkSession.connected) setTimeout(again, AGAIN_MS).unref()
+  else if (!zkSession.over) {
+    const stop = zkSession.zk.onState(() => {
+      if (!zkSession.connected && !zkSession.over) return
       stop()
-      if (seat.connected) again()
+      if (zkSession.connected) again()
     })
   }
 }

@@ -11,7 +11,7 @@ import type {
   ZooKeeper,
   ZooKeeperOptions,
 } from './client/index.ts'
-import { longestTtl } from './seat.ts'
+import { longestTtl } from './zk-session.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperStoreOptions {

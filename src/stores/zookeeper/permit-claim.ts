@@ -3,13 +3,13 @@ import { BUSY, Claim, QUEUED } from './claim.ts'
 import type { ClaimHost } from './claim.ts'
 import type { Watcher } from './client/index.ts'
 import { clearTimeout, now, setTimeout } from './client/time.ts'
-import { Leases } from './leases.ts'
-import { capacityOf, parseNode } from './place.ts'
-import type { Place } from './place.ts'
-import type { Seat } from './seat.ts'
+import { PermitNodes } from './permit-nodes.ts'
+import { capacityOf, parseNode } from './position.ts'
+import type { Position } from './position.ts'
+import type { ZkSession } from './zk-session.ts'
 import { gateOf, leasesOf, parseCapacity } from './semaphore.ts'
-import { Spot, noChildren } from './spot.ts'
-import { givenUp } from './unknown.ts'
+import { OwnNode, noChildren } from './own-node.ts'
+import { givenUp } from './failure.ts'
 
 /** Others pass the gate all the time: who looks at every change would look all the time. */
 const LOOK_EVERY_MS = 100
@@ -22,22 +22,22 @@ type Turn = 'held' | 'full' | 'mismatch'
 
 /** Permits of a semaphore: a turn at the gate, then a node for each permit. */
 export class PermitClaim extends Claim {
-  private readonly gate: Spot
-  private readonly leases: Leases
+  private readonly gate: OwnNode
+  private readonly permitNodes: PermitNodes
   private czxid = 0n
   /** It is our turn at the gate. */
   private inside = false
   private watcher: Watcher | null = null
   private turning: Promise<Turn> | null = null
   /** Whoever waits for those before us at the gate; undefined: no longer. */
-  private passing: ((place: Place | null | undefined) => void) | null = null
+  private passing: ((position: Position | null | undefined) => void) | null = null
 
-  constructor(request: ClaimRequest, dir: string, seat: Seat, host: ClaimHost) {
-    super(request, dir, seat, host)
-    const moved = (place: Place | null): void => this.moved(place)
+  constructor(request: ClaimRequest, dir: string, zkSession: ZkSession, host: ClaimHost) {
+    super(request, dir, zkSession, host)
+    const moved = (position: Position | null): void => this.moved(position)
     const { prefix, data } = this
-    this.leases = new Leases(seat.zk, { dir: leasesOf(dir), prefix, data, acl: host.acl })
-    this.gate = new Spot(seat.zk, {
+    this.permitNodes = new PermitNodes(zkSession.zk, { dir: leasesOf(dir), prefix, data, acl: host.acl })
+    this.gate = new OwnNode(zkSession.zk, {
       dir: gateOf(dir),
       kind: 'lock',
       prefix,
@@ -51,7 +51,7 @@ export class PermitClaim extends Claim {
   async enter(deadline: number): Promise<ClaimAnswer> {
     const { gate, state } = this
     if (state === 'held') {
-      const [, there] = await Promise.all([this.seat.zk.confirm(this.dir), this.check()])
+      const [, there] = await Promise.all([this.zkSession.zk.confirm(this.dir), this.check()])
       if (there) return this.heldAnswer()
       throw this.removed()
     }
@@ -64,18 +64,18 @@ export class PermitClaim extends Claim {
     const [mismatch, early] = await Promise.all([looking, found.behind === null ? this.takeTurn() : null])
     this.assertWanted()
     if (mismatch !== null) return this.refuse({ kind: 'mismatch', capacity: mismatch })
-    const place = state === 'new' ? await this.letPass(found, deadline) : found
-    const turn = early ?? (place.behind === null ? await this.takeTurn() : null)
+    const position = state === 'new' ? await this.letPass(found, deadline) : found
+    const turn = early ?? (position.behind === null ? await this.takeTurn() : null)
     this.assertWanted()
-    if (place.behind !== null) {
+    if (position.behind !== null) {
       if (this.whenBusy === 'try') return this.refuse(BUSY)
       this.state = 'queued'
-      gate.wait(place)
+      gate.wait(position)
       return QUEUED
     }
     if (turn === 'mismatch')
       return this.refuse({ kind: 'mismatch', capacity: (await this.mismatch()) ?? this.capacity })
-    if (turn === 'held') return this.passGate(() => this.hold(this.czxid, place.contended))
+    if (turn === 'held') return this.passGate(() => this.hold(this.czxid, position.contended))
     if (this.whenBusy === 'try') return this.refuse(BUSY)
     this.state = 'queued'
     return QUEUED
@@ -95,29 +95,29 @@ export class PermitClaim extends Claim {
   }
 
   private async checkHeld(): Promise<boolean> {
-    const { zk } = this.seat
+    const { zk } = this.zkSession
     const [{ children }, waiting] = await Promise.all([
       zk.getChildren(leasesOf(this.dir)).catch(noChildren),
       zk.getChildren(gateOf(this.dir)).catch(noChildren),
     ])
     this.contended = waiting.children.some((name) => !name.startsWith(this.prefix))
-    return this.leases.areAmong(children)
+    return this.permitNodes.areAmong(children)
   }
 
   attend(): void {
-    const [lease] = this.leases.names
+    const [lease] = this.permitNodes.names
     const own: Watcher = ({ type }) => {
-      if (this.state === 'held' && type === 'deleted' && this.leases.names[0] === lease)
+      if (this.state === 'held' && type === 'deleted' && this.permitNodes.names[0] === lease)
         this.host.vanished(this)
     }
-    this.seat.zk.getData(`${leasesOf(this.dir)}/${lease}`, { watch: own }).catch(() => undefined)
+    this.zkSession.zk.getData(`${leasesOf(this.dir)}/${lease}`, { watch: own }).catch(() => undefined)
     this.watchForWaiters()
   }
 
   private watchForWaiters(): void {
     if (this.contended || this.state !== 'held') return
     const watch: Watcher = () => void setTimeout(() => this.watchForWaiters(), LOOK_EVERY_MS).unref()
-    this.seat.zk.getChildren(gateOf(this.dir), { watch }).then(
+    this.zkSession.zk.getChildren(gateOf(this.dir), { watch }).then(
       ({ children }) => {
         if (children.some((name) => parseNode(name) !== null && !name.startsWith(this.prefix)))
           this.nowContended()
@@ -138,37 +138,37 @@ export class PermitClaim extends Claim {
   async leave(): Promise<boolean> {
     this.passing?.(undefined)
     this.stopWatching()
-    const removed = await this.leases.remove()
+    const removed = await this.permitNodes.remove()
     const waited = await this.gate.leave()
     return waited || removed
   }
 
   protected async replace(): Promise<bigint | undefined> {
-    return this.leases.replace(this.weight, () => this.assertWanted())
+    return this.permitNodes.replace(this.weight, () => this.assertWanted())
   }
 
   /**
    * Those before us at the gate may be on their way in. While there is room for us all the same, they are not in our way, and gone
    * in a moment; their permits count from before they go.
    */
-  private async letPass(found: Place, deadline: number): Promise<Place> {
+  private async letPass(found: Position, deadline: number): Promise<Position> {
     const until = Math.min(now() + PASSING_MS, (now() + deadline) / 2)
-    let place = found
-    while (place.behind !== null && now() < until && (await this.hasRoom())) {
+    let position = found
+    while (position.behind !== null && now() < until && (await this.hasRoom())) {
       this.assertWanted()
-      const next = await this.nextPlace(place, until - now())
+      const next = await this.nextPosition(position, until - now())
       this.assertWanted()
       if (next === null) throw this.removed()
       if (next === undefined) break
-      place = next
+      position = next
     }
-    return place
+    return position
   }
 
   /** Where we stand after the next change before us; null: nowhere. Undefined: nothing changed in that time. */
-  private nextPlace(place: Place, ms: number): Promise<Place | null | undefined> {
+  private nextPosition(position: Position, ms: number): Promise<Position | null | undefined> {
     return new Promise((resolve) => {
-      const settle = (next: Place | null | undefined): void => {
+      const settle = (next: Position | null | undefined): void => {
         clearTimeout(timer)
         this.passing = null
         resolve(next)
@@ -176,18 +176,18 @@ export class PermitClaim extends Claim {
       const timer = setTimeout(() => settle(undefined), ms)
       timer.unref()
       this.passing = settle
-      this.gate.wait(place)
+      this.gate.wait(position)
     })
   }
 
   private async hasRoom(): Promise<boolean> {
-    const { children } = await this.seat.zk.getChildren(leasesOf(this.dir)).catch(noChildren)
+    const { children } = await this.zkSession.zk.getChildren(leasesOf(this.dir)).catch(noChildren)
     return children.length + this.weight <= this.capacity
   }
 
   /** Another kind of lock, or a semaphore of another size, is in use under this name. */
   private async mismatch(): Promise<number | null> {
-    const { zk } = this.seat
+    const { zk } = this.zkSession
     const [own, agreed, held, waiting] = await Promise.all([
       zk.getChildren(this.dir).catch(noChildren),
       zk.getData(leasesOf(this.dir)).catch(() => null),
@@ -210,15 +210,15 @@ export class PermitClaim extends Claim {
   private async turn(): Promise<Turn> {
     this.inside = true
     for (;;) {
-      if (this.leases.names.length === 0) {
-        if (!(await this.leases.agree(this.capacity))) return 'mismatch'
-        this.czxid = await this.leases.create(this.weight, () => this.assertWanted())
+      if (this.permitNodes.names.length === 0) {
+        if (!(await this.permitNodes.agree(this.capacity))) return 'mismatch'
+        this.czxid = await this.permitNodes.create(this.weight, () => this.assertWanted())
       }
       const count = await this.count()
       if (count !== 'missing') return count
       // Somebody removed ours. As long as we stand at the gate we may add them anew.
       this.assertWanted()
-      await this.leases.remove()
+      await this.permitNodes.remove()
     }
   }
 
@@ -233,17 +233,17 @@ export class PermitClaim extends Claim {
       this.stopWatching()
       this.watcher = watcher
       // Somebody may have removed them together with their directory.
-      const { children } = await this.seat.zk
+      const { children } = await this.zkSession.zk
         .getChildren(leasesOf(this.dir), { watch: watcher })
         .catch(noChildren)
-      if (!this.leases.areAmong(children)) return 'missing'
+      if (!this.permitNodes.areAmong(children)) return 'missing'
       if (children.length <= this.capacity) {
         this.stopWatching()
         return 'held'
       }
       if (this.watcher === watcher) return 'full'
       // It fired before we could act on it, or somebody gave the claim up.
-      this.seat.zk.unwatch(leasesOf(this.dir), 'children', watcher)
+      this.zkSession.zk.unwatch(leasesOf(this.dir), 'children', watcher)
       this.assertWanted()
     }
   }
@@ -270,18 +270,18 @@ export class PermitClaim extends Claim {
 
   /** Lets the next one in. If that fails, it is done when the connection is back, or, if a server refused it, a little later. */
   private openGate(): void {
-    const { gate, seat } = this
+    const { gate, zkSession } = this
     if (this.state !== 'held' || (gate.node === null && !gate.doubtful)) return
     gate.leave().catch(() => {
-      if (seat.connected) setTimeout(() => this.openGate(), REFUSED_MS).unref()
+      if (zkSession.connected) setTimeout(() => this.openGate(), REFUSED_MS).unref()
     })
   }
 
-  private moved(place: Place | null): void {
-    if (this.passing !== null) return this.passing(place)
+  private moved(position: Position | null): void {
+    if (this.passing !== null) return this.passing(position)
     if (this.state !== 'queued' || this.inside) return
-    if (place === null) this.host.vanished(this)
-    else if (place.behind !== null) this.gate.wait(place)
+    if (position === null) this.host.vanished(this)
+    else if (position.behind !== null) this.gate.wait(position)
     else {
       this.inside = true
       this.countAgain()
@@ -295,6 +295,6 @@ export class PermitClaim extends Claim {
   private stopWatching(): void {
     const { watcher } = this
     this.watcher = null
-    if (watcher !== null) this.seat.zk.unwatch(leasesOf(this.dir), 'children', watcher)
+    if (watcher !== null) this.zkSession.zk.unwatch(leasesOf(this.dir), 'children', watcher)
   }
 }

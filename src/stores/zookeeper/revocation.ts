@@ -2,8 +2,8 @@ import { hasCode } from './client/index.ts'
 import type { ZooKeeper } from './client/index.ts'
 import { encodeName } from './names.ts'
 import { REVOKE } from './node-data.ts'
-import { lineUp } from './place.ts'
-import { noChildren } from './spot.ts'
+import { lineUp } from './position.ts'
+import { noChildren } from './own-node.ts'
 
 export interface RevocationOptions {
   /** The directory of all locks. Default `/holdfast`. */

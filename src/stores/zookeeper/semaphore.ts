@@ -1,7 +1,7 @@
 import type { ZooKeeper } from './client/index.ts'
 import { hasCode } from './client/index.ts'
-import { SEMAPHORE_GATE, SEMAPHORE_LEASES } from './place.ts'
-import { noChildren } from './spot.ts'
+import { SEMAPHORE_GATE, SEMAPHORE_LEASES } from './position.ts'
+import { noChildren } from './own-node.ts'
 
 /**
  * Curator's second semaphore: whoever wants leases goes through a mutex below `locks`, and while he has it adds a node for each

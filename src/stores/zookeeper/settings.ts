@@ -1,5 +1,5 @@
 import type { Acl } from './client/index.ts'
-import type { Source } from './seats.ts'
+import type { Source } from './zk-sessions.ts'
 
 export interface StoreSettings {
   readonly source: Source

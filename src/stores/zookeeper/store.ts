@@ -27,7 +27,7 @@ import { callSafely } from './client/call-safely.ts'
 import { ZooKeeperError } from './client/index.ts'
 import { now, setTimeout } from './client/time.ts'
 import { Directories } from './directories.ts'
-import { downgradeClaim } from './downgrading.ts'
+import { downgradeClaim } from './downgrade.ts'
 import { Holders } from './holders.ts'
 import { findForeign, inspectName, listNames, removeForeign } from './inspect.ts'
 import { leaveForGood, leaveWhenOver } from './leave-for-good.ts'
@@ -35,12 +35,12 @@ import { Listeners } from './listeners.ts'
 import { encodeName } from './names.ts'
 import { PermitClaim } from './permit-claim.ts'
 import { QueueClaim } from './queue-claim.ts'
-import { renewClaim } from './renewing.ts'
-import type { Seat } from './seat.ts'
-import { Seats } from './seats.ts'
+import { renewClaim } from './renew.ts'
+import type { ZkSession } from './zk-session.ts'
+import { ZkSessions } from './zk-sessions.ts'
 import type { StoreSettings } from './settings.ts'
 import { Timeouts } from './timeouts.ts'
-import { LATE, failed } from './unknown.ts'
+import { LATE, failed } from './failure.ts'
 import { Withdrawn } from './withdrawn.ts'
 
 const ELSEWHERE = 'The claim hangs on the session of another process, and only that can renew it'
@@ -57,7 +57,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
   readonly acl: readonly Acl[]
   readonly directories: Directories = new Directories()
   private readonly settings: StoreSettings
-  private readonly seats: Seats
+  private readonly zkSessions: ZkSessions
   private readonly timeouts = new Timeouts()
   private readonly claims = new Map<string, Claim>()
   /** What hung on a user's client whose session is over: gone with it, and nobody is left whom one could ask. */
@@ -73,13 +73,15 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.settings = settings
     this.acl = settings.acl
     this.capabilities = capabilitiesFor(settings.maxSessionTimeout)
-    this.seats = new Seats(settings, this.timeouts, (seat, state) => this.seatChanged(seat, state))
-    if (settings.ttl !== undefined) this.seats.open(settings.ttl)
+    this.zkSessions = new ZkSessions(settings, this.timeouts, (zkSession, state) =>
+      this.seatChanged(zkSession, state),
+    )
+    if (settings.ttl !== undefined) this.zkSessions.open(settings.ttl)
   }
 
   /** Resolves when a session stands, or after that time. */
   async connected(timeout: number): Promise<void> {
-    await this.seats
+    await this.zkSessions
       .any()
       .ready(now() + timeout)
       .catch(() => undefined)
@@ -91,7 +93,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
 
   renew(requests: readonly RenewRequest[], timeout: number): Promise<readonly RenewAnswer[]> {
     const deadline = now() + timeout
-    const proofs = new Map<Seat, Promise<void>>()
+    const proofs = new Map<ZkSession, Promise<void>>()
     const renewed = requests.map((request) => {
       const claim = this.claimOf(request)
       if (claim === undefined)
@@ -126,11 +128,11 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   inspect(name: string, timeout: number): Promise<NameInfo | Unknown> {
-    return this.seats.ask((zk) => inspectName(zk, name, this.dirOf(name), this.claims), timeout)
+    return this.zkSessions.ask((zk) => inspectName(zk, name, this.dirOf(name), this.claims), timeout)
   }
 
   list(query: ListQuery, timeout: number): Promise<ListPage | Unknown> {
-    return this.seats.ask((zk) => listNames(zk, this.settings.root, query), timeout)
+    return this.zkSessions.ask((zk) => listNames(zk, this.settings.root, query), timeout)
   }
 
   /**
@@ -141,16 +143,17 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.holders.stop()
     const claims = [...this.claims.values()]
     const believed = claims.filter(({ id, state }) => state === 'held' && !this.listeners.has(id))
-    const staying = new Map<Seat, number>()
-    for (const { seat, until } of believed) staying.set(seat, Math.max(until, staying.get(seat) ?? 0))
+    const staying = new Map<ZkSession, number>()
+    for (const { zkSession, until } of believed)
+      staying.set(zkSession, Math.max(until, staying.get(zkSession) ?? 0))
     for (const claim of claims) this.forget(claim)
     for (const claim of believed) leaveWhenOver(claim)
     const ownSeats = !('client' in this.settings.source)
     const others = claims.filter(
-      (claim) => !believed.includes(claim) && (!ownSeats || staying.has(claim.seat)),
+      (claim) => !believed.includes(claim) && (!ownSeats || staying.has(claim.zkSession)),
     )
     await Promise.all(others.map(leaveForGood))
-    await this.seats.close(staying)
+    await this.zkSessions.close(staying)
     this.timeouts.stop()
     this.listeners.clear()
   }
@@ -182,10 +185,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
 
   /** Nothing is waited for while connected, so that what is asked in one go leaves in one go, and in that order. */
   private enter(request: ClaimRequest, deadline: number): Promise<ClaimAnswer> {
-    const seat = this.claims.has(request.id) ? undefined : this.seats.free(request.ttl)
-    if (seat === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
+    const zkSession = this.claims.has(request.id) ? undefined : this.zkSessions.free(request.ttl)
+    if (zkSession === undefined || this.withdrawn.has(request.id)) return this.enterInTime(request, deadline)
     try {
-      return this.proceed(this.newClaim(request, seat), deadline)
+      return this.proceed(this.newClaim(request, zkSession), deadline)
     } catch (error) {
       return Promise.resolve(failed(error))
     }
@@ -199,21 +202,21 @@ export class ZooKeeperStore implements Store, ClaimHost {
         throw new ZooKeeperError('BAD_ARGUMENTS', ANOTHER_NAME)
       if (claim?.state === 'leaving') {
         // Given up or run out, and asked for once more: what is left of it goes first.
-        await claim.seat.ready(deadline)
+        await claim.zkSession.ready(deadline)
         await this.leave(claim)
         claim = this.claims.get(request.id)
       }
       while (claim === undefined) {
-        const taken = this.seats.take(request.ttl, deadline)
-        const seat = taken instanceof Promise ? await taken : taken
+        const taken = this.zkSessions.take(request.ttl, deadline)
+        const zkSession = taken instanceof Promise ? await taken : taken
         // Given up while there was no server: nobody would look for what was made now.
         if (this.withdrawn.has(request.id)) return { kind: 'busy' }
-        // Others may have waited for the same seat.
-        if (!seat.full) claim = this.newClaim(request, seat)
+        // Others may have waited for the same session.
+        if (!zkSession.full) claim = this.newClaim(request, zkSession)
       }
       claim.whenBusy = request.whenBusy
       claim.heard(request)
-      if (!claim.seat.connected) await claim.seat.ready(deadline)
+      if (!claim.zkSession.connected) await claim.zkSession.ready(deadline)
       return await this.proceed(claim, deadline)
     } catch (error) {
       return failed(error)
@@ -228,12 +231,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
   }
 
   private entering(claim: Claim, deadline: number): Promise<ClaimAnswer> {
-    const { seat, ttl } = claim
+    const { zkSession, ttl } = claim
     return claim.enter(deadline).then(
       (answer) => {
         this.entered(claim)
         if (answer.kind === 'busy' || answer.kind === 'mismatch') this.drop(claim)
-        else if (answer.kind === 'held' && !claim.lasting) return failed(seat.tooShort(ttl, SHORTENED))
+        else if (answer.kind === 'held' && !claim.lasting) return failed(zkSession.tooShort(ttl, SHORTENED))
         return answer
       },
       (error: unknown) => {
@@ -255,12 +258,12 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.holders.expect(claim.until)
   }
 
-  private newClaim(request: ClaimRequest, seat: Seat): Claim {
+  private newClaim(request: ClaimRequest, zkSession: ZkSession): Claim {
     const known = this.claims.get(request.id)
     if (known !== undefined) return known
     const permits = request.capacity > 1 && request.capacity < ALL
-    const claim = new (permits ? PermitClaim : QueueClaim)(request, this.dirOf(request.name), seat, this)
-    seat.add(claim)
+    const claim = new (permits ? PermitClaim : QueueClaim)(request, this.dirOf(request.name), zkSession, this)
+    zkSession.add(claim)
     this.claims.set(request.id, claim)
     this.holders.expect(claim.until)
     return claim
@@ -270,14 +273,14 @@ export class ZooKeeperStore implements Store, ClaimHost {
     const claim = this.claimOf(ref)
     if (claim === undefined && this.gone.has(ref.id)) return Promise.resolve(NOT_HELD)
     if (claim === undefined) return this.removeForeign(ref, deadline).catch(failed)
-    const { seat } = claim
+    const { zkSession } = claim
     // It has run out and is being removed: whoever does that lets the process go when it is done, and this is not.
     const again = claim.state === 'leaving'
     claim.state = 'leaving'
     claim.removing = true
     const removing = (): Promise<boolean> =>
-      seat.connected ? this.leave(claim) : seat.ready(deadline).then(() => this.leave(claim))
-    const leaving = again ? seat.asking(removing) : removing()
+      zkSession.connected ? this.leave(claim) : zkSession.ready(deadline).then(() => this.leave(claim))
+    const leaving = again ? zkSession.asking(removing) : removing()
     return leaving.then(
       (there) => {
         claim.removing = false
@@ -292,13 +295,16 @@ export class ZooKeeperStore implements Store, ClaimHost {
 
   /** Made by another process, or before this one began: an administrator's release. */
   private async removeForeign({ name, id }: ClaimRef, deadline: number): Promise<ReleaseAnswer> {
-    const removed = await this.seats.ask((zk) => removeForeign(zk, this.dirOf(name), id), deadline - now())
+    const removed = await this.zkSessions.ask(
+      (zk) => removeForeign(zk, this.dirOf(name), id),
+      deadline - now(),
+    )
     return typeof removed === 'object' ? removed : removed ? RELEASED : NOT_HELD
   }
 
   /** Made by another process, perhaps: only that can renew it, and only that may say that it is lost. */
   private async renewForeign({ name, id }: ClaimRef, timeout: number): Promise<RenewAnswer> {
-    const found = await this.seats.ask((zk) => findForeign(zk, this.dirOf(name), id), timeout)
+    const found = await this.zkSessions.ask((zk) => findForeign(zk, this.dirOf(name), id), timeout)
     if ('kind' in found) return found
     return found.length === 0 ? LOST : failed(new ZooKeeperError('API_ERROR', ELSEWHERE))
   }
@@ -311,7 +317,7 @@ export class ZooKeeperStore implements Store, ClaimHost {
       this.drop(claim)
       return there
     } catch (error) {
-      if (claim.seat.connected) this.leaveLater(claim)
+      if (claim.zkSession.connected) this.leaveLater(claim)
       throw error
     }
   }
@@ -321,16 +327,16 @@ export class ZooKeeperStore implements Store, ClaimHost {
     if (claim.refused) return
     claim.refused = true
     const again = (): void => {
-      const { seat, removing } = claim
+      const { zkSession, removing } = claim
       claim.refused = false
-      if (seat.claims.has(claim) && seat.connected && !removing) this.expired(claim)
+      if (zkSession.claims.has(claim) && zkSession.connected && !removing) this.expired(claim)
     }
     setTimeout(again, LEAVE_AGAIN_MS).unref()
   }
 
   private drop(claim: Claim): void {
     claim.state = 'leaving'
-    claim.seat.delete(claim)
+    claim.zkSession.delete(claim)
     if (this.claims.get(claim.id) === claim) this.claims.delete(claim.id)
   }
 
@@ -350,10 +356,10 @@ export class ZooKeeperStore implements Store, ClaimHost {
     this.leave(claim).catch(() => undefined)
   }
 
-  private seatChanged(seat: Seat, state: SessionState): void {
-    const claims = [...seat.claims]
+  private seatChanged(zkSession: ZkSession, state: SessionState): void {
+    const claims = [...zkSession.claims]
     const queued = claims.filter((claim) => claim.state === 'queued').map(({ id }) => id)
-    if (seat.over) {
+    if (zkSession.over) {
       const held = claims.filter((claim) => claim.state === 'held')
       // All are forgotten before any is told: whoever hears of it may ask about the others at once.
       for (const claim of claims) this.drop(claim)

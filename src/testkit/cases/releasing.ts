@@ -93,7 +93,7 @@ export const releasing: readonly Case[] = [
     },
   },
   {
-    id: 'release/calm',
+    id: 'release/uncontended',
     title: 'a release whose holder saw nobody behind it wakes a waiter that has come meanwhile',
     needs: ['queue'],
     async run(ctx) {
@@ -102,7 +102,7 @@ export const releasing: readonly Case[] = [
       await a.take(first)
       const second = await b.queue(b.request(first.name))
       // The holder's own view, which may be older than the queue.
-      assert.equal(await a.release({ name: first.name, id: first.id, calm: true }), 'released')
+      assert.equal(await a.release({ name: first.name, id: first.id, uncontended: true }), 'released')
       await b.granted(second)
     },
   },

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Diary } from '../../../src/lab/live/diary.ts'
 import { nemesis, settingsOf } from '../../../src/lab/live/index.ts'
 import type { Scene } from '../../../src/lab/live/scene.ts'
-import { sessionTimeoutFor } from '../../../src/stores/zookeeper/seat.ts'
+import { sessionTimeoutFor } from '../../../src/stores/zookeeper/zk-session.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
 import { Random } from '../../../src/testkit/random.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 
 import type { ClaimRequest } from '../../../src/core/contract.ts'
 import { Audit } from '../../../src/server/audit.ts'
-import { Book } from '../../../src/server/book.ts'
+import { ClaimRegistry } from '../../../src/server/claim-registry.ts'
 import type { Caller } from '../../../src/server/caller.ts'
 import { Failure } from '../../../src/server/failure.ts'
 import { resolveLimits } from '../../../src/server/limits.ts'
@@ -27,17 +27,17 @@ afterEach(() => void vi.useRealTimers())
 class Desk {
   now = 1000
   readonly store = new MemoryStore({ now: () => ({ ms: this.now, micros: this.now * 1000 }) })
-  readonly book = new Book('memory', () => this.now)
+  readonly registry = new ClaimRegistry('memory', () => this.now)
   readonly service: LockService
 
   constructor() {
     const limits = resolveLimits(LIMITS)
     const problems = new Problems()
-    const sessions = new Sessions(this.store, this.book, limits)
+    const sessions = new Sessions(this.store, this.registry, limits)
     const audit = new Audit(undefined, problems)
-    const parts = { store: this.store, book: this.book, sessions, audit, limits, problems }
+    const parts = { store: this.store, registry: this.registry, sessions, audit, limits, problems }
     this.service = new LockService({ ...parts, auditRequired: false })
-    for (const session of ['s', 't']) this.store.watch(session, (event) => this.book.told(event))
+    for (const session of ['s', 't']) this.store.watch(session, (event) => this.registry.told(event))
   }
 
   pass(ms: number): void {
@@ -66,7 +66,7 @@ class Desk {
   uncounted(): string[] {
     return [...this.store.states()].flatMap(([name, { holders, waiters }]) =>
       [...holders.values(), ...waiters.values()]
-        .filter(({ id }) => !this.book.knows({ name, id }))
+        .filter(({ id }) => !this.registry.knows({ name, id }))
         .map(({ id }) => `${name} ${id}`),
     )
   }
@@ -146,7 +146,7 @@ const LONG = { ttl: 60_000, patience: 60_000 }
 
 function opened(): Desk {
   const desk = new Desk()
-  onTestFinished(() => desk.book.close())
+  onTestFinished(() => desk.registry.close())
   return desk
 }
 
@@ -180,7 +180,7 @@ it.each(['renews', 'claims again'] as const)(
     desk.pass(5000)
     expect(desk.numbers().held).toBe(1)
     expect(desk.uncounted()).toEqual([])
-    expect(desk.book.ttlOf({ name: 'a', id: 's.1' })).toBe(LONG.ttl)
+    expect(desk.registry.ttlOf({ name: 'a', id: 's.1' })).toBe(LONG.ttl)
   },
 )
 
@@ -202,7 +202,7 @@ it('counts all that the store keeps, and keeps within the limits, whatever is se
           expect(held).toBeLessThanOrEqual(LIMITS.leasesPerPrincipal + LIMITS.waitersPerPrincipal)
         }
       } finally {
-        desk.book.close()
+        desk.registry.close()
         desk.store.close()
       }
     }),

@@ -4,7 +4,7 @@ import { resolveLimits } from '../../../src/server/limits.ts'
 import { Principal } from '../../../src/server/rights.ts'
 import { TokenBudget } from '../../../src/server/token-budget.ts'
 import { Withdrawals } from '../../../src/server/withdrawals.ts'
-import { Book } from '../../../src/server/book.ts'
+import { ClaimRegistry } from '../../../src/server/claim-registry.ts'
 import { victim } from './victim.ts'
 import { temporaryFolder } from '../helpers.ts'
 import { afterwards, call, eventually, look, serve, take } from '../helpers.ts'
@@ -162,7 +162,7 @@ it.each([
 
 it('claims have room up to a part of the heap, one principal does not take all of it, and what is there goes on', () => {
   const heap = 40_000
-  const book = new Book('memory', () => 0, heap)
+  const book = new ClaimRegistry('memory', () => 0, heap)
   const [one, other] = [new Principal('one', [], []), new Principal('other', [], [])]
   const caller = (principal: Principal) => ({ principal, remote: '-', request: '-' })
   const claim = (principal: Principal, number: number): void =>

@@ -13,8 +13,8 @@ import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
-import { connectTo } from '../../../src/stores/redis/drivers.ts'
-import type { LeadingClient } from '../../../src/stores/redis/node-redis.ts'
+import { connectTo } from '../../../src/stores/redis/client/of-url.ts'
+import type { LeadingClient } from '../../../src/stores/redis/client/node-redis.ts'
 import { parseUrl } from '../../../src/stores/redis/url.ts'
 import { leftoversAt } from './leftovers.ts'
 

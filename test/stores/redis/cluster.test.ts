@@ -100,7 +100,7 @@ describe.skipIf(!available('redis-cluster')).each(DRIVERS)('a Cluster, through %
     await expect.poll(renewed, { timeout: 10_000 }).toBe('renewed')
     await redisCommand(from, 'MIGRATE', to.host, to.port, `hf:{${name}}`, 0, 5_000)
     await expect.poll(renewed, { timeout: 10_000 }).toBe('renewed')
-    expect(await store.release({ name, id: 'ann.1', calm: true }, undefined, 5_000)).toEqual({
+    expect(await store.release({ name, id: 'ann.1', uncontended: true }, undefined, 5_000)).toEqual({
       released: { kind: 'released' },
     })
     await endMove(slot, from, to)

@@ -158,13 +158,13 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
           ? move.renewals.map((request): QueueCommand => ({ kind: 'renew', request }))
           : move.commands
       const [only, ...others] = commands
-      const calm = only?.kind === 'release' && others.length === 0 && this.holds(only.claim)
+      const uncontended = only?.kind === 'release' && others.length === 0 && this.holds(only.claim)
       // What is sent in one moment is carried out in the order in which it was sent.
       const expected = commands.map((command) => ({ name: nameOf(command), ...this.model(command) }))
       const answers =
         move.kind === 'upkeep'
           ? await this.store.renew(move.renewals, TIMEOUT)
-          : await Promise.all(commands.map((command) => this.real(command, calm)))
+          : await Promise.all(commands.map((command) => this.real(command, uncontended)))
       for (const [i, { answer, retryAfter }] of expected.entries())
         deepEqual(answers[i], exact(answer, retryAfter))
       deepEqual(sorted(await this.ear.told()), sorted(expected.flatMap(({ notices }) => notices)))
@@ -188,14 +188,14 @@ describe.skipIf(!available('redis'))('the scripts and the pure claim queue', () 
       return view(this.state(name), name, this.now()).holders.some((holder) => holder.id === id)
     }
 
-    private async real(command: QueueCommand, calm: boolean): Promise<unknown> {
+    private async real(command: QueueCommand, uncontended: boolean): Promise<unknown> {
       switch (command.kind) {
         case 'claim':
           return this.store.claim(command.request, TIMEOUT)
         case 'renew':
           return (await this.store.renew([command.request], TIMEOUT))[0]
         case 'release':
-          return this.store.release({ ...command.claim, calm }, command.next, TIMEOUT)
+          return this.store.release({ ...command.claim, uncontended }, command.next, TIMEOUT)
         case 'withdraw':
           return this.store.withdraw(command.claim, TIMEOUT)
         case 'downgrade':

@@ -14,7 +14,7 @@ import type { RedisClient } from 'holdfast/redis'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
-import type { HttpRedisClient } from '../../../src/stores/redis/http.ts'
+import type { HttpRedisClient } from '../../../src/stores/redis/client/http.ts'
 import { leftoversAt } from './leftovers.ts'
 import { restBridge } from './rest-bridge.ts'
 import type { Mishap, RestBridge } from './rest-bridge.ts'

@@ -7,9 +7,9 @@ import type { Store } from 'holdfast/store'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
 import type { Server } from '../../../scripts/services.mjs'
-import { linkTo } from '../../../src/stores/redis/client.ts'
-import { withNodeRedis } from '../../../src/stores/redis/drivers.ts'
-import type { NodeRedis } from '../../../src/stores/redis/drivers.ts'
+import { driverFor } from '../../../src/stores/redis/client/index.ts'
+import { withNodeRedis } from '../../../src/stores/redis/client/of-url.ts'
+import type { NodeRedis } from '../../../src/stores/redis/client/of-url.ts'
 import { openRedisStore } from '../../../src/stores/redis/open.ts'
 import { storeOn } from '../../../src/stores/redis/redis-store.ts'
 import { parseUrl } from '../../../src/stores/redis/url.ts'
@@ -24,7 +24,7 @@ const WAIT_MS = 400
 function opened(driver: string, { url }: Server): Promise<Store> {
   if (driver === 'ioredis') return openRedisStore(url, { driver })
   return Promise.resolve(
-    storeOn(linkTo(withNodeRedis(require(driver) as NodeRedis, parseUrl(url)), true), {}),
+    storeOn(driverFor(withNodeRedis(require(driver) as NodeRedis, parseUrl(url)), true), {}),
   )
 }
 

@@ -111,7 +111,7 @@ describe.skipIf(!available('redis')).each(['ioredis', 'ioredis-6', 'iovalkey'])(
       const again: ClaimRequest | undefined =
         next === 'ann.2' ? { ...claimOf(next), whenBusy: 'queue' } : undefined
       const cut = proxy.cutReply()
-      const answer = await store.release({ ...ann, calm: next === undefined }, again, 5_000)
+      const answer = await store.release({ ...ann, uncontended: next === undefined }, again, 5_000)
       await cut
       expect(answer.released).toMatchObject({ kind: 'unknown' })
       expect(answer.next?.kind).toBe(again && 'held')

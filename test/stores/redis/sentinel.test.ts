@@ -13,9 +13,9 @@ import type { OpenRedisOptions } from 'holdfast/redis'
 
 import { available, redis, redisCommand, sentinel } from '../../../scripts/services.mjs'
 import type { SentinelGroup, Server } from '../../../scripts/services.mjs'
-import { linkTo } from '../../../src/stores/redis/client.ts'
-import { withNodeRedis } from '../../../src/stores/redis/drivers.ts'
-import type { NodeRedis } from '../../../src/stores/redis/drivers.ts'
+import { driverFor } from '../../../src/stores/redis/client/index.ts'
+import { withNodeRedis } from '../../../src/stores/redis/client/of-url.ts'
+import type { NodeRedis } from '../../../src/stores/redis/client/of-url.ts'
 import { storeOn } from '../../../src/stores/redis/redis-store.ts'
 import { parseUrl } from '../../../src/stores/redis/url.ts'
 import { Crew } from './crew.ts'
@@ -286,7 +286,7 @@ describe.skipIf(!available('sentinel')).each(['redis-4', 'redis-6'])(
       const places = group.sentinels.map(({ host, port }) => `${host}:${port}`).join(',')
       const address = parseUrl(`redis+sentinel://${places}/${group.name}`)
       const driver = createRequire(import.meta.url)(name) as NodeRedis
-      const stores = [1, 2, 3].map(() => storeOn(linkTo(withNodeRedis(driver, address), true), {}))
+      const stores = [1, 2, 3].map(() => storeOn(driverFor(withNodeRedis(driver, address), true), {}))
       const crew = new Crew(stores, 'contended')
       crew.start()
       await crew.progress(20)

@@ -5,8 +5,8 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Cluster } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
-import { linkTo } from '../../../src/stores/redis/client.ts'
-import { connectTo } from '../../../src/stores/redis/drivers.ts'
+import { driverFor } from '../../../src/stores/redis/client/index.ts'
+import { connectTo } from '../../../src/stores/redis/client/of-url.ts'
 import { parseUrl } from '../../../src/stores/redis/url.ts'
 
 /** Something that is connected to, and says nothing. */
@@ -27,7 +27,7 @@ describe('a server with TLS', () => {
 
   it('of a Cluster is connected to by its name, which is what its certificate names', async () => {
     const client = await connectTo(parseUrl(`rediss+cluster://localhost:${port}`), 'ioredis')
-    const link = linkTo(client, true)
+    const link = driverFor(client, true)
     await expect.poll(() => sockets.length).toBeGreaterThan(0)
     expect((client as unknown as Cluster).nodes('all').map(({ options }) => options.host)).toEqual([
       'localhost',
@@ -39,7 +39,7 @@ describe('a server with TLS', () => {
     'is called by its name, which a proxy may go by, through %s',
     async (driver) => {
       const connected = once(server, 'connection') as Promise<[Socket]>
-      const link = linkTo(await connectTo(parseUrl(`rediss://localhost:${port}`), driver), true)
+      const link = driverFor(await connectTo(parseUrl(`rediss://localhost:${port}`), driver), true)
       const [socket] = await connected
       // The first message says in the clear which server is meant.
       const [hello] = (await once(socket, 'data')) as [Buffer]

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 
-import { IoredisLink } from '../../../src/stores/redis/ioredis.ts'
+import { IoredisDriver } from '../../../src/stores/redis/client/ioredis.ts'
 import { scripts } from '../../../src/stores/redis/scripts.gen.ts'
 import type { Script } from '../../../src/stores/redis/scripts.gen.ts'
 
@@ -33,7 +33,7 @@ const variants = new Map(
 )
 
 /** A link to a real server on which time stands still until it is told to go on. */
-export class VirtualTimeLink extends IoredisLink {
+export class VirtualTimeLink extends IoredisDriver {
   private readonly redis: Redis
 
   constructor(redis: Redis) {

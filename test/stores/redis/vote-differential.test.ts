@@ -11,8 +11,8 @@ import type { ConfirmRequest, ExtendRequest, VoteRef, VoteRequest } from '../../
 import * as rule from '../../../src/core/vote-cell.ts'
 import { ATTEMPTS } from '../../../src/core/vote-cell.ts'
 import type { CellAnswer, CellNotice, VoteCell } from '../../../src/core/vote-cell.ts'
-import { RedisVoter } from '../../../src/stores/redis/votes.ts'
-import { readNotice } from '../../../src/stores/redis/votes-wire.ts'
+import { RedisVoter } from '../../../src/stores/redis/votes/store.ts'
+import { readNotice } from '../../../src/stores/redis/votes/wire.ts'
 import { Ear } from './ear.ts'
 import { VirtualTimeLink } from './virtual-time.ts'
 
@@ -191,9 +191,9 @@ describe.skipIf(!available('redis'))('the scripts of votes and the pure cell', (
         case 'release': {
           // What a runtime knows, too: its lease has not ended. Whether somebody is interested, it may not know yet.
           const view = rule.viewCell(cell, step.ref.name, now)
-          const calm = 'id' in view && view.id === step.ref.id && view.attempt === step.ref.attempt
+          const uncontended = 'id' in view && view.id === step.ref.id && view.attempt === step.ref.attempt
           const answer = rule.release(cell, step.ref, { ...how, tell: step.tell }, notices)
-          return [answer, await voter.release({ ...step.ref, calm }, step.tell, TIMEOUT)]
+          return [answer, await voter.release({ ...step.ref, uncontended }, step.tell, TIMEOUT)]
         }
         case 'withdraw': {
           const answer = rule.release(cell, { ...step.ref, attempt: 0 }, { ...how, tell: true }, notices)

@@ -6,7 +6,7 @@ import { Holdfast } from '../../../src/index.ts'
 import type { Lease } from '../../../src/index.ts'
 import { ZooKeeper } from '../../../src/stores/zookeeper/client/index.ts'
 import { zookeeperStore } from '../../../src/stores/zookeeper/index.ts'
-import { longestTtl } from '../../../src/stores/zookeeper/seat.ts'
+import { longestTtl } from '../../../src/stores/zookeeper/zk-session.ts'
 import { FaultProxy } from 'holdfast/testkit'
 import { leftovers, MAX_SESSION_TIMEOUT } from './kit.ts'
 

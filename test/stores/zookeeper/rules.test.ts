@@ -13,14 +13,14 @@ import {
   lineUp,
   mayStay,
   parseNode,
-  placeOf,
-} from '../../../src/stores/zookeeper/place.ts'
-import type { Place, QueueNode } from '../../../src/stores/zookeeper/place.ts'
+  positionOf,
+} from '../../../src/stores/zookeeper/position.ts'
+import type { Position, QueueNode } from '../../../src/stores/zookeeper/position.ts'
 import { momentOf, NEVER } from '../../../src/stores/zookeeper/client/moment.ts'
 import type { Clocks } from '../../../src/stores/zookeeper/client/moment.ts'
 import { PROOF_MS, isFresh } from '../../../src/stores/zookeeper/proof.ts'
 import { openZooKeeperStore } from '../../../src/stores/zookeeper/open.ts'
-import { sessionTimeoutFor } from '../../../src/stores/zookeeper/seat.ts'
+import { sessionTimeoutFor } from '../../../src/stores/zookeeper/zk-session.ts'
 import { TOKENS_PER_NODE, tokenOf } from '../../../src/stores/zookeeper/token.ts'
 import { checkPath } from '../../../src/stores/zookeeper/client/paths.ts'
 
@@ -87,7 +87,7 @@ describe('the queue of a directory', () => {
           ),
         ([order, own]) => {
           const children = order.map((sequence) => nodeName('lock-', sequence))
-          const place = placeOf(children, node('lock-', own))
+          const place = positionOf(children, node('lock-', own))
           expect(place).toMatchObject({
             behind: own === 0 ? null : node('lock-', own - 1),
             beyond: own < 2 ? null : node('lock-', own - 2),
@@ -107,11 +107,11 @@ describe('the queue of a directory', () => {
         let line = Array.from({ length: size + 2 }, (_, sequence) => sequence)
         let next = line.length
         const own = line[pick % line.length] as number
-        const look = (): Place =>
-          placeOf(
+        const look = (): Position =>
+          positionOf(
             line.map((at) => nodeName('lock-', at)),
             node('lock-', own),
-          ) as Place
+          ) as Position
         // A look at some moment, which is not repeated.
         const seen = look()
         for (const what of steps) {
@@ -144,7 +144,7 @@ describe('the queue of a directory', () => {
             const before = line.slice(0, own)
             const writer = before.lastIndexOf('__WRIT__')
             const expected = kind === '__READ__' ? writer : own - 1
-            const place = placeOf(children, node(kind, own))
+            const place = positionOf(children, node(kind, own))
             expect(place?.behind?.sequence ?? -1).toBe(expected)
             // Whoever needs not wait is a holder, and nobody else is.
             expect(place?.behind === null).toBe(own < held)
@@ -161,20 +161,20 @@ describe('the queue of a directory', () => {
       nodeName('__WRIT__', 4),
       nodeName('__READ__', 5),
     ]
-    expect(placeOf(children, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
+    expect(positionOf(children, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
     const gone = children.slice(1)
-    expect(placeOf(gone, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
+    expect(positionOf(gone, node('__WRIT__', 4))?.behind).toEqual(node('__READ__', 3))
     expect(lineUp(gone).held).toBe(1)
   })
 
   it('says that a node is gone, that another kind of lock came first, and that a semaphore lives there', () => {
-    expect(placeOf([nodeName('lock-', 1)], node('lock-', 2))).toBeNull()
-    expect(placeOf([nodeName('__READ__', 1), nodeName('lock-', 2)], node('lock-', 2))?.mismatch).toBe(
+    expect(positionOf([nodeName('lock-', 1)], node('lock-', 2))).toBeNull()
+    expect(positionOf([nodeName('__READ__', 1), nodeName('lock-', 2)], node('lock-', 2))?.mismatch).toBe(
       2 ** 31 - 1,
     )
-    expect(placeOf([nodeName('lock-', 1), nodeName('__READ__', 2)], node('__READ__', 2))?.mismatch).toBe(1)
-    expect(placeOf([nodeName('lock-', 2), nodeName('__READ__', 3)], node('lock-', 2))?.mismatch).toBeNull()
-    expect(placeOf([nodeName('lock-', 2), 'leases'], node('lock-', 2))?.semaphore).toBe(true)
+    expect(positionOf([nodeName('lock-', 1), nodeName('__READ__', 2)], node('__READ__', 2))?.mismatch).toBe(1)
+    expect(positionOf([nodeName('lock-', 2), nodeName('__READ__', 3)], node('lock-', 2))?.mismatch).toBeNull()
+    expect(positionOf([nodeName('lock-', 2), 'leases'], node('lock-', 2))?.semaphore).toBe(true)
   })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { claimRows, lockJson } from '../../../src/cli/claims.ts'
+import { claimRows, lockJson } from '../../../src/cli/lock-view.ts'
 
 const infoWith = (token: bigint): Parameters<typeof lockJson>[0] => ({
   name: 'a',

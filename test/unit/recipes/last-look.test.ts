@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { LastLook } from '../../../src/recipes/last-look.ts'
+import { SoldOutCheck } from '../../../src/recipes/sold-out-check.ts'
 import type { Lease } from '../../../src/runtime/lease.ts'
 
 const LEASES = [5n, 6n, 7n].map(
@@ -17,7 +17,7 @@ function shelf(values: number[]) {
     go: (): void => {},
     write: (_segment: number, _value: number): Promise<boolean> => Promise.resolve(true),
   }
-  const look = new LastLook(
+  const look = new SoldOutCheck(
     async (work) => {
       state.looks++
       await new Promise<void>((resolve) => (state.go = resolve))
@@ -139,7 +139,7 @@ describe('a look at all segments', () => {
   })
 
   it('that fails is told to all who wait for it', async () => {
-    const look = new LastLook(
+    const look = new SoldOutCheck(
       () => Promise.reject(new Error('no locks')),
       () => Promise.resolve(true),
     )

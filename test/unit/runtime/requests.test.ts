@@ -8,7 +8,7 @@ import { VirtualEnv } from '../../../src/testkit/virtual-env.ts'
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   claim: ['capacity', 'id', 'name', 'owner', 'patience', 'tokens', 'ttl', 'weight', 'whenBusy'],
   renew: ['id', 'name', 'patience', 'tokens', 'ttl'],
-  release: ['calm', 'id', 'name'],
+  release: ['id', 'name', 'uncontended'],
   withdraw: ['id', 'name'],
   downgrade: ['id', 'name'],
   list: ['prefix'],

@@ -713,7 +713,7 @@ describe('giving up', () => {
     store.lose('claim', 'late')
     const lease = await w.env.until(holdfast.mutex('x').acquire())
     const [{ id } = { id: '' }] = ((await w.server.inspect('x', 100)) as NameInfo).holders
-    await w.server.release({ name: 'x', id, calm: false }, undefined, 100)
+    await w.server.release({ name: 'x', id, uncontended: false }, undefined, 100)
     await w.env.advance(1500)
     expect(lease.held).toBe(false)
     await w.env.advance(store.late - 1000)

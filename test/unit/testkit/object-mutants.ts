@@ -44,7 +44,7 @@ class CalmReleaseWakesNobody extends ObjectStore {
     next: ClaimRequest | undefined,
     timeout: number,
   ): Promise<ReleaseResult> {
-    if (claim.calm !== true || next !== undefined) return super.release(claim, next, timeout)
+    if (claim.uncontended !== true || next !== undefined) return super.release(claim, next, timeout)
     const removed = await this.ask(timeout, () => remove(this.db, claim, 'holders'))
     return { released: { kind: removed === true ? 'released' : 'not-held' } }
   }
@@ -409,9 +409,9 @@ export const mutants: readonly Mutant[] = [
     caughtBy: ['expiry/asked-for'],
   },
   {
-    mistake: 'a calm release wakes nobody',
+    mistake: 'a uncontended release wakes nobody',
     Client: CalmReleaseWakesNobody,
-    caughtBy: ['release/calm'],
+    caughtBy: ['release/uncontended'],
   },
   {
     mistake: 'a waiter that leaves lets nobody in',

@@ -2,7 +2,7 @@ import type { NameInfo } from '../../../core/contract.ts'
 import { memoryStore } from '../../../stores/memory/index.ts'
 import { unleash } from '../nemesis.ts'
 import { listenForNoise } from '../noise.ts'
-import type { Ear } from '../noise.ts'
+import type { EventRecorder } from '../noise.ts'
 import type { Backend } from '../stores/backend.ts'
 import { backendFor } from '../stores/index.ts'
 import { World } from '../world.ts'
@@ -49,7 +49,7 @@ export async function play(program: Program): Promise<Played> {
   }
 }
 
-function noise(trace: Trace, { rejections, warnings: all }: Ear, { broken }: Program): void {
+function noise(trace: Trace, { rejections, warnings: all }: EventRecorder, { broken }: Program): void {
   // A store that is broken is told of.
   const warnings = all.filter(
     (warning) => broken === undefined || !warning.startsWith('HoldfastWarning: The'),

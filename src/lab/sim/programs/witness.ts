@@ -101,7 +101,7 @@ export class Witness {
       },
       release: (claim, next, timeout) => {
         this.spoken(next === undefined ? [claim] : [claim, next])
-        if (claim.calm === true) this.saidCalm(claim)
+        if (claim.uncontended === true) this.saidCalm(claim)
         return lookedAt(store.release(claim, next, timeout), (result) => {
           this.givenUp(claim, result?.released)
           if (next !== undefined) this.heard(next, result?.next)

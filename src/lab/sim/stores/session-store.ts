@@ -18,8 +18,8 @@ import type {
   Watch,
 } from '../../../core/contract.ts'
 import { capabilitiesFor } from '../../../stores/zookeeper/capabilities.ts'
-import { isNextInLine, parseNode, placeOf } from '../../../stores/zookeeper/place.ts'
-import type { Place } from '../../../stores/zookeeper/place.ts'
+import { isNextInLine, parseNode, positionOf } from '../../../stores/zookeeper/position.ts'
+import type { Position } from '../../../stores/zookeeper/position.ts'
 import { momentOf, NEVER } from '../../../stores/zookeeper/client/moment.ts'
 import type { Moment } from '../../../stores/zookeeper/client/moment.ts'
 import { isFresh } from '../../../stores/zookeeper/proof.ts'
@@ -40,7 +40,7 @@ interface Claim {
   given: number
   state: 'queued' | 'held'
   /** Where it stood when it last looked, and when it asked. */
-  place: Place | null
+  place: Position | null
   proof: Moment
   /** Granted without being asked about, and nobody has asked since. */
   pushed: boolean
@@ -264,7 +264,7 @@ export class SessionStore implements Store {
     return { kind: 'queued' }
   }
 
-  private renewed(claim: Claim, place: Place | null, { tokens }: RenewRequest): RenewAnswer {
+  private renewed(claim: Claim, place: Position | null, { tokens }: RenewRequest): RenewAnswer {
     const contended = place?.contended === true
     if (claim.state === 'queued') {
       if (place?.behind === null) return this.hold(claim, place)
@@ -275,7 +275,7 @@ export class SessionStore implements Store {
     return { ...this.give(claim, tokens), kind: 'held', contended }
   }
 
-  private hold(claim: Claim, { contended }: Place): Extract<ClaimAnswer, { kind: 'held' }> {
+  private hold(claim: Claim, { contended }: Position): Extract<ClaimAnswer, { kind: 'held' }> {
     const first = claim.state === 'queued'
     claim.state = 'held'
     const block = first ? this.give(claim, claim.tokens) : { token: tokenOf(claim.node), count: claim.tokens }
@@ -313,7 +313,7 @@ export class SessionStore implements Store {
     if (state === 'queued' && place.behind === null) this.push(claim, place)
   }
 
-  private push(claim: Claim, place: Place): void {
+  private push(claim: Claim, place: Position): void {
     const { name, id } = claim
     claim.place = place
     claim.pushed = true
@@ -336,9 +336,9 @@ export class SessionStore implements Store {
 const LOOK_TIMEOUT_MS = 400
 const NOTHING_KNOWN = { given: 0, state: 'queued', place: null, proof: NEVER, pushed: false } as const
 
-function placed({ node, children }: Standing): Place | null {
+function placed({ node, children }: Standing): Position | null {
   const own = parseNode(node.name)
-  return own && placeOf(children, own)
+  return own && positionOf(children, own)
 }
 
 function tokenOf({ czxid }: SessionNode): bigint {

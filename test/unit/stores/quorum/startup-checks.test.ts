@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { Unknown } from '../../../../src/core/contract.ts'
 import { UnsupportedError } from '../../../../src/core/errors.ts'
 import { checkNode, quorum } from '../../../../src/stores/quorum/startup-checks.ts'
-import type { Link } from '../../../../src/stores/redis/link.ts'
-import { StartedFromSnapshot } from '../../../../src/stores/redis/votes-unused.ts'
+import type { Driver } from '../../../../src/stores/redis/client/driver.ts'
+import { StartedFromSnapshot } from '../../../../src/stores/redis/votes/unused.ts'
 import { VirtualEnv } from '../../../../src/testkit/virtual-env.ts'
 import { member } from './kit.ts'
 import type { Steer } from './kit.ts'
@@ -12,7 +12,7 @@ import type { Steer } from './kit.ts'
 const PROBATION = 30_000
 
 /** A server that tells its settings, and nothing else of itself. */
-function linkTo(settings: Readonly<Record<string, string>>): Link {
+function driverFor(settings: Readonly<Record<string, string>>): Driver {
   const send = (command: readonly string[]): Promise<unknown> => {
     const [what, , name = ''] = command
     if (what === 'time') return Promise.resolve([String(Math.floor(Date.now() / 1000)), '0'])
@@ -20,7 +20,7 @@ function linkTo(settings: Readonly<Record<string, string>>): Link {
     if (settings[name] === 'forbidden') return Promise.reject(new Error('NOPERM'))
     return Promise.resolve(name in settings ? [name, settings[name]] : [])
   }
-  return { cluster: false, primaries: () => Promise.resolve([{ send }]) } as unknown as Link
+  return { cluster: false, primaries: () => Promise.resolve([{ send }]) } as unknown as Driver
 }
 
 const GOOD = { maxmemory: '0', 'maxmemory-policy': 'noeviction', appendonly: 'yes', save: '' }
@@ -36,7 +36,7 @@ describe('what an operator hears of a server of a quorum', () => {
     if (identify !== undefined) on.identify = identify
     if (probe !== undefined && store.votes !== undefined) Object.assign(store.votes, { probe })
     return checkNode(
-      { label: 'a:1', link: linkTo(settings), store },
+      { label: 'a:1', own: driverFor(settings), store },
       { probation: PROBATION, nodeTimeout: 50 },
     )
   }
@@ -53,9 +53,9 @@ describe('what an operator hears of a server of a quorum', () => {
     const { store, on } = member(new VirtualEnv())
     on.identify = () => ({ kind: 'node', node: '1', readyIn: 0 })
     const send = (): Promise<unknown> => new Promise((resolve) => void setTimeout(resolve, 20))
-    const link = { cluster: false, primaries: () => Promise.resolve([{ send }]) } as unknown as Link
+    const own = { cluster: false, primaries: () => Promise.resolve([{ send }]) } as unknown as Driver
     const { readyIn, findings } = await checkNode(
-      { label: 'a:1', link, store },
+      { label: 'a:1', own, store },
       { probation: PROBATION, nodeTimeout: 10 },
     )
     expect(readyIn).toBe(undefined)

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 import { Hearing } from '../../../../src/stores/redis/hearing.ts'
-import type { Link } from '../../../../src/stores/redis/link.ts'
+import type { Driver } from '../../../../src/stores/redis/client/driver.ts'
 
 /** A Cluster of three, of which so many take a word and pass it on. */
 function clusterOf(takes: readonly (() => Promise<unknown>)[]): Hearing {
@@ -16,7 +16,7 @@ function clusterOf(takes: readonly (() => Promise<unknown>)[]): Hearing {
     },
   }))
   const link = { cluster: true, primaries: () => Promise.resolve(primaries) }
-  const hearing = new Hearing(link as unknown as Link)
+  const hearing = new Hearing(link as unknown as Driver)
   return hearing
 }
 
@@ -54,7 +54,7 @@ describe('a word that has come to a process that stands still', () => {
       return Promise.resolve(1)
     }
     const link = { cluster: true, primaries: () => Promise.resolve([{ send }]) }
-    const hearing = new Hearing(link as unknown as Link)
+    const hearing = new Hearing(link as unknown as Driver)
     listener.on('data', (text) => hearing.heard(String(text)))
     const hears = hearing.hears(['channel'])
     // The word is under way, and waited for, when these are over.

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { describe, expect, it } from 'vitest'
 
-import { followSentinels, knowSentinels } from '../../../../src/stores/redis/ioredis-sentinels.ts'
-import type { IoredisNode } from '../../../../src/stores/redis/ioredis.ts'
-import { Sentinels } from '../../../../src/stores/redis/sentinels.ts'
-import type { SentinelClient } from '../../../../src/stores/redis/sentinels.ts'
+import { followSentinels, knowSentinels } from '../../../../src/stores/redis/client/ioredis-sentinels.ts'
+import type { IoredisNode } from '../../../../src/stores/redis/client/ioredis.ts'
+import { Sentinels } from '../../../../src/stores/redis/client/sentinels.ts'
+import type { SentinelClient } from '../../../../src/stores/redis/client/sentinels.ts'
 
 /** A sentinel that knows one primary, and can announce another one. */
 class Sentinel extends EventEmitter implements SentinelClient {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 
 import type { ExtendRequest } from '../../../../src/core/contract.ts'
-import * as votes from '../../../../src/stores/redis/votes-wire.ts'
+import * as votes from '../../../../src/stores/redis/votes/wire.ts'
 import * as wire from '../../../../src/stores/redis/wire.ts'
 
 /** What a script can say, and what it means; everything else has no meaning. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Unknown } from '../../../../src/core/contract.ts'
 import { Command } from '../../../../src/stores/redis/command.ts'
 import { Commands } from '../../../../src/stores/redis/commands.ts'
-import type { Link } from '../../../../src/stores/redis/link.ts'
+import type { Driver } from '../../../../src/stores/redis/client/driver.ts'
 import { readClaim, readReleased } from '../../../../src/stores/redis/wire.ts'
 import { Requests } from '../../../../src/stores/redis/requests.ts'
 
@@ -50,7 +50,7 @@ const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 function started() {
   const link = new FakeLink()
-  const commands = new Commands(new Requests(link as unknown as Link), { prefix: 'hf' })
+  const commands = new Commands(new Requests(link as unknown as Driver), { prefix: 'hf' })
   const withdraw = (): Promise<{ readonly kind: string } | Unknown> =>
     commands.send(new Command({ name: 'x', id: 'ann.1' }, 'w', '', readReleased), 5_000)
   return { link, commands, withdraw }

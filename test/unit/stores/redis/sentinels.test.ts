@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 
-import type { SentinelClient } from '../../../../src/stores/redis/sentinels.ts'
+import type { SentinelClient } from '../../../../src/stores/redis/client/sentinels.ts'
 
 const OTHER = { ip: '10.0.0.2', port: '26379', flags: 'sentinel' }
 
@@ -41,7 +41,7 @@ afterEach(() => vi.useRealTimers())
 
 it('forgets a sentinel that is gone, unless the URL names it, until another one speaks of it again', async () => {
   // The module takes its timers when it is loaded.
-  const { Sentinels } = await import('../../../../src/stores/redis/sentinels.ts')
+  const { Sentinels } = await import('../../../../src/stores/redis/client/sentinels.ts')
   const tried: string[] = []
   const triedSince = async (ms: number): Promise<ReadonlySet<string>> => {
     tried.length = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Link } from '../../../../src/stores/redis/link.ts'
+import type { Driver } from '../../../../src/stores/redis/client/driver.ts'
 import { Silence } from '../../../../src/stores/redis/silence.ts'
 
 function setUp() {
@@ -9,7 +9,7 @@ function setUp() {
     ready: () => state.ready,
     nodeOf: (key: string) => key.slice(0, 1),
     reset: (key: string) => void state.resets.push(key.slice(0, 1)),
-  } as unknown as Link
+  } as unknown as Driver
   return { state, silence: new Silence(link) }
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import type { VoteAnswer } from '../../../../src/core/contract.ts'
-import type { Link } from '../../../../src/stores/redis/link.ts'
-import { RedisVoter } from '../../../../src/stores/redis/votes.ts'
+import type { Driver } from '../../../../src/stores/redis/client/driver.ts'
+import { RedisVoter } from '../../../../src/stores/redis/votes/store.ts'
 
 const VOTE = {
   name: 'x',
@@ -59,7 +59,7 @@ class FakeLink {
 
 const started = () => {
   const link = new FakeLink()
-  const voter = new RedisVoter(link as unknown as Link, 'hf')
+  const voter = new RedisVoter(link as unknown as Driver, 'hf')
   const told: boolean[] = []
   voter.onMove((reachable) => told.push(reachable))
   return { link, voter, told }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
 import type { VoteRef } from '../../../../src/core/contract.ts'
-import { OpenVotes } from '../../../../src/stores/redis/votes-open.ts'
-import type { OpenVote } from '../../../../src/stores/redis/votes-open.ts'
+import { OpenVotes } from '../../../../src/stores/redis/votes/open.ts'
+import type { OpenVote } from '../../../../src/stores/redis/votes/open.ts'
 
 /** An open vote that counts how often somebody looks whose it is. */
 function voteOf(ref: VoteRef, looked = { times: 0 }): OpenVote {

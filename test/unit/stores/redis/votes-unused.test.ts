@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 
-import { isLoading, lookingOn } from '../../../../src/stores/redis/votes-unused.ts'
+import { isLoading, lookingOn } from '../../../../src/stores/redis/votes/unused.ts'
 
 const info = (facts: Readonly<Record<string, number>>): string =>
   Object.entries(facts)

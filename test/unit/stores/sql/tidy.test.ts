@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest'
 
 import type { Unknown } from '../../../../src/core/contract.ts'
-import { DatabaseError } from '../../../../src/stores/sql/causes.ts'
+import { DatabaseError } from '../../../../src/stores/sql/failure.ts'
 import type { Row } from '../../../../src/stores/sql/row.ts'
 import { Tidying } from '../../../../src/stores/sql/tidy.ts'
 
