@@ -300,6 +300,26 @@ describe('a script that takes a lock', () => {
     },
   )
 
+  it.each(['timeout 60 $HOLDFAST', '$HOLDFAST', 'A=1 $HOLDFAST'])(
+    'that is a program, and asks a shell for %s, keeps it until it ends',
+    async (command) => {
+      const asked = `execSync('${command} acquire asked --print lease 2>&1', { encoding: 'utf8' })`
+      const text = `import { execSync } from 'node:child_process'; console.log('got', ${asked}); process.stdin.resume()`
+      const folder = tempFolder()
+      const HOLDFAST = join(folder, 'holdfast')
+      writeFileSync(HOLDFAST, `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 })
+      const file = join(folder, 'deploy.mjs')
+      writeFileSync(file, text.replaceAll('$HOLDFAST', HOLDFAST))
+      const running = script('sh', `exec ${process.execPath} ${file}`)
+      await running.says('got ')
+      await new Promise((resolve) => setTimeout(resolve, 1200))
+      expect(await isFree('asked', url)).toBe(false)
+      running.process.stdin?.end('\n')
+      expect(await running.end()).toBe(0)
+      await becomesFree('asked')
+    },
+  )
+
   it.each([
     [['timeout', '60', 'holdfast', 'acquire', 'x'], true],
     [['/usr/bin/sudo', '-u', 'deploy', 'holdfast', 'acquire', 'x'], true],
@@ -308,7 +328,15 @@ describe('a script that takes a lock', () => {
     [['node', '/opt/yarn/bin/yarn.js', 'holdfast', 'acquire', 'x'], true],
     [['/bin/sh', '-c', 'holdfast acquire x'], true],
     [['/bin/sh', '-c', '"/p/node_modules/.bin/holdfast" "acquire" x'], true],
+    [['/bin/sh', '-c', 'npx holdfast acquire x'], true],
+    [['/bin/sh', '-c', 'npx -y holdfast@latest acquire x'], true],
+    [['/bin/sh', '-c', 'timeout 60 ./bin/holdfast acquire x --print lease 2>&1'], true],
+    [['/bin/sh', '-c', 'HOLDFAST_URL=redis://localhost holdfast acquire x'], true],
     [['/bin/sh', '-c', 'holdfast acquire x; make deploy'], false],
+    [['/bin/sh', '-c', 'npx holdfast acquire x 2>&1 && make deploy'], false],
+    [['/bin/sh', '-c', 'npx holdfast acquire x &'], false],
+    [['/bin/sh', '-c', '. ./deploy.sh'], false],
+    [['/bin/sh', '-c', '. ./with-holdfast deploy'], false],
     [['/bin/bash', '-ec', 'lease=$(holdfast acquire x) || exit; make'], false],
     [['/bin/sh', '-c', 'holdfast acquire x && make deploy'], false],
     [['/bin/sh', './deploy.sh'], false],

@@ -64,9 +64,13 @@ export function isWrapper(args: readonly string[]): boolean {
   return SHELLS.has(program) && /^-[a-z]*c$/.test(second) && isOneCommand(third)
 }
 
-/** `holdfast acquire x`, and nothing before, behind or around it. */
+/**
+ * `holdfast acquire x`, `A=1 timeout 60 npx holdfast acquire x 2>&1`, and nothing before, behind or around it. Few shells become
+ * the last program that they run (dash does not).
+ */
 function isOneCommand(text: string): boolean {
-  return /^["']?([^\s"';|&$`()]*\/)?holdfast["']?\s/.test(text) && !/[;|&\n`]|\$\(/.test(text)
+  const command = text.replaceAll(/[<>]&[\d-]/g, '')
+  return /(^|[\s"'/])holdfast(@\S+)?["']?\s/.test(command) && !/[;|&\n`]|\$\(|^\s*(\.|source)\s/.test(command)
 }
 
 /** `/usr/lib/node_modules/npm/bin/npx-cli.js` is npx. */
