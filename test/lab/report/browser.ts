@@ -52,6 +52,8 @@ export class Page {
       '--remote-debugging-pipe',
     ]
     const child = spawn(program, [...flags, `--user-data-dir=${folder}`, 'about:blank'], {
+      // A group of its own: its helpers live on for a moment when it is killed, and write to the folder. Without the pipe it ends by itself.
+      detached: true,
       stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
     })
     const page = new Page(child, folder)
@@ -102,7 +104,7 @@ export class Page {
 
   async close(): Promise<void> {
     const gone = new Promise((resolve) => void this.child.once('exit', resolve))
-    this.child.kill('SIGKILL')
+    if (this.child.pid !== undefined) process.kill(-this.child.pid, 'SIGKILL')
     await gone
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
   }

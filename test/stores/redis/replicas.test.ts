@@ -43,7 +43,8 @@ describe.skipIf(!available('redis')).each(['ioredis', 'ioredis-6'])(
           autoPipeliningIgnoredCommands: ignored,
         })
         onTestFinished(() => client.disconnect())
-        const store = redisStore(client, { replicas: 1, replicaTimeout: 300 })
+        // A replica that has only just come may take a moment for its first answer.
+        const store = redisStore(client, { replicas: 1, replicaTimeout: 1_500 })
         expect(await store.claim(claimOf('known'), 6_000)).toMatchObject({ kind: 'held' })
         // The replica has everything that was written so far on this connection.
         expect(await client.call('wait', '1', '5000')).toBe(1)
