@@ -1,7 +1,8 @@
 import { checkPeriod } from '../../core/arguments.ts'
 import { InvalidArgumentError, StoreUnavailableError } from '../../core/errors.ts'
-import { driverFor } from './client/index.ts'
+import { withDriver } from './client/index.ts'
 import type { RedisClient } from './client/index.ts'
+import type { Driver } from './client/driver.ts'
 import { plainError } from './failure.ts'
 import { doneOf, listOf, textOf, unexpected } from './replies.ts'
 import { runScript } from './run-script.ts'
@@ -44,13 +45,21 @@ export async function fencedWrite(
     if (ms !== undefined) checkPeriod(argument, ms)
   }
   const fence = `${key}:fence`
-  const driver = driverFor(client)
+  const args = ['2', key, fence, String(token), value, String(ttl ?? 0), String(fenceTtl ?? 0)]
+  return withDriver(client, (driver) => send(driver, key, fence, args))
+}
+
+async function send(
+  driver: Driver,
+  key: string,
+  fence: string,
+  args: readonly string[],
+): Promise<FencedWriteResult> {
   if (driver.cluster && slotOf(driver.keyPrefix + key) !== slotOf(driver.keyPrefix + fence)) {
     throw new InvalidArgumentError('key must contain a hash tag in a Cluster, like {order:7}', {
       argument: 'key',
     })
   }
-  const args = ['2', key, fence, String(token), value, String(ttl ?? 0), String(fenceTtl ?? 0)]
   try {
     const [accepted, last] = listOf(await runScript(driver, scripts.fencedWrite, args), 2)
     const token = textOf(last)

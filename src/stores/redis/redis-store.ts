@@ -2,7 +2,7 @@ import { checkMs, checkOptions, checkWhole } from '../../core/arguments.ts'
 import type { Store } from '../../core/contract.ts'
 import { InvalidArgumentError, UnsupportedError } from '../../core/errors.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { driverFor } from './client/index.ts'
+import { driverFor, withDriver } from './client/index.ts'
 import type { RedisClient } from './client/index.ts'
 import { checkDurable, markDurable, severalServers } from './durable.ts'
 import { markKey } from './keys.ts'
@@ -75,9 +75,10 @@ export async function prepareDurableFencing(
   client: RedisClient,
   { prefix = 'hf' }: { readonly prefix?: string } = {},
 ): Promise<void> {
-  const driver = driverFor(client)
-  checkPrefix(prefix, driver.keyPrefix)
-  await markDurable(driver, prefix)
+  await withDriver(client, (driver) => {
+    checkPrefix(prefix, driver.keyPrefix)
+    return markDurable(driver, prefix)
+  })
 }
 
 function checkPrefix(prefix: unknown, keyPrefix: string): asserts prefix is string {

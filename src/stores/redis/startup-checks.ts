@@ -1,4 +1,4 @@
-import { driverFor } from './client/index.ts'
+import { withDriver } from './client/index.ts'
 import type { RedisClient } from './client/index.ts'
 import { settingsOf } from './durable.ts'
 
@@ -37,7 +37,7 @@ export interface ServerReport {
 
 /** What an operator should know of a server before trusting it with locks. Of a Cluster, every primary is asked. */
 export async function startupChecks(client: RedisClient): Promise<readonly StartupFinding[]> {
-  return checkDriver(driverFor(client))
+  return withDriver(client, checkDriver)
 }
 
 export async function checkDriver(driver: Driver): Promise<readonly StartupFinding[]> {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 import { Holdfast } from 'holdfast'
 import type { ClaimRequest, Store } from 'holdfast/store'
-import { openRedisStore, redisStore } from 'holdfast/redis'
+import { fencedWrite, openRedisStore, prepareDurableFencing, redisStore, startupChecks } from 'holdfast/redis'
 import { FaultProxy } from 'holdfast/testkit'
 
 import { available, redis, redisCommand } from '../../../scripts/services.mjs'
@@ -308,6 +308,37 @@ describe.skipIf(!available('redis')).each(['ioredis', 'redis'] as const)(
         )
         .toBe(1)
       admin.disconnect()
+    })
+  },
+)
+
+interface Drivers {
+  readonly Redis: typeof Redis
+  readonly createClient: typeof createClient
+}
+
+/** Each of them makes a driver for itself, and some of those listen. */
+describe.skipIf(!available('redis')).each(['ioredis', 'redis-4', 'redis', 'redis-6'])(
+  'a client of %s that no store is made of',
+  (name) => {
+    it('is left as it was by each function that takes it', async () => {
+      await using server = await redis()
+      const driver = createRequire(import.meta.url)(name) as Drivers
+      const client =
+        name === 'ioredis'
+          ? new driver.Redis(server.port, { lazyConnect: true })
+          : driver.createClient({ url: server.url })
+      client.on('error', () => {})
+      await client.connect()
+      const listeners = (): unknown =>
+        client.eventNames().map((event) => [event, client.listenerCount(event)])
+      const before = listeners()
+      await fencedWrite(client, { key: 'stock', value: 'a', token: 5n })
+      await startupChecks(client)
+      // It keeps nothing on disk.
+      await expect(prepareDurableFencing(client)).rejects.toThrow('Durable fencing needs another server')
+      expect(listeners()).toEqual(before)
+      await client.disconnect()
     })
   },
 )

@@ -65,6 +65,16 @@ export function driverFor(client: RedisClient, owned = false): Driver {
   )
 }
 
+/** A driver for as long as it is used: it may listen to the client until it is closed, and a client is asked so millions of times. */
+export async function withDriver<T>(client: RedisClient, use: (driver: Driver) => Promise<T>): Promise<T> {
+  const driver = driverFor(client)
+  try {
+    return await use(driver)
+  } finally {
+    await driver.close()
+  }
+}
+
 /** `redis` 4, in the manner of version 3. */
 function isLegacy(client: object): boolean {
   const { options } = client as { options?: { legacyMode?: unknown } }
