@@ -15,11 +15,13 @@ const SWEEP_AT = 1000
 /** The grants of this client, by claim. Attempt and token are in here alone: whoever does not have them cannot renew. */
 export class Grants {
   private readonly clock: QuorumClock
+  private readonly onLost: () => void
   private readonly byId = new Map<string, Grant>()
   private sweepAt = SWEEP_AT
 
-  constructor(clock: QuorumClock) {
+  constructor(clock: QuorumClock, onLost: () => void) {
     this.clock = clock
+    this.onLost = onLost
   }
 
   get(id: string): Grant | undefined {
@@ -33,6 +35,12 @@ export class Grants {
 
   delete(id: string): void {
     this.byId.delete(id)
+  }
+
+  /** Too few stores have it. Some may, and whoever holds it may not hear of the loss. */
+  lose(id: string): void {
+    this.byId.delete(id)
+    this.onLost()
   }
 
   /** When a lease of so many milliseconds that is granted now is over everywhere, whatever delayed it. */

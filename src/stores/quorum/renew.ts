@@ -36,7 +36,8 @@ export function renewAll(
     open++
     const decided = (answer: RenewAnswer): void => {
       answers[index] = answer
-      if (answer.kind === 'lost' && grants.get(request.id) === grant) grants.delete(request.id)
+      if (answer.kind === 'lost' && grant !== undefined && grants.get(request.id) === grant)
+        grants.lose(request.id)
       if (--open === 0) resolve?.(answers)
     }
     if (grant === undefined) return void renewForeign(quorum, request, timeout).then(decided)

@@ -64,9 +64,10 @@ export class QuorumStore implements Store {
   private readonly underWay = new Map<string, Promise<unknown>>()
   /**
    * Two clients may ask for one claim: a program that moved from one lock server to the next, and the server that it left. What the one
-   * gives back must not be what the other was granted.
+   * gives back must not be what the other was granted. Nor what this one was, and a majority has lost: as long as it may be believed in,
+   * the stores that still have it keep others out. So from then on this is another client.
    */
-  private attempts = Math.floor(Math.random() * CLIENTS) * ATTEMPTS
+  private attempts = firstOfClient()
 
   constructor(stores: readonly Store[], options: QuorumOptions) {
     checkNodes(stores)
@@ -78,7 +79,10 @@ export class QuorumStore implements Store {
       return new Node(store.votes ?? new OrdinaryNode(store, label), label, at, settings.clock)
     })
     this.quorum = new Quorum(nodes, settings)
-    this.grants = new Grants(settings.clock)
+    this.grants = new Grants(
+      settings.clock,
+      () => (this.attempts = firstOfClient() + (this.attempts % ATTEMPTS)),
+    )
     this.membership = new Membership(this.quorum, IDENTIFY_MS)
     this.watching = new Watching(this.quorum)
   }
@@ -225,6 +229,7 @@ async function stateNow({ server, state, voter }: Node): Promise<{ readonly kind
   return state.kind === 'well' ? { kind: 'unchecked' } : state
 }
 
+const firstOfClient = (): number => Math.floor(Math.random() * CLIENTS) * ATTEMPTS
 const asResult = (released: ReleaseAnswer): ReleaseResult => ({ released })
 const asIs = (released: ReleaseAnswer): ReleaseAnswer => released
 

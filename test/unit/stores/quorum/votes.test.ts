@@ -190,6 +190,24 @@ describe('a claim', () => {
     expect(second.token).toBeGreaterThan(first.token)
   })
 
+  it.each(['sent again', 'renewed'])(
+    'that a majority has lost when it is %s stays where it is left',
+    async (how) => {
+      const all = open(3)
+      await all.store.claim(request('x', 'a.1'), TIMEOUT)
+      // The answer that it is lost may not be heard: until its end the store that has it keeps others out.
+      for (const { on } of all.members.slice(1)) {
+        on.extend = (_call, requests) => (requests as readonly unknown[]).map(() => ({ kind: 'lost' }))
+        on.vote = () => ({ kind: 'not-ready', readyIn: 1 })
+      }
+      const renewal = { ...CLAIM, ttl: TTL, patience: 500, tokens: 0 }
+      if (how === 'renewed') await all.store.renew([renewal], TIMEOUT)
+      expect((await all.store.claim(request('x', 'a.1'), TIMEOUT)).kind).not.toBe('held')
+      await all.env.settle()
+      expect(holders(all)[0]).toBe('a.1')
+    },
+  )
+
   it('that is sent again while nobody answers is unknown, and still its own', async () => {
     const all = open(3)
     const first = (await all.store.claim(request('x', 'a.1'), TIMEOUT)) as HeldAnswer
