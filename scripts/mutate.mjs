@@ -95,7 +95,8 @@ export default {
     include, exclude: [...exclude, 'test/package/**', '**/node_modules/**'],
     setupFiles: ['scripts/mutation/active.mjs'],
     pool: 'threads', isolate: false, maxWorkers: 1,
-    testTimeout: 15_000,
+    // With all mistakes built in, the random programs take three times as long.
+    testTimeout: 60_000,
   },
 }
 `
